@@ -146,12 +146,11 @@ def beside_tokens(extra: Extra, model: Model) -> int:
 
     Thoughts are not included; they are in ``reasoning_tokens``.
     """
-    beside = extra.beside
-    if beside is None or beside.format != model.format:
+    beside = extra.native_in(model.format)
+    if beside is None:
         return 0
-    column = model.column
     images = sum(image_tokens(image, model.rules.images) for image in beside.images)
-    return beside.rest_tokens(column) + images + beside.wrappings * model.rules.role_costs[ASSISTANT]
+    return beside.rest_tokens(model.column) + images + beside.wrappings * model.rules.role_costs[ASSISTANT]
 
 
 _NAMED: Final = 3
@@ -214,9 +213,8 @@ def is_left_out(measure: Measure, form: str) -> bool:
     if measure.role != ASSISTANT or measure.o200k:
         return False
     extra = measure.extra or Extra()
-    came = extra.beside is not None and extra.beside.format == form
     thinks = extra.reasoning is not None and extra.reasoning.tokens(0, form) > 0
-    return not (came or thinks or extra.calls or extra.images or extra.estimated)
+    return not (extra.native_in(form) or thinks or extra.calls or extra.images or extra.estimated)
 
 
 def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
@@ -243,15 +241,16 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> in
     extra = measure.extra
     if extra is None or (extra.reasoning is None and extra.beside is None):
         return 0
-    column = model.column
     cost = _thought_tokens(extra.reasoning, model, form) if extra.reasoning else 0
-    if extra.beside is None or extra.beside.format != model.format:
+    beside = extra.native_in(model.format)
+    if beside is None:
         return cost
-    images = sum(image_tokens(image, model.rules.images) for image in extra.beside.thoughts_images)
+    images = sum(image_tokens(image, model.rules.images) for image in beside.thoughts_images)
     if isinstance(model.rules, VendorRules):
-        return cost + math.ceil((thoughts_cost(extra.beside, model, model.rules) + images) * model.margin)
-    words = pair_tokens(extra.beside.thoughts, extra.beside.mix, model)
-    thoughts = extra.beside.thoughts_tokens(column) + max(0, words - extra.beside.thoughts[column])
+        return cost + math.ceil((thoughts_cost(beside, model, model.rules) + images) * model.margin)
+    column = model.column
+    words = pair_tokens(beside.thoughts, beside.mix, model)
+    thoughts = beside.thoughts_tokens(column) + max(0, words - beside.thoughts[column])
     return cost + math.ceil((thoughts + images) * model.margin)
 
 
@@ -265,7 +264,7 @@ def _thought_tokens(reasoning: Reasoning, model: Model, form: str) -> int:
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
     """Return the tokens of the signatures on a message's calls: its reasoning without thoughts."""
     extra = measure.extra or Extra()
-    beside = extra.beside if extra.beside is not None and extra.beside.format == "gemini" else None
+    beside = extra.native_in("gemini")
     alone = msgspec.structs.replace(
         extra,
         reasoning=extra.reasoning.seals() if extra.reasoning else None,
@@ -316,13 +315,14 @@ def is_estimate(measure: Measure, model: Model) -> bool:
     """Return whether a message has parts that can only be estimated: audio, files, unknown members, an image of unknown
     size."""
     extra = measure.extra or Extra()
-    if extra.estimated > 0 or any(extra.unpriced):
-        return True
-    if extra.beside is not None and extra.beside.format == model.format and extra.beside.is_estimate:
-        return True
-    if model.format != "openai" and _is_named(measure):
-        return True  # a name before a text may join its first token
-    return any(is_guess(image, model.rules.images) for image in extra.images)
+    beside = extra.native_in(model.format)
+    return (
+        extra.estimated > 0
+        or any(extra.unpriced)
+        or (beside is not None and beside.is_estimate)
+        or (model.format != "openai" and _is_named(measure))  # a name before a text may join its first token
+        or any(is_guess(image, model.rules.images) for image in extra.images)
+    )
 
 
 _GPT_4O = Model(
@@ -358,7 +358,6 @@ def tools_tokens(
     *,
     tools: Sequence[Mapping[str, Any]] | None = None,
     tool_choice: Any = None,
-    functions: Sequence[Mapping[str, Any]] | None = None,
     function_call: Any = None,
     response_format: Mapping[str, Any] | None = None,
     first_system: Measure | None = None,
@@ -370,8 +369,8 @@ def tools_tokens(
     ``assistant_texts`` is the number of assistant messages with text: a response format adds tokens to each.
     """
     rules = model.rules
-    declared = declared_functions(tools, functions)
-    pair = text_tokens(unpriced_members(tools, functions))
+    declared = declared_functions(tools)
+    pair = text_tokens(unpriced_members(tools))
     unpriced = max(pair[model.column], pair_tokens(pair, None, model))
     if isinstance(rules, VendorRules):
         forced = is_forced(tool_choice) or is_forced(function_call)
@@ -426,8 +425,10 @@ def count_request(
 ) -> RequestCount:
     """Return the predicted ``prompt_tokens`` of a whole request, and its terms.
 
-    The term ``tools`` includes definitions, a response format and a ``prediction``.
+    The term ``tools`` includes definitions, a response format and a ``prediction``. ``functions`` and ``function_call`` are
+    the legacy forms of tools and their choice.
     """
+    tools = [*(tools or ()), *({"function": function} for function in functions or ())]
     measures = _as_remembered([measure(message) for message in messages], model)
     said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
     costs = messages_tokens(measures, model, said)
@@ -436,7 +437,6 @@ def count_request(
         model,
         tools=tools,
         tool_choice=tool_choice,
-        functions=functions,
         function_call=function_call,
         response_format=response_format,
         first_system=first_system(measures, model.rules),
@@ -447,7 +447,7 @@ def count_request(
         model=model.id,
         encoding=model.counted_with,
         exact=model.exact
-        and not unpriced_members(tools, functions)
+        and not unpriced_members(tools)
         and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
         tokens=priming + definitions + sum(costs),
         priming=priming,
@@ -461,8 +461,10 @@ def _texts(measure: Measure, model: Model) -> int:
     extra = measure.extra
     if measure.role != ASSISTANT:
         return 0
-    more = extra.beside.wrappings if extra and extra.beside and extra.beside.format == model.format else 0
-    return more + (1 if extra is None or not extra.calls or extra.has_text else 0)
+    beside = extra.native_in(model.format) if extra is not None else None
+    return (beside.wrappings if beside is not None else 0) + (
+        1 if extra is None or not extra.calls or extra.has_text else 0
+    )
 
 
 def first_system(measures: Sequence[Measure], rules: Rules) -> Measure | None:

@@ -45,11 +45,9 @@ class Content:
         return msgspec.json.decode(content)
 
 
-def declared_functions(
-    tools: Sequence[Mapping[str, Any]] | None, functions: Sequence[Mapping[str, Any]] | None
-) -> list[Mapping[str, Any]]:
-    """Return a request's ``tools`` and legacy ``functions`` as one list of functions."""
-    return [*map(_declared, tools or ()), *(functions or ())]
+def declared_functions(tools: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
+    """Return a request's tools as functions."""
+    return list(map(_declared, tools or ()))
 
 
 def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -76,9 +74,7 @@ _TOOL = _FREE | {"function", "custom"}
 _FUNCTION = _FREE | {"name", "description", "parameters", "format"}
 
 
-def unpriced_members(
-    tools: Sequence[Mapping[str, Any]] | None, functions: Sequence[Mapping[str, Any]] | None
-) -> list[Mapping[str, Any]]:
+def unpriced_members(tools: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
     """Return the members of definitions that are in no recorded bill, each as an object.
 
     A tool's name beside its function is free if it repeats the function's (1 bill). So is an object with free members
@@ -89,7 +85,7 @@ def unpriced_members(
         inner = tool.get("function") or tool.get("custom") or {}
         found += _besides(inner, _FUNCTION)
         found += _besides(tool, _TOOL | {"name"} if tool.get("name") == inner.get("name") else _TOOL)
-    return [*found, *(each for function in functions or () for each in _besides(function, _FUNCTION))]
+    return found
 
 
 def _besides(definition: Mapping[str, Any], known: frozenset[str]) -> list[Mapping[str, Any]]:

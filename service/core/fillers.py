@@ -64,7 +64,7 @@ def joined_systems(view: View, form: str) -> list[int]:
 
 
 def _came_in(measure: Measure, form: str) -> bool:
-    return measure.extra is not None and measure.extra.beside is not None and measure.extra.beside.format == form
+    return measure.extra is not None and measure.extra.native_in(form) is not None
 
 
 def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool = True) -> int:

@@ -60,6 +60,10 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
         """Whether only ``mix`` is set, which matters for estimates only."""
         return msgspec.structs.replace(self, mix=None) == _PLAIN
 
+    def native_in(self, form: str) -> Beside | None:
+        """Return the native parts, if they are sent in this format."""
+        return self.beside if self.beside is not None and self.beside.format == form else None
+
 
 _PLAIN = Extra()
 

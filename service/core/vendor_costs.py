@@ -34,8 +34,8 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
     cost += min(arguments * rules.tagged, extra.calls * rules.most_tags)
     cost += (extra.estimated - extra.paged) * model.scale / model.margin
     cost += extra.pages * rules.page + min(extra.paged, extra.pages * rules.page_words)
-    if extra.beside is not None and extra.beside.format == model.format:
-        cost += _beside_cost(extra.beside, model, rules)
+    if (beside := extra.native_in(model.format)) is not None:
+        cost += _beside_cost(beside, model, rules)
     return cost + sum(image_tokens(image, rules.images) for image in extra.images)
 
 

@@ -84,7 +84,7 @@ def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _declared(bill: Bill) -> str:
     """Return the text that a request's definitions are rendered to; empty without definitions."""
-    functions = declared_functions(bill.request.get("tools"), bill.request.get("functions"))
+    functions = [*declared_functions(bill.request.get("tools")), *(bill.request.get("functions") or ())]
     return render_functions(functions, FAMILIES[bill.family].dialects[-1]) if functions else ""
 
 
