@@ -115,31 +115,25 @@ def read(
     calls = _Calls(refusals, tidy)
     for outgoing in messages:
         message, place = outgoing.message, f"messages/{outgoing.seq}"
-        if is_of(message, refusals.format_name):
-            call = calls.note(outgoing)
-            answers = "" if call is None or call.as_it_came else call.id  # the call may be sent with another id
-            yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
-            continue
-        native = message.get("native") or {}
-        refusals.add_only(place, native.get("only", ()), native.get("format", ""))
-        for each in unknown_members(message):
-            if each.name not in _TOLD_ELSEWHERE:
-                refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
+        as_it_came = is_of(message, refusals.format_name)
+        if not as_it_came:
+            native = message.get("native") or {}
+            refusals.add_only(place, native.get("only", ()), native.get("format", ""))
+            for each in unknown_members(message):
+                if each.name not in _TOLD_ELSEWHERE:
+                    refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
+        answered, made = calls.follow(outgoing, as_it_came=as_it_came)
         match role := message.get("role"):
-            case "tool" | "function":
-                key = message.get("tool_call_id") if role == "tool" else message.get("name")
-                if (call := calls.answered(str(role), str(key))) is None:
-                    refusals.add(place, "is a result without a call before it")
-                else:
-                    yield Result(call, _parts(message, place))
+            case _ if as_it_came:
+                answers = "" if answered is None or answered.as_it_came else answered.id  # the call may have another id
+                yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
+            case "tool" | "function" if answered is None:
+                refusals.add(place, "is a result without a call before it")
+            case "tool" | "function" if answered is not None:
+                yield Result(answered, _parts(message, place))
             case "assistant":
-                calls.close()
-                parts = _assistant_parts(message, place, refusals)
-                yield Said(role, parts, calls.opened(outgoing), message.get("thinking_blocks") or [])
-            case "user":
-                calls.close()
-                yield Said(role, _named(message, _parts(message, place)), [])
-            case "system" | "developer":  # may stand between a call and its result
+                yield Said(role, _assistant_parts(message, place, refusals), made, message.get("thinking_blocks") or [])
+            case "user" | "system" | "developer":
                 yield Said(role, _named(message, _parts(message, place)), [])
             case _:
                 refusals.add(f"{place}/role", "is not a role of chat messages")
@@ -174,19 +168,17 @@ class _Calls:
         self._open: dict[tuple[str, str], Call] = {}
         self._ids: set[str] = set()
 
-    def note(self, outgoing: Outgoing) -> Call | None:
-        """Open and close the calls of a message that is sent as it came, with its own ids. Returns the answered call."""
-        match outgoing.message.get("role"):
-            case "tool":
-                return self.answered("tool", str(outgoing.message.get("tool_call_id")))
-            case "assistant":
-                self.close()
-                self.opened(outgoing, as_it_came=True)
-            case "user":
-                self.close()
-        return None
+    def follow(self, outgoing: Outgoing, *, as_it_came: bool) -> tuple[Call | None, list[Call]]:
+        """Open and close the calls of a message. Returns the call that it answers, and the calls that it makes."""
+        match role := outgoing.message.get("role"):
+            case "tool" | "function":
+                key = outgoing.message.get("tool_call_id" if role == "tool" else "name")
+                return self._open.pop((role, str(key)), None), []
+            case "assistant" | "user":  # a system message may stand between a call and its result
+                self._close()
+        return None, self._opened(outgoing, as_it_came=as_it_came) if role == "assistant" else []
 
-    def opened(self, outgoing: Outgoing, *, as_it_came: bool = False) -> list[Call]:
+    def _opened(self, outgoing: Outgoing, *, as_it_came: bool) -> list[Call]:
         message, calls = outgoing.message, []
         given = [("tool", f"tool_calls/{index}", call) for index, call in enumerate(message.get("tool_calls") or ())]
         if legacy := message.get("function_call"):
@@ -208,10 +200,7 @@ class _Calls:
             calls.append(call)
         return calls
 
-    def answered(self, role: str, key: str) -> Call | None:
-        return self._open.pop((role, key), None)
-
-    def close(self) -> None:
+    def _close(self) -> None:
         for call in self._open.values():
             if not call.as_it_came:
                 self._refusals.add(call.place, "has no result before the next message")
@@ -220,15 +209,11 @@ class _Calls:
     def _unique(self, given: str, seq: int, *, as_it_came: bool = False) -> str:
         """Return ``given`` if it fits and is new, else an id with the message's seq, which is the same in every window."""
         found, again = given, 0
-        while not (as_it_came or self._takes(found)):
+        while not as_it_came and (not 0 < len(found) <= _ID_LIMIT or self._tidy(found) != found or found in self._ids):
             found = f"{self._tidy(given)[:40] or 'call'}_{seq}" + (f"_{again}" if again else "")
             again += 1
         self._ids.add(found)
         return found
-
-    def _takes(self, call_id: str) -> bool:
-        fits = 0 < len(call_id) <= _ID_LIMIT and self._tidy(call_id) == call_id
-        return fits and call_id not in self._ids
 
 
 def _parts(message: dict[str, Any], place: str) -> list[Part]:
