@@ -17,7 +17,7 @@ import msgspec
 from service.core.attachments import AUTO, image_tokens, is_guess
 from service.core.definitions import (
     choice_tokens,
-    declared_functions,
+    declared_function,
     format_name_tokens,
     format_tokens,
     functions_tokens,
@@ -369,7 +369,7 @@ def tools_tokens(
     ``assistant_texts`` is the number of assistant messages with text: a response format adds tokens to each.
     """
     rules = model.rules
-    declared = declared_functions(tools)
+    declared = list(map(declared_function, tools or ()))
     pair = text_tokens(unpriced_members(tools))
     unpriced = max(pair[model.column], pair_tokens(pair, None, model))
     if isinstance(rules, VendorRules):

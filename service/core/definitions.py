@@ -45,12 +45,7 @@ class Content:
         return msgspec.json.decode(content)
 
 
-def declared_functions(tools: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
-    """Return a request's tools as functions."""
-    return list(map(_declared, tools or ()))
-
-
-def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+def declared_function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a tool's function. A custom tool becomes a function whose description ends with its format."""
     if isinstance(function := tool.get("function"), Mapping):
         return function

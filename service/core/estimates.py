@@ -1,6 +1,6 @@
 """Estimates a message's measure in a vocabulary that is not installed, from the scripts of each text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -99,28 +99,19 @@ _SPOKEN = (
 
 
 def known(measure: Measure, tokens: int, ratios: str) -> Measure:
-    """Return the measure with ``tokens`` for all texts that ``spoken`` yields; the rest is estimated."""
+    """Return the measure with ``tokens`` for all texts that ``spoken_tokens`` counts; the rest is estimated."""
     extra = estimated(measure, ratios).extra
     if extra is not None:
         extra = msgspec.structs.replace(extra, **{name: (0, 0) for name in _SPOKEN if getattr(extra, name)})
     return Measure(measure.role, tokens, tokens, extra)
 
 
-def spoken(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield all that a chat message says: its text and its files', its author's name, its calls' names and arguments."""
-    content = message.get("content")
-    if isinstance(content, str):
-        yield content
-    else:
-        said = (text for part in content or () for text in (part.get("text"), part.get("refusal"), text_in(part)))
-        yield "".join(text for text in said if isinstance(text, str))
-    called = functions_called(message)
-    for text in (message.get("refusal"), message.get("name"), *(call.get("name") for call in called)):
-        if isinstance(text, str):
-            yield text
-    yield from map(arguments_of, called)
-
-
 def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
-    """Return the tokens of all that a chat message says."""
-    return sum(vocabulary.count(text) for text in spoken(message) if text)
+    """Return the tokens of all that a chat message says: its text and its files', its author's name, and its calls."""
+    content, called = message.get("content"), functions_called(message)
+    if not isinstance(content, str):
+        said = (text for part in content or () for text in (part.get("text"), part.get("refusal"), text_in(part)))
+        content = "".join(text for text in said if isinstance(text, str))
+    texts = [content, message.get("refusal"), message.get("name"), *(call.get("name") for call in called)]
+    texts += map(arguments_of, called)
+    return sum(vocabulary.count(text) for text in texts if text and isinstance(text, str))

@@ -35,25 +35,19 @@ import msgspec
 
 # Unicode's blocks, as far as they matter here: where each begins, and its script. Accents, punctuation and currencies go
 # with Latin text; scripts without measurements are "other".
-_BLOCKS = tuple(
-    (int(start, 16), script)
-    for start, script in (
-        line.split()
-        for line in """
-        0000 latin       0370 greek       0400 cyrillic    0530 armenian    0590 hebrew      0600 arabic
-        0700 other       0750 arabic      0780 other       08a0 arabic      0900 devanagari  0980 bengali
-        0a00 gurmukhi    0a80 gujarati    0b00 oriya       0b80 tamil       0c00 telugu      0c80 kannada
-        0d00 malayalam   0d80 sinhala     0e00 thai        0e80 lao         0f00 other       1000 myanmar
-        10a0 georgian    1100 hangul      1200 ethiopic    13a0 other       1780 khmer       1800 other
-        1c90 georgian    1cc0 other       1e00 latin       1f00 greek       2000 latin       2070 symbols
-        20a0 latin       20d0 symbols     2c00 other       2e80 han         3040 kana        3100 han
-        3130 hangul      3190 han         a000 other       ac00 hangul      d7b0 other       f900 han
-        fb00 other       fb1d hebrew      fb50 arabic      fe00 symbols     fe70 arabic      ff00 han
-        fff0 other       1f000 symbols    1fb00 other      20000 han        32000 other
-        """.replace("  ", "\n").split("\n")
-        if line.strip()
-    )
-)
+_LISTED = """
+0000 latin       0370 greek       0400 cyrillic    0530 armenian    0590 hebrew      0600 arabic
+0700 other       0750 arabic      0780 other       08a0 arabic      0900 devanagari  0980 bengali
+0a00 gurmukhi    0a80 gujarati    0b00 oriya       0b80 tamil       0c00 telugu      0c80 kannada
+0d00 malayalam   0d80 sinhala     0e00 thai        0e80 lao         0f00 other       1000 myanmar
+10a0 georgian    1100 hangul      1200 ethiopic    13a0 other       1780 khmer       1800 other
+1c90 georgian    1cc0 other       1e00 latin       1f00 greek       2000 latin       2070 symbols
+20a0 latin       20d0 symbols     2c00 other       2e80 han         3040 kana        3100 han
+3130 hangul      3190 han         a000 other       ac00 hangul      d7b0 other       f900 han
+fb00 other       fb1d hebrew      fb50 arabic      fe00 symbols     fe70 arabic      ff00 han
+fff0 other       1f000 symbols    1fb00 other      20000 han        32000 other
+"""
+_BLOCKS = tuple((int(start, 16), script) for start, script in re.findall(r"(\w+) (\w+)", _LISTED))
 UNICODE_SCRIPTS = tuple(sorted({script for _, script in _BLOCKS}))
 _PLACES = {script: place for place, script in enumerate(UNICODE_SCRIPTS)}
 _LATIN = _PLACES["latin"]
