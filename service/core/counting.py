@@ -267,7 +267,7 @@ def seals_tokens(measure: Measure, model: Model, form: str) -> int:
     beside = extra.native_in("gemini")
     alone = msgspec.structs.replace(
         extra,
-        reasoning=extra.reasoning.seals() if extra.reasoning else None,
+        reasoning=extra.reasoning and Reasoning(signatures=extra.reasoning.signatures),
         beside=msgspec.structs.replace(beside, thoughts=(0, 0), thoughts_images=()) if beside else None,
     )
     return reasoning_tokens(msgspec.structs.replace(measure, extra=alone), model, form)

@@ -89,13 +89,11 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
         mix = None if is_plain else mix_of(said, *counted)
         return Measure(role, *counted, Extra(mix=mix) if mix else None)
-    text, images, files = _content(said, image_sizes)
+    text, media = _content(said, image_sizes)
     text += _string(message.get("refusal"))
     counted = both(text)
     objects = [written_object(call) for call in functions_called(message)]
-    fields: dict[str, Any] = _named(message, role) | ({"images": images} if images else {})
-    if files.tokens:
-        fields |= {"estimated": files.tokens, "pages": files.pages, "paged": files.paged}
+    fields: dict[str, Any] = _named(message, role) | media
     if len(message) > _PLAIN_MEMBERS or type(said) is not str:
         unpriced = unpriced_tokens(message)
         fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
@@ -152,13 +150,13 @@ def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
 # ---- content
 
 
-def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple[Image, ...], Guess]:
-    """Return the text of a string or list content, its images, and an estimate of its other parts."""
+def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, dict[str, Any]]:
+    """Return the text of a string or list content, and the measure's fields of its images and other parts."""
     if isinstance(content, str):
-        return content, (), Guess()
+        return content, {}
     texts: list[str] = []
     images: list[Image] = []
-    files = [Guess()]
+    guesses: list[Guess] = []
     for part in content or ():
         match part.get("type"):
             case "text" | "refusal" as kind:
@@ -168,8 +166,11 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple
                 images.append(_image(part.get("image_url"), given))
             case _:
                 texts.append(text_in(part))
-                files.append(guess(part))
-    return "".join(texts), tuple(images), Guess(*map(sum, zip(*files, strict=True)))
+                guesses.append(guess(part))
+    fields: dict[str, Any] = {"images": tuple(images)} if images else {}
+    if guesses:
+        fields |= zip(("estimated", "pages", "paged"), map(sum, zip(*guesses, strict=True)), strict=True)
+    return "".join(texts), fields
 
 
 def _image(value: Any, given: tuple[int, int] | None) -> Image:

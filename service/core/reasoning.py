@@ -48,10 +48,6 @@ class Reasoning(msgspec.Struct, array_like=True, frozen=True):
     signatures: Pair = (0, 0)
     mix: Mix | None = None
 
-    def seals(self) -> "Reasoning":
-        """Return the signatures on calls alone, without thoughts."""
-        return Reasoning(signatures=self.signatures)
-
     def tokens(self, column: int, form: str = "openai") -> int:
         """Return the tokens of the kinds that ``form`` sends, in o200k_base (column 0) or cl100k_base (1)."""
         kinds = (self.plain, self.blocks, self.signatures)
