@@ -14,16 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
+from service.core import definitions
 from service.core.attachments import AUTO, image_tokens, is_guess
-from service.core.definitions import (
-    choice_tokens,
-    declared_function,
-    format_name_tokens,
-    format_tokens,
-    functions_tokens,
-    unpriced_members,
-)
-from service.core.estimates import estimated, known, pair_tokens, spoken_tokens, tokens_in
+from service.core.estimates import estimated, pair_tokens, spoken_tokens, tokens_in
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, SYSTEM, TOOL, USER, Rules
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
@@ -68,8 +61,7 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
                 said += _around_arguments(measure)
             measure = _in_parts(measure)
     if model.ratios is not None:
-        is_known = said is not None and model.vocabulary is not None
-        measure = known(measure, said or 0, model.ratios) if is_known else estimated(measure, model.ratios)
+        measure = estimated(measure, model.ratios, said if model.vocabulary is not None else None)
     if isinstance(model.rules, VendorRules):
         return math.ceil(message_cost(measure, model, model.rules) * model.margin)
     column = model.column
@@ -369,27 +361,28 @@ def tools_tokens(
     ``assistant_texts`` is the number of assistant messages with text: a response format adds tokens to each.
     """
     rules = model.rules
-    declared = list(map(declared_function, tools or ()))
-    pair = text_tokens(unpriced_members(tools))
+    declared = list(map(definitions.declared_function, tools or ()))
+    pair = text_tokens(definitions.unpriced_members(tools))
     unpriced = max(pair[model.column], pair_tokens(pair, None, model))
     if isinstance(rules, VendorRules):
         forced = is_forced(tool_choice) or is_forced(function_call)
-        definitions = unpriced + (definitions_cost(declared, model, rules, forced=forced) if declared else 0.0)
-        return math.ceil((definitions + format_cost(response_format, model, rules)) * model.margin)
-    section = format_tokens(response_format, model)
+        cost = unpriced + (definitions_cost(declared, model, rules, forced=forced) if declared else 0.0)
+        return math.ceil((cost + format_cost(response_format, model, rules)) * model.margin)
+    section = definitions.format_tokens(response_format, model)
     if not declared and not section:
         return 0
     cost = _opening_tokens(first_system, model)
     if declared:
-        cost += rules.tools_overhead + functions_tokens(declared, model) + unpriced
+        cost += rules.tools_overhead + definitions.functions_tokens(declared, model) + unpriced
         if not rules.tool_choice_free:
-            cost += choice_tokens(tool_choice, model, named=7) + choice_tokens(function_call, model, named=4)
+            cost += definitions.choice_tokens(tool_choice, model, named=7)
+            cost += definitions.choice_tokens(function_call, model, named=4)
     if section:
         # No recorded bill of a family with headings has definitions and a format: assumed that definitions get a heading.
         heading = HEADING_TOKENS if rules.heads_system else 0
         cost += section + (rules.joining + heading + _BLANK_LINE if declared else 0)
         marked = assistant_texts + (1 if rules.format_names_reply and not declared else 0)
-        cost += marked * (2 + format_name_tokens(response_format, model))
+        cost += marked * (2 + definitions.format_name_tokens(response_format, model))
     return math.ceil(cost * model.margin)
 
 
@@ -433,7 +426,7 @@ def count_request(
     said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
     costs = messages_tokens(measures, model, said)
     priming = model.priming
-    definitions = tools_tokens(
+    defined = tools_tokens(
         model,
         tools=tools,
         tool_choice=tool_choice,
@@ -442,16 +435,16 @@ def count_request(
         first_system=first_system(measures, model.rules),
         assistant_texts=sum(_texts(each, model) for each in measures),
     )
-    definitions += math.ceil(_PREDICTION * model.margin) if prediction else 0
+    defined += math.ceil(_PREDICTION * model.margin) if prediction else 0
     return RequestCount(
         model=model.id,
         encoding=model.counted_with,
         exact=model.exact
-        and not unpriced_members(tools)
+        and not definitions.unpriced_members(tools)
         and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
-        tokens=priming + definitions + sum(costs),
+        tokens=priming + defined + sum(costs),
         priming=priming,
-        tools=definitions,
+        tools=defined,
         messages=costs,
     )
 

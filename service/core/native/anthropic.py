@@ -10,18 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from service.core.messages import CallId
-from service.core.native.pieces import (
-    Name,
-    Object,
-    Piece,
-    Text,
-    convert,
-    data_url,
-    file_part,
-    read_turn,
-    rest_of,
-    to_json,
-)
+from service.core.native.pieces import Name, Object, Piece, Text, convert, data_url, file_part, read_turn, to_json
 
 _REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
 """Members of a reply that a request does not take."""
@@ -73,7 +62,7 @@ _SILENT: Final[dict[str, Any]] = {"thinking": _Thinking, "redacted_thinking": _R
 def read(message: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one message, or of a whole reply. Raises InvalidEntry."""
     given = convert(message, _Message, pointer)
-    own = rest_of(message, *_REPLY)
+    own = {name: value for name, value in message.items() if name not in _REPLY}
     if isinstance(given.content, str):
         piece = Piece(role=given.role, own=own)
         piece.add_text(given.content)
