@@ -13,16 +13,15 @@ from typing import Any, NamedTuple
 
 
 class ListedModel(NamedTuple):
-    """A model's figures in genai-prices: the window in tokens, and prices as fields of ``Model``."""
+    """A model's figures in genai-prices: window in tokens, prices as fields of ``Model``, and all names."""
 
     id: str
     provider: str
     context_window: int | None
     prices: Mapping[str, Any] = MappingProxyType({})
+    names: Sequence[str] = ()
 
 
-# The seller of a model, and genai-prices' own object.
-_Entry = tuple[str, Any]
 # Makers are asked first, so that a model with several sellers gets its maker's figures.
 _MAKERS = ("openai", "anthropic", "google", "mistral", "deepseek", "meta", "x-ai", "cohere", "moonshotai", "minimax",
            "zhipuai", "zai", "perplexity")  # fmt: skip
@@ -57,15 +56,13 @@ def find_listed(name: str) -> ListedModel | None:
     The window is the first one stated: by the makers, then by OpenRouter, then by most gateways (in a tie the smallest).
     """
     bare = bare_name(name)
-    makers = [(maker, model) for maker in _MAKERS if (model := _match(maker, bare)) is not None]
     found: ListedModel | None = None
-    for entries in _groups(name, bare, makers):
-        listed = [_listed(provider, model) for provider, model in entries]
+    for listed in _groups(name, bare):
         if listed:
             found = (found or listed[0])._replace(context_window=_window(listed))
             if found.context_window is not None:
                 return found
-    longer = [_listed(provider, model) for provider, model in _flavours(bare)]
+    longer = _flavours(bare)
     dated = re.compile(re.escape(bare) + r"(-\d+)+")
     by_maker = (each for each in longer if each.provider in _MAKERS or dated.fullmatch(bare_name(each.id)))
     found = found or next(by_maker, None)
@@ -73,12 +70,12 @@ def find_listed(name: str) -> ListedModel | None:
     return found and found._replace(context_window=_window(longer) or published)
 
 
-def _groups(name: str, bare: str, makers: Sequence[_Entry]) -> Iterator[Sequence[_Entry]]:
+def _groups(name: str, bare: str) -> Iterator[Sequence[ListedModel]]:
     """Yield groups of entries for a name, the most reliable first."""
-    yield makers
+    yield (makers := _matches(_MAKERS, bare))
     yield _sold_as([bare])
-    yield _sold_as({bare_name(alias) for _, model in makers for alias in _aliases(model)})
-    yield [(each, model) for each in _PATTERNED if (model := _match(each, name)) is not None]
+    yield _sold_as({each for maker in makers for each in maker.names})
+    yield _matches(_PATTERNED, name)
 
 
 def listed_models() -> Iterator[ListedModel]:
@@ -99,38 +96,32 @@ def bare_name(name: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _sold() -> Mapping[str, Sequence[_Entry]]:
+def _sold() -> Mapping[str, Sequence[ListedModel]]:
     """All entries by their bare names: makers' first, then OpenRouter's."""
-    found: dict[str, list[_Entry]] = defaultdict(list)
+    found: dict[str, list[ListedModel]] = defaultdict(list)
     order = sorted(_providers(), key=lambda provider: (provider not in _MAKERS, provider != _FIRST_GATEWAY))
     for provider in order:
         for model in _providers()[provider].models:
-            for name in dict.fromkeys(map(bare_name, _aliases(model))):
-                found[name].append((provider, model))
+            listed = _listed(provider, model)
+            for name in listed.names:
+                found[name].append(listed)
     return MappingProxyType(found)
 
 
-def _sold_as(names: Iterable[str]) -> list[_Entry]:
+def _sold_as(names: Iterable[str]) -> list[ListedModel]:
     return [entry for name in sorted(names) for entry in _sold().get(name, ())]
 
 
-def _flavours(bare: str) -> list[_Entry]:
+def _flavours(bare: str) -> list[ListedModel]:
     """Entries of longer names: ``deepseek-v4`` is sold only as ``deepseek-v4-pro``. Only for names with a version."""
     if not re.search(r"\d", bare):
         return []
     return _sold_as(name for name in _sold() if name.startswith(bare + "-") and not _NOT_CHAT.search(name))
 
 
-def _aliases(model: Any) -> Iterator[str]:
-    """Yield an entry's explicit names: its id, and the names in its rule."""
-    yield model.id
-    for clause in (model.match, *getattr(model.match, "or_", ())):
-        if name := getattr(clause, "equals", None):
-            yield name
-
-
-def _match(provider: str, name: str) -> Any:
-    return _providers()[provider].find_model(name) if provider in _providers() else None
+def _matches(providers: Iterable[str], name: str) -> list[ListedModel]:
+    known = ((each, _providers()[each].find_model(name)) for each in providers if each in _providers())
+    return [_listed(each, model) for each, model in known if model is not None]
 
 
 def _window(listed: Sequence[ListedModel]) -> int | None:
@@ -150,7 +141,9 @@ def _listed(provider_id: str, model: Any) -> ListedModel:
         "cache_write_price": "cache_write_mtok",
     }
     dollars = {name: _dollars(getattr(prices, kind, None)) for name, kind in kinds.items()}
-    return ListedModel(model.id, provider_id, model.context_window, dollars)
+    clauses = (getattr(clause, "equals", None) for clause in (model.match, *getattr(model.match, "or_", ())))
+    names = dict.fromkeys(map(bare_name, filter(None, (model.id, *clauses))))
+    return ListedModel(model.id, provider_id, model.context_window, dollars, tuple(names))
 
 
 def _dollars(price: Any) -> float | None:
