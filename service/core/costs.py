@@ -52,10 +52,8 @@ def reference_cost(record: Record, column: int) -> int:
 
     The place of a tool result among several results is not considered.
     """
-    model = REFERENCE_MODELS[column]
-    return message_tokens(record.measure, model, parallel=bool(record.parallel)) + reasoning_tokens(
-        record.measure, model
-    )
+    model, measure = REFERENCE_MODELS[column], record.measure
+    return message_tokens(measure, model, parallel=bool(record.parallel)) + reasoning_tokens(measure, model)
 
 
 def reference_costs(records: Records, column: int) -> list[int]:

@@ -252,9 +252,8 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = 
     try:
         return _decoded(body, decoder)
     except msgspec.ValidationError as error:
-        if mistakes.is_out_of_range(error):
-            raise mistakes.out_of_range(body) from None
-        raise mistakes.invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
+        huge = mistakes.out_of_range(error, body)
+        raise huge or mistakes.invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
     except UnicodeDecodeError:
         raise BadRequest(f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read.") from None
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
@@ -348,9 +347,8 @@ def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
     try:
         checked: ChatMessage = msgspec.convert(message, kind)
     except msgspec.ValidationError as error:
-        raise mistakes.foreign(message, pointer) or mistakes.invalid(
-            error, pointer, of=ChatMessage, value=lambda: message
-        ) from None
+        other = mistakes.foreign(message, pointer)
+        raise other or mistakes.invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
     if "native" in message:
         raise own_member(pointer)
     for name in message.keys() - _KNOWN[type(checked)]:

@@ -69,13 +69,13 @@ def invalid(
     return problem_at(plain(said), _pointer(prefix, steps), f": one of {_joined(words)}" if words else "", kind)
 
 
-def is_out_of_range(error: msgspec.ValidationError) -> bool:
-    """Whether the error is a number that cannot be held, such as 1e400 or one of 5,000 digits."""
-    return str(error).startswith(_OUT_OF_RANGE)
+def out_of_range(error: msgspec.ValidationError, body: bytes) -> BadRequest | None:
+    """The problem of a number that cannot be held, such as 1e400 or one of 5,000 digits; None if the error is another.
 
-
-def out_of_range(body: bytes) -> BadRequest:
-    """The problem of a number for which ``is_out_of_range``. The decoder's error has no names of members."""
+    The decoder's error has no names of members.
+    """
+    if not str(error).startswith(_OUT_OF_RANGE):
+        return None
     try:
         value = json.loads(
             body,
