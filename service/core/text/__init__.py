@@ -7,7 +7,6 @@ message.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import tiktoken
@@ -60,11 +59,6 @@ def _toktok_covered(text: str, encoding: Encoding, max_tokens: int) -> int:
 TOKTOK = Tokeniser(_toktok_count, _toktok_covered)
 
 
-@cache
-def _tiktoken_encoding(encoding: Encoding) -> tiktoken.Encoding:
-    return tiktoken.get_encoding(encoding)
-
-
 def tiktoken_ids(text: str, codec: tiktoken.Encoding) -> list[int]:
     """Return the ids of ordinary text, however long."""
     runs = _WHITESPACE.finditer(text) if len(text) >= _LONGEST_WHITESPACE else ()
@@ -76,17 +70,13 @@ def tiktoken_ids(text: str, codec: tiktoken.Encoding) -> list[int]:
     return [i for piece in pieces for i in codec._encode_single_piece(piece)]  # noqa: SLF001
 
 
-def _tiktoken_count(text: str, encoding: Encoding) -> int:
-    return len(tiktoken_ids(text, _tiktoken_encoding(encoding)))
-
-
 def _tiktoken_covered(text: str, encoding: Encoding, max_tokens: int) -> int:
-    ids = tiktoken_ids(text, _tiktoken_encoding(encoding))[:max_tokens]
-    whole = _tiktoken_encoding(encoding).decode_bytes(ids)
+    codec = tiktoken.get_encoding(encoding)
+    whole = codec.decode_bytes(tiktoken_ids(text, codec)[:max_tokens])
     return len(whole.decode("utf-8", errors="ignore"))  # only the last character can be partial
 
 
-TIKTOKEN = Tokeniser(_tiktoken_count, _tiktoken_covered)
+TIKTOKEN = Tokeniser(lambda text, encoding: len(tiktoken_ids(text, tiktoken.get_encoding(encoding))), _tiktoken_covered)
 _TOKENISER = TOKTOK if toktok is not None else TIKTOKEN
 
 
