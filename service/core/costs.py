@@ -7,9 +7,8 @@ from operator import add
 from service.core.counting import REFERENCE_MODELS, message_tokens, reasoning_tokens
 from service.core.families import TOOL
 from service.core.models import Model
-from service.core.ratios import RATIOS
 from service.core.records import Record, Records
-from service.core.unicode_scripts import family_tokens
+from service.core.unicode_scripts import RATIOS, family_tokens
 
 
 def message_costs(records: Records, model: Model) -> list[int]:
@@ -34,7 +33,7 @@ def _empty(records: Records) -> list[int]:
 
 
 def estimated_texts(records: Records, ratios: str) -> list[int]:
-    """Tokens of each message's text for a family of ``ratios.RATIOS``: as counted in its vocabulary, else estimated."""
+    """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
     a, b = RATIOS[ratios]["latin"]
     newer, older, said = records.tokens(0), records.tokens(1), records.said
     texts = [math.ceil(a * o200k + b * cl100k) for o200k, cl100k in zip(newer, older, strict=True)]
@@ -53,10 +52,8 @@ def reference_cost(record: Record, column: int) -> int:
 
     The place of a tool result among several results is not considered.
     """
-    model = REFERENCE_MODELS[column]
-    return message_tokens(record.measure, model, parallel=bool(record.parallel)) + reasoning_tokens(
-        record.measure, model
-    )
+    model, measure = REFERENCE_MODELS[column], record.measure
+    return message_tokens(measure, model, parallel=bool(record.parallel)) + reasoning_tokens(measure, model)
 
 
 def reference_costs(records: Records, column: int) -> list[int]:
@@ -72,11 +69,6 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
     alike = alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
     return alike and (model.format == "openai" or not _empty(records))
-
-
-def needs_scripts(model: Model) -> bool:
-    """Whether a message's cost for the model depends on its scripts. Then its details are read."""
-    return model.ratios is not None
 
 
 @lru_cache(maxsize=64)

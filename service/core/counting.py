@@ -14,21 +14,14 @@ from typing import Any, Final
 
 import msgspec
 
-from service.core.definitions import (
-    choice_tokens,
-    declared_functions,
-    format_name_tokens,
-    format_tokens,
-    functions_tokens,
-    unpriced_members,
-)
-from service.core.estimates import estimated, known, pair_tokens, spoken_tokens, tokens_in
+from service.core import definitions
+from service.core.attachments import AUTO, image_tokens, is_guess
+from service.core.estimates import estimated, pair_tokens, spoken_tokens, tokens_in
 from service.core.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, SYSTEM, TOOL, USER, Rules
-from service.core.images import AUTO, image_tokens, is_guess
 from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.reasoning import Reasoning
-from service.core.strings import Pair, text_tokens
+from service.core.text import Pair, text_tokens
 from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost, thoughts_cost
 from service.core.vendors import VendorRules
 
@@ -68,8 +61,7 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
                 said += _around_arguments(measure)
             measure = _in_parts(measure)
     if model.ratios is not None:
-        is_known = said is not None and model.vocabulary is not None
-        measure = known(measure, said or 0, model.ratios) if is_known else estimated(measure, model.ratios)
+        measure = estimated(measure, model.ratios, said if model.vocabulary is not None else None)
     if isinstance(model.rules, VendorRules):
         return math.ceil(message_cost(measure, model, model.rules) * model.margin)
     column = model.column
@@ -146,12 +138,11 @@ def beside_tokens(extra: Extra, model: Model) -> int:
 
     Thoughts are not included; they are in ``reasoning_tokens``.
     """
-    beside = extra.beside
-    if beside is None or beside.format != model.format:
+    beside = extra.native_in(model.format)
+    if beside is None:
         return 0
-    column = model.column
     images = sum(image_tokens(image, model.rules.images) for image in beside.images)
-    return beside.rest_tokens(column) + images + beside.wrappings * model.rules.role_costs[ASSISTANT]
+    return beside.rest_tokens(model.column) + images + beside.wrappings * model.rules.role_costs[ASSISTANT]
 
 
 _NAMED: Final = 3
@@ -211,14 +202,11 @@ def _around_arguments(measure: Measure) -> int:
 
 def is_left_out(measure: Measure, form: str) -> bool:
     """Return whether a request in ``form``, which is not the chat form, leaves a message out: an empty assistant's."""
-    extra = measure.extra
     if measure.role != ASSISTANT or measure.o200k:
         return False
-    if extra is None:
-        return True
-    came = extra.beside is not None and extra.beside.format == form
+    extra = measure.extra or Extra()
     thinks = extra.reasoning is not None and extra.reasoning.tokens(0, form) > 0
-    return not (came or thinks or extra.calls or extra.images or extra.estimated)
+    return not (extra.native_in(form) or thinks or extra.calls or extra.images or extra.estimated)
 
 
 def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
@@ -245,15 +233,16 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> in
     extra = measure.extra
     if extra is None or (extra.reasoning is None and extra.beside is None):
         return 0
-    column = model.column
     cost = _thought_tokens(extra.reasoning, model, form) if extra.reasoning else 0
-    if extra.beside is None or extra.beside.format != model.format:
+    beside = extra.native_in(model.format)
+    if beside is None:
         return cost
-    images = sum(image_tokens(image, model.rules.images) for image in extra.beside.thoughts_images)
+    images = sum(image_tokens(image, model.rules.images) for image in beside.thoughts_images)
     if isinstance(model.rules, VendorRules):
-        return cost + math.ceil((thoughts_cost(extra.beside, model, model.rules) + images) * model.margin)
-    words = pair_tokens(extra.beside.thoughts, extra.beside.mix, model)
-    thoughts = extra.beside.thoughts_tokens(column) + max(0, words - extra.beside.thoughts[column])
+        return cost + math.ceil((thoughts_cost(beside, model, model.rules) + images) * model.margin)
+    column = model.column
+    words = pair_tokens(beside.thoughts, beside.mix, model)
+    thoughts = beside.thoughts_tokens(column) + max(0, words - beside.thoughts[column])
     return cost + math.ceil((thoughts + images) * model.margin)
 
 
@@ -266,13 +255,11 @@ def _thought_tokens(reasoning: Reasoning, model: Model, form: str) -> int:
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
     """Return the tokens of the signatures on a message's calls: its reasoning without thoughts."""
-    extra = measure.extra
-    if extra is None:
-        return 0
-    beside = extra.beside if extra.beside is not None and extra.beside.format == "gemini" else None
+    extra = measure.extra or Extra()
+    beside = extra.native_in("gemini")
     alone = msgspec.structs.replace(
         extra,
-        reasoning=extra.reasoning.seals() if extra.reasoning else None,
+        reasoning=extra.reasoning and Reasoning(signatures=extra.reasoning.signatures),
         beside=msgspec.structs.replace(beside, thoughts=(0, 0), thoughts_images=()) if beside else None,
     )
     return reasoning_tokens(msgspec.structs.replace(measure, extra=alone), model, form)
@@ -319,16 +306,15 @@ def _without_thinking(measure: Measure) -> Measure:
 def is_estimate(measure: Measure, model: Model) -> bool:
     """Return whether a message has parts that can only be estimated: audio, files, unknown members, an image of unknown
     size."""
-    extra = measure.extra
-    if extra is None:
-        return False
-    if extra.estimated > 0 or any(extra.unpriced):
-        return True
-    if extra.beside is not None and extra.beside.format == model.format and extra.beside.is_estimate:
-        return True
-    if model.format != "openai" and _is_named(measure):
-        return True  # a name before a text may join its first token
-    return any(is_guess(image, model.rules.images) for image in extra.images)
+    extra = measure.extra or Extra()
+    beside = extra.native_in(model.format)
+    return (
+        extra.estimated > 0
+        or any(extra.unpriced)
+        or (beside is not None and beside.is_estimate)
+        or (model.format != "openai" and _is_named(measure))  # a name before a text may join its first token
+        or any(is_guess(image, model.rules.images) for image in extra.images)
+    )
 
 
 _GPT_4O = Model(
@@ -364,7 +350,6 @@ def tools_tokens(
     *,
     tools: Sequence[Mapping[str, Any]] | None = None,
     tool_choice: Any = None,
-    functions: Sequence[Mapping[str, Any]] | None = None,
     function_call: Any = None,
     response_format: Mapping[str, Any] | None = None,
     first_system: Measure | None = None,
@@ -376,26 +361,28 @@ def tools_tokens(
     ``assistant_texts`` is the number of assistant messages with text: a response format adds tokens to each.
     """
     rules = model.rules
-    declared = declared_functions(tools, functions)
-    pair = text_tokens(unpriced_members(tools, functions))
+    declared = list(map(definitions.declared_function, tools or ()))
+    pair = text_tokens(definitions.unpriced_members(tools))
     unpriced = max(pair[model.column], pair_tokens(pair, None, model))
     if isinstance(rules, VendorRules):
         forced = is_forced(tool_choice) or is_forced(function_call)
-        definitions = unpriced + (definitions_cost(declared, model, rules, forced=forced) if declared else 0.0)
-        return math.ceil((definitions + format_cost(response_format, model, rules)) * model.margin)
-    section = format_tokens(response_format, model)
+        cost = unpriced + (definitions_cost(declared, model, rules, forced=forced) if declared else 0.0)
+        return math.ceil((cost + format_cost(response_format, model, rules)) * model.margin)
+    section = definitions.format_tokens(response_format, model)
     if not declared and not section:
         return 0
     cost = _opening_tokens(first_system, model)
     if declared:
-        cost += rules.tools_overhead + functions_tokens(declared, model) + unpriced
+        cost += rules.tools_overhead + definitions.functions_tokens(declared, model) + unpriced
         if not rules.tool_choice_free:
-            cost += choice_tokens(tool_choice, model, named=7) + choice_tokens(function_call, model, named=4)
+            cost += definitions.choice_tokens(tool_choice, model, named=7)
+            cost += definitions.choice_tokens(function_call, model, named=4)
     if section:
         # No recorded bill of a family with headings has definitions and a format: assumed that definitions get a heading.
-        cost += section + (rules.joining + _heading(rules) + _BLANK_LINE if declared else 0)
+        heading = HEADING_TOKENS if rules.heads_system else 0
+        cost += section + (rules.joining + heading + _BLANK_LINE if declared else 0)
         marked = assistant_texts + (1 if rules.format_names_reply and not declared else 0)
-        cost += marked * (2 + format_name_tokens(response_format, model))
+        cost += marked * (2 + definitions.format_name_tokens(response_format, model))
     return math.ceil(cost * model.margin)
 
 
@@ -409,11 +396,7 @@ def _opening_tokens(first_system: Measure | None, model: Model) -> int:
         return rules.role_costs[SYSTEM]
     extra = first_system.extra or Extra()
     padding = extra.padding[column] if extra.padding else _BLANK_LINE
-    return rules.joining + padding + (_heading(rules) + extra.heading[column] if rules.heads_system else 0)
-
-
-def _heading(rules: Rules) -> int:
-    return HEADING_TOKENS if rules.heads_system else 0
+    return rules.joining + padding + (HEADING_TOKENS + extra.heading[column] if rules.heads_system else 0)
 
 
 # ---- whole requests
@@ -435,32 +418,33 @@ def count_request(
 ) -> RequestCount:
     """Return the predicted ``prompt_tokens`` of a whole request, and its terms.
 
-    The term ``tools`` includes definitions, a response format and a ``prediction``.
+    The term ``tools`` includes definitions, a response format and a ``prediction``. ``functions`` and ``function_call`` are
+    the legacy forms of tools and their choice.
     """
+    tools = [*(tools or ()), *({"function": function} for function in functions or ())]
     measures = _as_remembered([measure(message) for message in messages], model)
     said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
     costs = messages_tokens(measures, model, said)
     priming = model.priming
-    definitions = tools_tokens(
+    defined = tools_tokens(
         model,
         tools=tools,
         tool_choice=tool_choice,
-        functions=functions,
         function_call=function_call,
         response_format=response_format,
         first_system=first_system(measures, model.rules),
         assistant_texts=sum(_texts(each, model) for each in measures),
     )
-    definitions += math.ceil(_PREDICTION * model.margin) if prediction else 0
+    defined += math.ceil(_PREDICTION * model.margin) if prediction else 0
     return RequestCount(
         model=model.id,
         encoding=model.counted_with,
         exact=model.exact
-        and not unpriced_members(tools, functions)
+        and not definitions.unpriced_members(tools)
         and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
-        tokens=priming + definitions + sum(costs),
+        tokens=priming + defined + sum(costs),
         priming=priming,
-        tools=definitions,
+        tools=defined,
         messages=costs,
     )
 
@@ -470,8 +454,10 @@ def _texts(measure: Measure, model: Model) -> int:
     extra = measure.extra
     if measure.role != ASSISTANT:
         return 0
-    more = extra.beside.wrappings if extra and extra.beside and extra.beside.format == model.format else 0
-    return more + (1 if extra is None or not extra.calls or extra.has_text else 0)
+    beside = extra.native_in(model.format) if extra is not None else None
+    return (beside.wrappings if beside is not None else 0) + (
+        1 if extra is None or not extra.calls or extra.has_text else 0
+    )
 
 
 def first_system(measures: Sequence[Measure], rules: Rules) -> Measure | None:

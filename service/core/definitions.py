@@ -5,19 +5,19 @@ The text of definitions is rendered and counted once for each distinct content, 
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from service.core.estimates import tokens_in
+from service.core.estimates import count_in
 from service.core.families import Dialect
 from service.core.models import Model
-from service.core.namespace import render_functions
-from service.core.text import Encoding, count_text
+from service.core.text import count_text
+from service.core.text.vocabularies import Vocabulary
+from service.core.typescript import comment, parameters_2023, parameters_2024
 
-CACHED_COUNTS = 4_096
 # Tokens around a custom tool's grammar, in addition to its JSON: one bill.
 _GRAMMAR = 24
 
@@ -45,14 +45,7 @@ class Content:
         return msgspec.json.decode(content)
 
 
-def declared_functions(
-    tools: Sequence[Mapping[str, Any]] | None, functions: Sequence[Mapping[str, Any]] | None
-) -> list[Mapping[str, Any]]:
-    """Return a request's ``tools`` and legacy ``functions`` as one list of functions."""
-    return [*map(_declared, tools or ()), *(functions or ())]
-
-
-def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+def declared_function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a tool's function. A custom tool becomes a function whose description ends with its format."""
     if isinstance(function := tool.get("function"), Mapping):
         return function
@@ -76,9 +69,7 @@ _TOOL = _FREE | {"function", "custom"}
 _FUNCTION = _FREE | {"name", "description", "parameters", "format"}
 
 
-def unpriced_members(
-    tools: Sequence[Mapping[str, Any]] | None, functions: Sequence[Mapping[str, Any]] | None
-) -> list[Mapping[str, Any]]:
+def unpriced_members(tools: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
     """Return the members of definitions that are in no recorded bill, each as an object.
 
     A tool's name beside its function is free if it repeats the function's (1 bill). So is an object with free members
@@ -89,7 +80,7 @@ def unpriced_members(
         inner = tool.get("function") or tool.get("custom") or {}
         found += _besides(inner, _FUNCTION)
         found += _besides(tool, _TOOL | {"name"} if tool.get("name") == inner.get("name") else _TOOL)
-    return [*found, *(each for function in functions or () for each in _besides(function, _FUNCTION))]
+    return found
 
 
 def _besides(definition: Mapping[str, Any], known: frozenset[str]) -> list[Mapping[str, Any]]:
@@ -100,26 +91,68 @@ def _besides(definition: Mapping[str, Any], known: frozenset[str]) -> list[Mappi
     ]
 
 
+@lru_cache(maxsize=4_096)
+def written_tokens(content: Content, vocabulary: Vocabulary | str, write: Callable[..., str], *how: str) -> int:
+    """Return the tokens of the text that ``write`` makes of the content, by a vocabulary as in ``count_in``."""
+    return count_in(write(content.read(), *how), vocabulary)
+
+
 def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> int:
     """Return the tokens of the namespace that declares ``functions``, without the family's tokens around it.
 
     Chat templates of open models write JSON instead, some of them indented by four spaces.
     """
     if model.ratios is not None:
-        return _json_tokens(Content(functions), model)
-    declared = max(_rendered_tokens(Content(functions), dialect, model.encoding) for dialect in model.rules.dialects)
+        return written_tokens(Content(functions), model.vocabulary or model.ratios, _indented)
+    declared = max(
+        written_tokens(Content(functions), model.encoding, render_functions, dialect)
+        for dialect in model.rules.dialects
+    )
     return declared + _GRAMMAR * sum("grammar" in function for function in functions)
 
 
-@lru_cache(maxsize=CACHED_COUNTS)
-def _json_tokens(content: Content, model: Model) -> int:
-    tools = [{"type": "function", "function": function} for function in content.read()]
-    return tokens_in("\n".join(json.dumps(tool, ensure_ascii=False, indent=4) for tool in tools), model)
+def _indented(functions: Sequence[Mapping[str, Any]]) -> str:
+    tools = [{"type": "function", "function": function} for function in functions]
+    return "\n".join(json.dumps(tool, ensure_ascii=False, indent=4) for tool in tools)
 
 
-@lru_cache(maxsize=CACHED_COUNTS)
-def _rendered_tokens(content: Content, dialect: Dialect, encoding: Encoding) -> int:
-    return count_text(render_functions(content.read(), dialect), encoding)
+# The text before the tools of gpt-5 and later: all 46 recorded requests agree with its 93 tokens.
+_TOOLS_2025 = """\
+# Tools
+
+Tools are grouped by namespace where each namespace has one or more tools defined. By default, the input for each tool \
+call is a JSON object. If the tool schema has the word 'FREEFORM' input type, you should strictly follow the function \
+description and instructions for the input format. It should not be JSON unless explicitly instructed by the function \
+description or system/developer instructions.
+
+## Namespace: functions
+
+### Target channel: commentary
+
+### Tool definitions"""
+
+
+def render_functions(functions: Sequence[Mapping[str, Any]], dialect: Dialect) -> str:
+    """Return the text that declares ``functions``, each an object with name, description and parameters.
+
+    A function with ``freeform`` takes text instead of parameters.
+    """
+    lines = [line for function in functions for line in _declaration(function, dialect)]
+    if dialect == "2025":
+        return "\n".join([_TOOLS_2025, *lines])
+    return "\n".join(["namespace functions {", "", *lines, "} // namespace functions"])
+
+
+def _declaration(function: Mapping[str, Any], dialect: Dialect) -> list[str]:
+    description, parameters = function.get("description"), function.get("parameters")
+    description = description.lstrip() if isinstance(description, str) else ""
+    parameters = parameters if isinstance(parameters, Mapping) else {}
+    if dialect == "2023":
+        notes, body = [f"// {description}"] if description else [], parameters_2023(parameters)
+    else:
+        notes, body = comment(description), parameters_2024(parameters)
+    argument = "FREEFORM" if function.get("freeform") else f"_:{body}" if body else ""
+    return [*notes, f"type {function.get('name')} = ({argument}) => any;", ""]
 
 
 def choice_tokens(choice: Any, model: Model, *, named: int) -> int:
@@ -141,12 +174,7 @@ def format_tokens(response_format: Mapping[str, Any] | None, model: Model) -> in
     """Return the tokens of a response format's section. Only JSON schemas have one; ``json_object`` is free."""
     if not response_format or response_format.get("type") != "json_schema":
         return 0
-    return _format_tokens(Content(response_format.get("json_schema") or {}), model.encoding)
-
-
-@lru_cache(maxsize=CACHED_COUNTS)
-def _format_tokens(content: Content, encoding: Encoding) -> int:
-    return count_text(render_format(content.read()), encoding)
+    return written_tokens(Content(response_format.get("json_schema") or {}), model.encoding, render_format)
 
 
 def format_name_tokens(response_format: Mapping[str, Any] | None, model: Model) -> int:

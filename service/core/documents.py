@@ -16,11 +16,11 @@ from service.core.costs import record_cost
 from service.core.counting import message_tokens
 from service.core.estimates import estimate_factor
 from service.core.grounding import Grounded, Template, added_tokens, content_text, everything, take_whole, trim
-from service.core.measures import Extra, Measure, both
+from service.core.measures import Extra, Measure
 from service.core.models import Model
-from service.core.ratios import RATIOS
 from service.core.records import Record, StoredGrounding
-from service.core.unicode_scripts import mix_of
+from service.core.text import both
+from service.core.unicode_scripts import RATIOS, mix_of
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -52,7 +52,10 @@ class Documents(msgspec.Struct, frozen=True):
         if source is None:
             return None
         keys = [key if key is not None else f"\0{text}" for key, text in source.grounding.documents]
-        fresh = _fresh(keys, seen) if self.dedupe else range(len(keys))
+        fresh: Sequence[int] = range(len(keys))
+        if self.dedupe:
+            first = {key: index for index, key in reversed(list(enumerate(keys)))}
+            fresh = sorted(index for key, index in first.items() if key not in seen)
         texts: Sequence[str] = [source.grounding.documents[index][1] for index in fresh]
         if not texts:
             return None
@@ -154,13 +157,3 @@ def _reference(record: Record, room: int, model: Model, factor: float | None) ->
     while tokens > 0 and _added_cost(record, tokens, model, factor) > room:
         tokens -= 1
     return tokens
-
-
-def _fresh(keys: Sequence[str], seen: AbstractSet[str]) -> list[int]:
-    found: set[str] = set()
-    fresh = []
-    for index, key in enumerate(keys):
-        if key not in seen and key not in found:
-            found.add(key)
-            fresh.append(index)
-    return fresh

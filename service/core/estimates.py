@@ -1,69 +1,81 @@
 """Estimates a message's measure in a vocabulary that is not installed, from the scripts of each text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from service.core.attachments import text_in
 from service.core.calls import arguments_of, functions_called
-from service.core.files import text_in
-from service.core.measures import ZERO, Extra, Measure, both
+from service.core.measures import ZERO, Extra, Measure
 from service.core.models import Model
-from service.core.strings import Pair
-from service.core.text import count_text
+from service.core.text import Pair, both, count_text
 from service.core.text.vocabularies import Vocabulary
 from service.core.unicode_scripts import Mix, family_tokens, mix_of
 
 # Every figure of a measure that is a text's tokens in both encodings.
 _PAIRS = tuple(field.name for field in msgspec.structs.fields(Extra) if field.type in (Pair, Pair | None))
-
+_SPOKEN = {
+    *("name", "call_names", "bare_names", "call_arguments", "call_objects", "together"),
+    *("listed", "opens_list", "closes_list"),
+}
+"""Texts that ``spoken_tokens`` counts."""
 _UNBOUNDED = 2**53
 """The bytes assumed for texts that a message's mix does not measure: names, unknown members, escaped results."""
 _OF_A_PART = 1.03
 """A safety factor: a part of a text may cost more for each o200k_base token than the whole text."""
 
 
-def estimated(measure: Measure, ratios: str) -> Measure:
-    """Return the measure with a family's estimated tokens (``ratios.RATIOS``) in place of the tokens of both encodings."""
+def estimated(measure: Measure, ratios: str, said: int | None = None) -> Measure:
+    """Return the measure with a family's estimated tokens (``RATIOS``) in place of the tokens of both encodings.
+
+    ``said`` are those of all texts that ``spoken_tokens`` counts, if they are known. The rest is then estimated.
+    """
     extra = measure.extra
     mix = extra.mix if extra is not None else None
     if extra is None:
-        tokens = family_tokens(measure.o200k, measure.cl100k, None, ratios)
+        tokens = family_tokens(measure.o200k, measure.cl100k, None, ratios) if said is None else said
         return Measure(measure.role, tokens, tokens)
     unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED, digits=0, characters=0)
     whole = max(1, measure.o200k + (extra.call_objects or extra.call_arguments)[0])
 
-    def tokens_of(pair: Pair, mix: Mix | None) -> int:
-        return family_tokens(*pair, mix, ratios, min(1.0, pair[0] / whole))
+    def of(pair: Pair, *mixes: Mix | None) -> Pair:
+        part = min(1.0, pair[0] / whole)
+        return (max(family_tokens(*pair, each, ratios, part) for each in mixes),) * 2
 
-    def of(pair: Pair) -> Pair:
-        return (tokens_of(pair, mix),) * 2
-
-    def of_another(pair: Pair) -> Pair:
-        # The mix does not measure this text. Its numbers are of another text, and neither its bytes nor its scripts may make
-        # the text cheaper than Latin text.
-        return (max(tokens_of(pair, None), tokens_of(pair, unbounded)),) * 2
-
+    # The mix does not measure other texts than the message's own and its arguments. Its numbers are not theirs, and neither
+    # its bytes nor its scripts may make them cheaper than Latin text.
     pairs = {
-        name: of(pair) if name in ("call_arguments", "call_objects") else of_another(pair)
+        name: of(pair, mix) if name in ("call_arguments", "call_objects") else of(pair, None, unbounded)
         for name in _PAIRS
         if any(pair := getattr(extra, name) or ZERO)
     }
-    tokens, _ = of((measure.o200k, measure.cl100k))
-    return Measure(measure.role, tokens, tokens, msgspec.structs.replace(extra, **pairs))
+    if said is None:
+        said = of((measure.o200k, measure.cl100k), mix)[0]
+    else:
+        pairs |= dict.fromkeys(pairs.keys() & _SPOKEN, ZERO)
+    return Measure(measure.role, said, said, msgspec.structs.replace(extra, **pairs))
 
 
 def estimate_text(text: str, ratios: str) -> int:
-    """Return the tokens of a text for a family of ``ratios.RATIOS``."""
+    """Return the tokens of a text for a family of ``RATIOS``."""
     o200k, cl100k = both(text)
     return family_tokens(o200k, cl100k, mix_of(text, o200k, cl100k), ratios)
 
 
+def count_in(text: str, vocabulary: Vocabulary | str) -> int:
+    """Return a text's tokens in an installed vocabulary, in an encoding, or for a family of ``RATIOS``."""
+    match vocabulary:
+        case Vocabulary():
+            return vocabulary.count(text)
+        case "o200k_base" | "cl100k_base":
+            return count_text(text, vocabulary)
+    return estimate_text(text, vocabulary)
+
+
 def tokens_in(text: str, model: Model) -> int:
     """Return a text's tokens for a model: in its installed vocabulary, else by the text's scripts or the encoding."""
-    if model.vocabulary is not None:
-        return model.vocabulary.count(text)
-    return count_text(text, model.encoding) if model.ratios is None else estimate_text(text, model.ratios)
+    return count_in(text, model.vocabulary or model.ratios or model.encoding)
 
 
 def pair_tokens(pair: Pair, mix: Mix | None, model: Model, part: float = 1.0) -> int:
@@ -74,46 +86,16 @@ def pair_tokens(pair: Pair, mix: Mix | None, model: Model, part: float = 1.0) ->
 
 
 def estimate_factor(text: str, ratios: str) -> float:
-    """Return a family's tokens (``ratios.RATIOS``) for one o200k_base token of a text or of a part of it; at least 1."""
+    """Return a family's tokens (``RATIOS``) for one o200k_base token of a text or of a part of it; at least 1."""
     return max(1.0, _OF_A_PART * estimate_text(text, ratios) / max(1, count_text(text, "o200k_base")))
 
 
-_SPOKEN = (
-    "name",
-    "call_names",
-    "bare_names",
-    "call_arguments",
-    "call_objects",
-    "together",
-    "listed",
-    "opens_list",
-    "closes_list",
-)
-
-
-def known(measure: Measure, tokens: int, ratios: str) -> Measure:
-    """Return the measure with ``tokens`` for all texts that ``spoken`` yields; the rest is estimated."""
-    extra = estimated(measure, ratios).extra
-    if extra is not None:
-        extra = msgspec.structs.replace(extra, **{name: (0, 0) for name in _SPOKEN if getattr(extra, name)})
-    return Measure(measure.role, tokens, tokens, extra)
-
-
-def spoken(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield all that a chat message says: its text and its files', its author's name, its calls' names and arguments."""
-    content = message.get("content")
-    if isinstance(content, str):
-        yield content
-    else:
-        said = (text for part in content or () for text in (part.get("text"), part.get("refusal"), text_in(part)))
-        yield "".join(text for text in said if isinstance(text, str))
-    called = functions_called(message)
-    for text in (message.get("refusal"), message.get("name"), *(call.get("name") for call in called)):
-        if isinstance(text, str):
-            yield text
-    yield from map(arguments_of, called)
-
-
 def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
-    """Return the tokens of all that a chat message says."""
-    return sum(vocabulary.count(text) for text in spoken(message) if text)
+    """Return the tokens of all that a chat message says: its text and its files', its author's name, and its calls."""
+    content, called = message.get("content"), functions_called(message)
+    if not isinstance(content, str):
+        said = (text for part in content or () for text in (part.get("text"), part.get("refusal"), text_in(part)))
+        content = "".join(text for text in said if isinstance(text, str))
+    texts = [content, message.get("refusal"), message.get("name"), *(call.get("name") for call in called)]
+    texts += map(arguments_of, called)
+    return sum(vocabulary.count(text) for text in texts if text and isinstance(text, str))

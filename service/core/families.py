@@ -112,7 +112,6 @@ _GPT5 = Rules(
     tool_choice_free=True,
     images=TileRules(base=70, tile=140),
 )
-_GPT4O = Rules(family="gpt-4o")
 # No recording of o1 and o3 has definitions: counted like gpt-5's, which cost more.
 _REASONING = Rules(
     family="o",
@@ -150,12 +149,12 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             # the alias has named models of both dialects
             Rules(family="gpt-3.5", dialects=("2023", "2024"), required_choice=2),
             Rules(family="gpt-4-turbo"),
-            _GPT4O,
+            Rules(family="gpt-4o"),
             # the text alone: no role, no wrapping (2 of 2)
             Rules(family="search", message=-1, priming=0),
-            msgspec.structs.replace(_GPT4O, family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),
-            msgspec.structs.replace(_GPT4O, family="gpt-4.1-mini", images=PatchRules(factor=1.62)),
-            msgspec.structs.replace(_GPT4O, family="gpt-4.1-nano", images=PatchRules(factor=2.46)),
+            Rules(family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),
+            Rules(family="gpt-4.1-mini", images=PatchRules(factor=1.62)),
+            Rules(family="gpt-4.1-nano", images=PatchRules(factor=2.46)),
             _REASONING,
             msgspec.structs.replace(_REASONING, family="o1-mini", priming=3),
             _O_MINI,
@@ -198,7 +197,7 @@ RESPONSES: Mapping[str, Rules] = MappingProxyType(
 class Estimate(NamedTuple):
     """The counting of models whose names match ``pattern``, without their tokeniser: a family's rules, and a margin.
 
-    ``context_window`` is assumed if no source states it, in tokens. ``ratios`` is the row of ``ratios.RATIOS`` for text;
+    ``context_window`` is assumed if no source states it, in tokens. ``ratios`` is the row of ``RATIOS`` for text;
     without one, text is counted with o200k_base.
     """
 

@@ -10,9 +10,10 @@ from typing import Final
 
 from service.core.counting import message_tokens, plain_text_tokens
 from service.core.families import ASSISTANT, DEVELOPER, SYSTEM, USER
-from service.core.measures import Measure, both
+from service.core.measures import Measure
 from service.core.models import Model
 from service.core.records import Record
+from service.core.text import both
 from service.core.vendors import VendorRules
 from service.core.view import View
 
@@ -63,7 +64,7 @@ def joined_systems(view: View, form: str) -> list[int]:
 
 
 def _came_in(measure: Measure, form: str) -> bool:
-    return measure.extra is not None and measure.extra.beside is not None and measure.extra.beside.format == form
+    return measure.extra is not None and measure.extra.native_in(form) is not None
 
 
 def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool = True) -> int:

@@ -13,7 +13,7 @@ from service.core.fillers import FILLED_FORMATS, bare_opening, blank_line_tokens
 from service.core.formats import render_request
 from service.core.measures import Measure
 from service.core.models import Model
-from service.core.native import read_request
+from service.core.native.requests import read_request
 from service.core.text.vocabularies import Vocabulary
 from service.core.view import View
 from service.problems import FormatCannotCarry

@@ -6,9 +6,11 @@ and after the content's value, so the body is never decoded.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
+from itertools import accumulate
 
 import msgspec
 
@@ -94,7 +96,8 @@ def take_whole(
         return added_tokens(template, content, documents[:kept], encoding)
 
     # Tokens of joined texts are not the sum of their tokens: take a first guess from a cut text, then correct it.
-    kept = _whole_documents(template, documents, len(cut_text(template.separator.join(documents), encoding, room)))
+    fitting = len(cut_text(template.separator.join(documents), encoding, room))
+    kept = bisect_right(_next_starts(template, documents), fitting + len(template.separator))
     while kept > 0 and added(kept) > room:
         kept -= 1
     while kept < len(documents) and added(kept + 1) <= room:
@@ -121,7 +124,8 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
         length -= 1
     while step := next((s for s in range(1, min(_STEPS, len(joined) - length) + 1) if added(length + s) <= room), 0):
         length += step
-    length = _without_separator_stub(template, documents, length)
+    starts = _next_starts(template, documents)
+    length = min(length, starts[bisect_left(starts, length)] - len(template.separator))  # not inside a separator
     while length > 0 and added(length) > room:
         length -= 1
     if length <= 0:
@@ -130,42 +134,15 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
     return Grounded(
         before=before,
         after=after,
-        kept=_started_documents(template, documents, length),
+        kept=1 + bisect_left(starts, length, 0, len(starts) - 1),
         tokens=added(length),
         cut=length < len(joined),
     )
 
 
-def _whole_documents(template: Template, documents: Sequence[str], length: int) -> int:
-    """The number of documents that are completely within the first ``length`` characters of the joined text."""
-    end = 0
-    for index, document in enumerate(documents):
-        end += len(document)
-        if end > length:
-            return index
-        end += len(template.separator)
-    return len(documents)
-
-
-def _started_documents(template: Template, documents: Sequence[str], length: int) -> int:
-    """The number of documents that begin within the first ``length`` characters of the joined text."""
-    start = 0
-    for index, document in enumerate(documents):
-        if start >= length:
-            return index
-        start += len(document) + len(template.separator)
-    return len(documents)
-
-
-def _without_separator_stub(template: Template, documents: Sequence[str], length: int) -> int:
-    """The length of the cut; a cut inside a separator is moved back to the end of the document before."""
-    end = 0
-    for document in documents:
-        end += len(document)
-        if end < length <= end + len(template.separator):
-            return end
-        end += len(template.separator)
-    return length
+def _next_starts(template: Template, documents: Sequence[str]) -> list[int]:
+    """Where the text after each document and its separator begins in the joined text, in characters."""
+    return list(accumulate(len(document) + len(template.separator) for document in documents))
 
 
 def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:

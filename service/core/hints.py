@@ -61,13 +61,14 @@ def _with_cache_control(request: Block, places: Places) -> Block:
     """The request with Claude's marks on the last block before each stable place."""
     request = msgspec.json.decode(msgspec.json.encode(request))
     if isinstance(request.get("system"), str):
-        request["system"] = _as_blocks(request["system"])
+        request["system"] = _parts(request["system"])
     for message in request["messages"]:
-        message["content"] = _as_blocks(message["content"])
+        message["content"] = _parts(message["content"])
     blocks = list(_blocks(request))
-    own = [index for index, block in enumerate(blocks) for each in (block, *_inner(block)) if each.get("cache_control")]
+    held = ((index, each) for index, block in enumerate(blocks) for each in (block, *_parts(block.get("content"))))
+    own = [(index, each["cache_control"]) for index, each in held if each.get("cache_control")]
     # Marks with a lifetime of an hour must be before marks of five minutes, such as these.
-    first = max((index + 1 for index in own if '"ttl":"1h"' in _text(blocks[index])), default=0)
+    first = max((index + 1 for index, mark in own if isinstance(mark, dict) and mark.get("ttl") == "1h"), default=0)
     tools, system = len(request.get("tools") or ()), len(request.get("system") or ())
     said = _said_before_question(request["messages"]) + tools + system
     wanted = [len(blocks)] if places.newest else []
@@ -80,28 +81,12 @@ def _with_cache_control(request: Block, places: Places) -> Block:
     return request
 
 
-def _as_blocks(content: str | list[Block]) -> list[Block]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
-
-
 def _blocks(request: Block) -> Iterator[Block]:
     """Tools, system text and messages, in the order in which they are cached."""
     yield from request.get("tools") or ()
     yield from request.get("system") or ()
     for message in request["messages"]:
         yield from message["content"]
-
-
-def _inner(block: Block) -> list[Block]:
-    """The blocks in a tool result, which may have marks too."""
-    content = block.get("content")
-    return [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
-
-
-def _text(block: Block) -> str:
-    return msgspec.json.encode(
-        block.get("cache_control") or [each.get("cache_control") for each in _inner(block)]
-    ).decode()
 
 
 def _said_before_question(messages: list[Block]) -> int:
@@ -117,14 +102,13 @@ def _said_before_question(messages: list[Block]) -> int:
 
 def _markable(blocks: list[Block], end: int) -> int:
     """The last place up to ``end`` after a block that may be marked; not thoughts, empty text or deferred tools."""
-    while end and _is_unmarkable(blocks[end - 1]):
+    while end:
+        block = blocks[end - 1]
+        is_empty = block.get("type") == "text" and not block.get("text")
+        if not is_empty and str(block.get("type")) not in _UNMARKED and not block.get("defer_loading"):
+            break
         end -= 1
     return end
-
-
-def _is_unmarkable(block: Block) -> bool:
-    is_empty = block.get("type") == "text" and not block.get("text")
-    return str(block.get("type")) in _UNMARKED or is_empty or bool(block.get("defer_loading"))
 
 
 def _with_breakpoint(messages: list[Block], form: str, places: Places) -> list[Block]:
@@ -132,36 +116,32 @@ def _with_breakpoint(messages: list[Block], form: str, places: Places) -> list[B
 
     The newest message has the implicit mark. Assistant messages take no mark, so the last message before them gets it.
     """
-    own = sum("prompt_cache_breakpoint" in part for message in messages for part in _parts(message))
+    own = sum("prompt_cache_breakpoint" in part for message in messages for part in _parts(message.get("content")))
     question = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=0)
     question -= places.recalled
     leading = next(
         (i for i, each in enumerate(messages) if each.get("role") not in ("system", "developer")), len(messages)
     )
     wanted = [question] if places.before_question else []
-    ends = [_last_markable(messages[:end], form) for end in (*wanted, leading)]
-    marked = list(messages)
+    ends = [_last_markable(messages[:end]) for end in (*wanted, leading)]
+    marked, kind = list(messages), "text" if form == "openai" else "input_text"
     for index in list(dict.fromkeys(end for end in ends if end is not None))[: max(0, BREAKPOINTS - 1 - own)]:
-        *rest, last = _as_parts(marked[index], form)
+        *rest, last = _parts(marked[index].get("content"), kind)
         if "prompt_cache_breakpoint" not in last:
             marked[index] = {**marked[index], "content": [*rest, {**last, "prompt_cache_breakpoint": _BREAKPOINT}]}
     return marked
 
 
-def _last_markable(messages: list[Block], form: str) -> int | None:
+def _last_markable(messages: list[Block]) -> int | None:
     for index in range(len(messages) - 1, -1, -1):
-        parts = _as_parts(messages[index], form)
+        parts = _parts(messages[index].get("content"))
         if messages[index].get("role") in _READ_ALIKE and parts and parts[-1].get("text"):
             return index
     return None
 
 
-def _parts(message: Block) -> list[Block]:
-    content = message.get("content")
+def _parts(content: Any, kind: str = "text") -> list[Block]:
+    """The parts of a content, or the blocks in a tool result, which may have marks too. A text is one part of ``kind``."""
+    if isinstance(content, str):
+        return [{"type": kind, "text": content}]
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-
-
-def _as_parts(message: Block, form: str) -> list[Block]:
-    content = message.get("content")
-    kind = "text" if form == "openai" else "input_text"
-    return [{"type": kind, "text": content}] if isinstance(content, str) else _parts(message)

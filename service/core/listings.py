@@ -13,18 +13,15 @@ from typing import Any, NamedTuple
 
 
 class ListedModel(NamedTuple):
-    """A model's figures in genai-prices: the window in tokens, prices in dollars for a million tokens."""
+    """A model's figures in genai-prices: window in tokens, prices as fields of ``Model``, and all names."""
 
     id: str
     provider: str
     context_window: int | None
-    input_price: float | None
-    cached_input_price: float | None
-    cache_write_price: float | None = None
+    prices: Mapping[str, Any] = MappingProxyType({})
+    names: Sequence[str] = ()
 
 
-# The seller of a model, and genai-prices' own object.
-_Entry = tuple[str, Any]
 # Makers are asked first, so that a model with several sellers gets its maker's figures.
 _MAKERS = ("openai", "anthropic", "google", "mistral", "deepseek", "meta", "x-ai", "cohere", "moonshotai", "minimax",
            "zhipuai", "zai", "perplexity")  # fmt: skip
@@ -59,25 +56,26 @@ def find_listed(name: str) -> ListedModel | None:
     The window is the first one stated: by the makers, then by OpenRouter, then by most gateways (in a tie the smallest).
     """
     bare = bare_name(name)
-    makers = [(maker, model) for maker in _MAKERS if (model := _match(maker, bare)) is not None]
     found: ListedModel | None = None
-    for entries in _groups(name, bare, makers):
-        listed = [_listed(provider, model) for provider, model in entries]
+    for listed in _groups(name, bare):
         if listed:
             found = (found or listed[0])._replace(context_window=_window(listed))
             if found.context_window is not None:
                 return found
-    longer = [_listed(provider, model) for provider, model in _flavours(bare)]
-    found = found or next((each for each in longer if each.provider in _MAKERS or _is_dated(each.id, bare)), None)
-    return found and found._replace(context_window=_window(longer) or _published(bare))
+    longer = _flavours(bare)
+    dated = re.compile(re.escape(bare) + r"(-\d+)+")
+    by_maker = (each for each in longer if each.provider in _MAKERS or dated.fullmatch(bare_name(each.id)))
+    found = found or next(by_maker, None)
+    published = next((window for pattern, window in _PUBLISHED if pattern.fullmatch(bare)), None)
+    return found and found._replace(context_window=_window(longer) or published)
 
 
-def _groups(name: str, bare: str, makers: Sequence[_Entry]) -> Iterator[Sequence[_Entry]]:
+def _groups(name: str, bare: str) -> Iterator[Sequence[ListedModel]]:
     """Yield groups of entries for a name, the most reliable first."""
-    yield makers
+    yield (makers := _matches(_MAKERS, bare))
     yield _sold_as([bare])
-    yield _sold_as(_names_of(makers))
-    yield [(each, model) for each in _PATTERNED if (model := _match(each, name)) is not None]
+    yield _sold_as({each for maker in makers for each in maker.names})
+    yield _matches(_PATTERNED, name)
 
 
 def listed_models() -> Iterator[ListedModel]:
@@ -92,61 +90,38 @@ def listed_models() -> Iterator[ListedModel]:
             yield _listed(_FIRST_GATEWAY, model)._replace(id=bare_name(model.id))
 
 
-def dated_models(since: str) -> Iterator[str]:
-    """Yield the bare names of chat models that OpenRouter sells under a date from ``since`` (YYYYMMDD) on."""
-    for model in _providers()[_FIRST_GATEWAY].models:
-        dates = [match.group(1) for alias in _aliases(model) if (match := re.search(r"-(20\d{6})$", alias))]
-        if max(dates, default="") >= since and not _NOT_CHAT.search(model.id):
-            yield bare_name(model.id)
-
-
 def bare_name(name: str) -> str:
     """Return a name in lower case, without its seller and its terms (``:free``)."""
     return name.lower().rsplit("/", 1)[-1].split(":", 1)[0]
 
 
 @lru_cache(maxsize=1)
-def _sold() -> Mapping[str, Sequence[_Entry]]:
+def _sold() -> Mapping[str, Sequence[ListedModel]]:
     """All entries by their bare names: makers' first, then OpenRouter's."""
-    found: dict[str, list[_Entry]] = defaultdict(list)
+    found: dict[str, list[ListedModel]] = defaultdict(list)
     order = sorted(_providers(), key=lambda provider: (provider not in _MAKERS, provider != _FIRST_GATEWAY))
     for provider in order:
         for model in _providers()[provider].models:
-            for name in dict.fromkeys(map(bare_name, _aliases(model))):
-                found[name].append((provider, model))
+            listed = _listed(provider, model)
+            for name in listed.names:
+                found[name].append(listed)
     return MappingProxyType(found)
 
 
-def _sold_as(names: Iterable[str]) -> list[_Entry]:
+def _sold_as(names: Iterable[str]) -> list[ListedModel]:
     return [entry for name in sorted(names) for entry in _sold().get(name, ())]
 
 
-def _flavours(bare: str) -> list[_Entry]:
+def _flavours(bare: str) -> list[ListedModel]:
     """Entries of longer names: ``deepseek-v4`` is sold only as ``deepseek-v4-pro``. Only for names with a version."""
     if not re.search(r"\d", bare):
         return []
-    longer = (name for name in _sold() if name.startswith(bare + "-") and not _NOT_CHAT.search(name))
-    return _sold_as(longer)
+    return _sold_as(name for name in _sold() if name.startswith(bare + "-") and not _NOT_CHAT.search(name))
 
 
-def _is_dated(name: str, bare: str) -> bool:
-    return re.fullmatch(re.escape(bare) + r"(-\d+)+", bare_name(name)) is not None
-
-
-def _names_of(entries: Sequence[_Entry]) -> set[str]:
-    return {bare_name(alias) for _, model in entries for alias in _aliases(model)}
-
-
-def _aliases(model: Any) -> Iterator[str]:
-    """Yield an entry's explicit names: its id, and the names in its rule."""
-    yield model.id
-    for clause in (model.match, *getattr(model.match, "or_", ())):
-        if name := getattr(clause, "equals", None):
-            yield name
-
-
-def _match(provider: str, name: str) -> Any:
-    return _providers()[provider].find_model(name) if provider in _providers() else None
+def _matches(providers: Iterable[str], name: str) -> list[ListedModel]:
+    known = ((each, _providers()[each].find_model(name)) for each in providers if each in _providers())
+    return [_listed(each, model) for each, model in known if model is not None]
 
 
 def _window(listed: Sequence[ListedModel]) -> int | None:
@@ -158,20 +133,17 @@ def _window(listed: Sequence[ListedModel]) -> int | None:
     return windows.most_common(1)[0][0] if windows else None
 
 
-def _published(bare: str) -> int | None:
-    return next((window for pattern, window in _PUBLISHED if pattern.fullmatch(bare)), None)
-
-
 def _listed(provider_id: str, model: Any) -> ListedModel:
     prices = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
-    return ListedModel(
-        model.id,
-        provider_id,
-        model.context_window,
-        _dollars(getattr(prices, "input_mtok", None)),
-        _dollars(getattr(prices, "cache_read_mtok", None)),
-        _dollars(getattr(prices, "cache_write_mtok", None)),
-    )
+    kinds = {
+        "input_price": "input_mtok",
+        "cached_input_price": "cache_read_mtok",
+        "cache_write_price": "cache_write_mtok",
+    }
+    dollars = {name: _dollars(getattr(prices, kind, None)) for name, kind in kinds.items()}
+    clauses = (getattr(clause, "equals", None) for clause in (model.match, *getattr(model.match, "or_", ())))
+    names = dict.fromkeys(map(bare_name, filter(None, (model.id, *clauses))))
+    return ListedModel(model.id, provider_id, model.context_window, dollars, tuple(names))
 
 
 def _dollars(price: Any) -> float | None:

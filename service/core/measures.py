@@ -10,14 +10,12 @@ from typing import Any
 
 import msgspec
 
+from service.core.attachments import DETAILS, Guess, Image, guess, image_size, text_in
 from service.core.calls import arguments_of, compact, functions_called, written_object
 from service.core.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL, USER
-from service.core.files import Guess, guess, text_in
-from service.core.images import DETAILS, Image, image_size
 from service.core.native.costs import Beside, measure_beside
 from service.core.reasoning import Reasoning, reasoning_of
-from service.core.strings import Pair
-from service.core.text import count_text
+from service.core.text import Pair, both
 from service.core.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
 from service.core.unpriced import unpriced_tokens
 
@@ -62,6 +60,10 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
         """Whether only ``mix`` is set, which matters for estimates only."""
         return msgspec.structs.replace(self, mix=None) == _PLAIN
 
+    def native_in(self, form: str) -> Beside | None:
+        """Return the native parts, if they are sent in this format."""
+        return self.beside if self.beside is not None and self.beside.format == form else None
+
 
 _PLAIN = Extra()
 
@@ -87,11 +89,11 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
         mix = None if is_plain else mix_of(said, *counted)
         return Measure(role, *counted, Extra(mix=mix) if mix else None)
-    text, images, files = _content(said, image_sizes)
+    text, media = _content(said, image_sizes)
     text += _string(message.get("refusal"))
     counted = both(text)
     objects = [written_object(call) for call in functions_called(message)]
-    fields: dict[str, Any] = _named(message, role) | _media(images, files)
+    fields: dict[str, Any] = _named(message, role) | media
     if len(message) > _PLAIN_MEMBERS or type(said) is not str:
         unpriced = unpriced_tokens(message)
         fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
@@ -109,11 +111,6 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
     if mix := mix_of(text + "".join(objects), counted[0] + in_objects[0], counted[1] + in_objects[1]):
         fields["mix"] = mix
     return Measure(role, *counted, Extra(**fields) if fields else None)
-
-
-def both(text: str) -> Pair:
-    """Return the tokens of ``text`` in both encodings."""
-    return (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) if text else ZERO
 
 
 _HEADING = "# Instructions\n\n"
@@ -153,13 +150,13 @@ def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
 # ---- content
 
 
-def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple[Image, ...], Guess]:
-    """Return the text of a string or list content, its images, and an estimate of its other parts."""
+def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, dict[str, Any]]:
+    """Return the text of a string or list content, and the measure's fields of its images and other parts."""
     if isinstance(content, str):
-        return content, (), Guess()
+        return content, {}
     texts: list[str] = []
     images: list[Image] = []
-    files = Guess()
+    guesses: list[Guess] = []
     for part in content or ():
         match part.get("type"):
             case "text" | "refusal" as kind:
@@ -169,13 +166,11 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, tuple
                 images.append(_image(part.get("image_url"), given))
             case _:
                 texts.append(text_in(part))
-                files = files.plus(guess(part))
-    return "".join(texts), tuple(images), files
-
-
-def _media(images: tuple[Image, ...], files: Guess) -> dict[str, Any]:
-    fields: dict[str, Any] = {"images": images} if images else {}
-    return fields | ({"estimated": files.tokens, "pages": files.pages, "paged": files.paged} if files.tokens else {})
+                guesses.append(guess(part))
+    fields: dict[str, Any] = {"images": tuple(images)} if images else {}
+    if guesses:
+        fields |= zip(("estimated", "pages", "paged"), map(sum, zip(*guesses, strict=True)), strict=True)
+    return "".join(texts), fields
 
 
 def _image(value: Any, given: tuple[int, int] | None) -> Image:

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from service.core import mistakes
 from service.core.bounds import IDS
-from service.core.mistakes import foreign, invalid, is_misspelt, is_out_of_range, misnamed, out_of_range, plain
-from service.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer
+from service.problems import BadRequest, InvalidEntry, OrphanToolResult
 
 T = TypeVar("T")
 
@@ -252,13 +252,12 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = 
     try:
         return _decoded(body, decoder)
     except msgspec.ValidationError as error:
-        if is_out_of_range(error):
-            raise out_of_range(body) from None
-        raise invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
+        huge = mistakes.out_of_range(error, body)
+        raise huge or mistakes.invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
     except UnicodeDecodeError:
         raise BadRequest(f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read.") from None
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
-        reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else plain(str(error))
+        reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else mistakes.plain(str(error))
         raise BadRequest(f"The body is not JSON: {reason}.") from None
 
 
@@ -348,12 +347,13 @@ def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
     try:
         checked: ChatMessage = msgspec.convert(message, kind)
     except msgspec.ValidationError as error:
-        raise foreign(message, pointer) or invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
+        other = mistakes.foreign(message, pointer)
+        raise other or mistakes.invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
     if "native" in message:
         raise own_member(pointer)
     for name in message.keys() - _KNOWN[type(checked)]:
-        if is_misspelt(name, _KNOWN[type(checked)]):
-            raise misnamed(name, _KNOWN[type(checked)], f"#{pointer}/{name}")
+        if mistakes.is_misspelt(name, _KNOWN[type(checked)]):
+            raise mistakes.misnamed(name, _KNOWN[type(checked)], f"#{pointer}/{name}")
     _require_types(message, checked, pointer)
     if isinstance(checked, AssistantMessage) and checked.tool_calls:
         ids = [call.id for call in checked.tool_calls]
@@ -373,12 +373,7 @@ def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: st
     if isinstance(checked, _TEXT_ALONE) and not isinstance(checked.content, str):
         for index, part in enumerate(message["content"]):
             if "type" not in part:
-                detail = "Object missing required field 'type'"
-                place = f"#{pointer}/content/{index}"
-                raise InvalidEntry(f"{detail} at {place}.", errors=[Pointer(place, detail)])
-
-
-_BEFORE_CONTENT = '{"role":"","content":'
+                raise mistakes.problem_at("Object missing required field 'type'", f"#{pointer}/content/{index}")
 
 
 def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
@@ -387,22 +382,15 @@ def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
     The bytes are those of ``msgspec.json.encode(message)``. With the offsets, documents can be spliced into the content
     later without decoding the body.
     """
-    content = message.get("content")
-    if len(message) == 2 and type(content) is str and next(iter(message)) == "role":  # as nearly always
-        body = msgspec.json.encode(message)
-        return body, len(_BEFORE_CONTENT) + len(message["role"]), len(body) - 1
-    parts: list[bytes] = []
-    length = 1
-    start = end = 0
-    for key, value in message.items():
-        name = msgspec.json.encode(key)
-        encoded = msgspec.json.encode(value)
-        if key == "content":
-            start = length + len(name) + 1
-            end = start + len(encoded)
-        parts.append(name + b":" + encoded)
-        length += len(parts[-1]) + 1
-    return b"{" + b",".join(parts) + b"}", start, end
+    body = msgspec.json.encode(message)
+    if "content" not in message:
+        return body, 0, 0
+    names = list(message)
+    if names == ["role", "content"]:  # as nearly always
+        return body, len('{"role":"","content":') + len(message["role"]), len(body) - 1
+    before = msgspec.json.encode({name: message[name] for name in names[: names.index("content")]})
+    start = (len(before) if before != b"{}" else 1) + len('"content":')  # a comma is in place of the brace
+    return body, start, start + len(msgspec.json.encode(message["content"]))
 
 
 def digest(value: Any, size_bytes: int) -> bytes:

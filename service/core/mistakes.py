@@ -66,29 +66,25 @@ def invalid(
         for name in difflib.get_close_matches(missing.group(1), unread, n=1):
             return misnamed(name, [missing.group(1)], _pointer(prefix, [*steps, name]), kind)
     words = _allowed(of, value(), steps) if _WRONG_WORD.match(said) and steps else []
-    return _problem(plain(said), _pointer(prefix, steps), f": one of {_joined(words)}" if words else "", kind)
+    return problem_at(plain(said), _pointer(prefix, steps), f": one of {_joined(words)}" if words else "", kind)
 
 
-def is_out_of_range(error: msgspec.ValidationError) -> bool:
-    """Whether the error is a number that cannot be held, such as 1e400 or one of 5,000 digits."""
-    return str(error).startswith(_OUT_OF_RANGE)
+def out_of_range(error: msgspec.ValidationError, body: bytes) -> BadRequest | None:
+    """The problem of a number that cannot be held, such as 1e400 or one of 5,000 digits; None if the error is another.
 
-
-def out_of_range(body: bytes) -> BadRequest:
-    """The problem of a number for which ``is_out_of_range``. The decoder's error has no names of members."""
+    The decoder's error has no names of members.
+    """
+    if not str(error).startswith(_OUT_OF_RANGE):
+        return None
     try:
-        value = json.loads(body, parse_float=_huge_or_zero, parse_int=_huge_or_length)
+        value = json.loads(
+            body,
+            parse_float=lambda number: _HUGE if math.isinf(float(number)) else 0.0,
+            parse_int=lambda number: _HUGE if len(number.lstrip("-")) > _MOST_DIGITS else 0.0,
+        )
     except ValueError:  # what follows the number is no JSON
         value = None
-    return _problem(_OUT_OF_RANGE[0], _pointer("", _steps_to_huge(value)), "", BadRequest)
-
-
-def _huge_or_zero(number: str) -> float:
-    return _HUGE if math.isinf(float(number)) else 0.0
-
-
-def _huge_or_length(number: str) -> float:
-    return _HUGE if len(number.lstrip("-")) > _MOST_DIGITS else len(number)
+    return problem_at(_OUT_OF_RANGE[0], _pointer("", _steps_to_huge(value)), kind=BadRequest)
 
 
 def _steps_to_huge(value: Any) -> list[str]:
@@ -109,7 +105,7 @@ def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadReques
     near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(name, names, n=1)
     near = near or [each for each in names if each.startswith(f"{name}_")]
     hint = _around(name, names) if "messages" in names else ""
-    return _problem(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
+    return problem_at(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
 
 
 def foreign(message: Any, pointer: str, form: str = "openai") -> InvalidEntry | None:
@@ -155,12 +151,8 @@ def is_misspelt(name: str, known: frozenset[str]) -> bool:
 
 def did_you_mean(names: Sequence[str]) -> str:
     """The end of a sentence that suggests ``names``; empty if there are none."""
-    return f"; did you mean {quoted(names)}?" if names else ""
-
-
-def quoted(words: Sequence[str]) -> str:
-    """The words as an enumeration: ``'a', 'b' or 'c'``."""
-    return _joined([f"'{word}'" for word in words])
+    quoted = [f"'{name}'" for name in names]
+    return f"; did you mean {_joined(quoted)}?" if names else ""
 
 
 def _joined(words: Sequence[str]) -> str:
@@ -195,7 +187,8 @@ def _around(name: str, names: Sequence[str]) -> str:
     return ""
 
 
-def _problem(what: str, pointer: str, hint: str, kind: type[BadRequest]) -> BadRequest:
+def problem_at(what: str, pointer: str, hint: str = "", kind: type[BadRequest] = InvalidEntry) -> BadRequest:
+    """The problem of a wrong place, which ``detail`` names too. ``what`` is a sentence without its full stop."""
     end = "" if hint.endswith("?") else "."
     return kind(f"{what} at {pointer}{hint}{end}", errors=[Pointer(pointer, what + hint)])
 

@@ -24,9 +24,9 @@ from msgspec import Meta
 from service.core import listings, openai_models
 from service.core.families import ESTIMATES, FAMILIES, RESPONSES, Rules
 from service.core.mistakes import did_you_mean
-from service.core.ratios import RATIOS
 from service.core.text import Encoding
 from service.core.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
+from service.core.unicode_scripts import RATIOS
 from service.core.vendors import VENDORS
 from service.problems import UnknownModel
 
@@ -59,7 +59,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     format: str = "openai"
     """The format in which messages are sent. Native parts of a message cost tokens only in their own format."""
     ratios: str | None = None
-    """The row of ``ratios.RATIOS`` for text; without one, text is counted with the encoding."""
+    """The row of ``RATIOS`` for text; without one, text is counted with the encoding."""
     vocabulary: Vocabulary | None = None
     """The vendor's own vocabulary, if it is installed; it then counts text."""
     own_vocabulary: bool = False
@@ -124,7 +124,7 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
 
 def unknown_model(name: str) -> Model:
     """Return a model for an unknown name: an estimate that is too high rather than too low, without a limit of its own."""
-    model = _estimate(name, listings.ListedModel(name, "unknown", NO_WINDOW, None, None))
+    model = _estimate(name, listings.ListedModel(name, "unknown", NO_WINDOW))
     return msgspec.structs.replace(model, context_window_source="assumed")
 
 
@@ -140,7 +140,7 @@ def list_models(extra: Mapping[str, Model] = _NONE) -> list[Model]:
 
 @lru_cache(maxsize=1)
 def _known() -> Mapping[str, Model]:
-    names = [name for line in openai_models.TABLE for name in line.names]
+    names = [name for line in openai_models.TABLE for name in line.names.split()]
     names += [listed.id for listed in listings.listed_models()]
     models = {name: _find(name) for name in dict.fromkeys(names)}
     return MappingProxyType({name: model for name, model in models.items() if model is not None})
@@ -159,10 +159,10 @@ def _find(name: str) -> Model | None:
     bare = _bare(lowered)
     listed = listings.find_listed(bare) or listings.find_listed(lowered)
     for line in openai_models.TABLE:
-        if line.pattern.fullmatch(bare):
+        if re.fullmatch(line.pattern, bare):
             return _from_table(name, line, listed)
     if listed is None and (new := _NEW.match(bare)):
-        listed = listings.ListedModel(bare, _MAKERS[new[2]], None, None, None)
+        listed = listings.ListedModel(bare, _MAKERS[new[2]], None)
     return None if listed is None else _estimate(name, listed)
 
 
@@ -182,22 +182,19 @@ def _bare(name: str) -> str:
     return bare.split(":", 1)[0]
 
 
-def _from_table(name: str, line: openai_models.TableRow, listed: listings.ListedModel | None) -> Model:
-    priced = listed if listed is not None and listed.provider == "openai" else None
+def _from_table(name: str, line: openai_models.Row, listed: listings.ListedModel | None) -> Model:
     return Model(
         id=name,
         provider="openai",
-        encoding="cl100k_base" if line.encoding == "cl100k_base" else "o200k_base",
+        encoding=line.encoding,
         exact=line.exact,
         context_window=line.context_window,
-        max_input_tokens=line.max_input_tokens,
-        max_output_tokens=line.max_output_tokens,
+        max_input_tokens=line.max_input or line.context_window,
+        max_output_tokens=line.max_output,
         rules=FAMILIES[line.family],
-        input_price=priced.input_price if priced else None,
-        cached_input_price=priced.cached_input_price if priced else None,
         own_vocabulary=True,
         context_window_source="listed" if line.names else "assumed",
-        cache_write_price=priced.cache_write_price if priced else None,
+        **(listed.prices if listed is not None and listed.provider == "openai" else {}),
     )
 
 
@@ -217,10 +214,8 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
         ratios=estimate.ratios,
         vocabulary=INSTALLED.get(estimate.ratios or ""),
         own_vocabulary=estimate.maker == "openai",
-        input_price=listed.input_price,
-        cached_input_price=listed.cached_input_price,
         context_window_source="listed" if listed.context_window else "assumed",
-        cache_write_price=listed.cache_write_price,
+        **listed.prices,
     )
 
 

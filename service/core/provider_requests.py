@@ -16,11 +16,9 @@ from service.core.counting import RequestCount, count_request, plain_text_tokens
 from service.core.fillers import OPENING
 from service.core.mistakes import foreign
 from service.core.models import Model
-from service.core.native import read_request
-from service.core.native.costs import parts_of
-from service.core.native.pieces import ChatRequest
-from service.core.native.seals import SIGNATURES, is_of_vertex
-from service.core.strings import strings
+from service.core.native.costs import SIGNATURES, is_of_vertex, parts_of
+from service.core.native.requests import ChatRequest, read_request
+from service.core.text import strings
 from service.core.vendors import HOSTED, VENDORS, VendorRules
 from service.problems import InvalidEntry
 
@@ -67,7 +65,10 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
     try:
         chat = read_request(form, request)
     except InvalidEntry:
-        if not _has_messages(form, request) or any(foreign(each, "", form) for each in request[_MESSAGES[form]]):
+        messages = request.get(_MESSAGES[form])
+        if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+            raise
+        if any(foreign(each, "", form) for each in messages):
             raise
         return _count_in_parts(form, request, model)
     return _count(form, request, chat, model)
@@ -110,11 +111,6 @@ def _as_billed(model: Model, chat: ChatRequest) -> Model:
 def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
     parts = parts_of(message["native"]["messages"]) if "native" in message else ()
     yield from (part[name] for part in parts if isinstance(part, dict) for name in SIGNATURES & part.keys())
-
-
-def _has_messages(form: str, request: Mapping[str, Any]) -> bool:
-    messages = request.get(_MESSAGES[form])
-    return isinstance(messages, list) and all(isinstance(message, dict) for message in messages)
 
 
 def _count_in_parts(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:

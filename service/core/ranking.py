@@ -25,20 +25,6 @@ _MOST_WORDS: Final = 32
 """The number of a question's words that are searched for, the rarest first. A question may be a pasted page."""
 
 
-def scores_of_words(messages: Packed, question: Sequence[Sequence[int]]) -> Scores:
-    """Each message's score; 0 if the message and its neighbours have no word of the question.
-
-    ``messages`` are packed words, in the conversation's order. ``question`` has, for each word, its possible numbers.
-    """
-    return _scores(messages, question)[0]
-
-
-def scores_of_matches(messages: Packed, question: Sequence[Sequence[int]]) -> Scores:
-    """Each message's score; 0 if the message itself has no word of the question."""
-    scores, holds = _scores(messages, question)
-    return np.where(holds, scores, np.float32(0))
-
-
 def fused(scores: Scores, near: Scores) -> Scores:
     """Scores by words and by vectors combined: the sum of reciprocal ranks (Cormack et al. 2009, with their constant 60).
 
@@ -67,8 +53,12 @@ def scores_of_vectors(vectors: Packed, question: bytes, count: int) -> Scores:
     return _with_neighbours(near)  # type: ignore[no-any-return]
 
 
-def _scores(messages: Packed, question: Sequence[Sequence[int]]) -> tuple[Scores, NDArray[np.bool_]]:
-    """Each message's score, and whether the message has a word of the question."""
+def scores_of_words(messages: Packed, question: Sequence[Sequence[int]]) -> tuple[Scores, NDArray[np.bool_]]:
+    """Each message's score, and whether the message itself has a word of the question.
+
+    The score is 0 if neither the message nor a neighbour has one. ``messages`` are packed words, in the conversation's
+    order. ``question`` has, for each word, its possible numbers.
+    """
     count = len(messages)
     sizes = np.frombuffer(messages.sizes, "<u4").astype(np.int64) >> 2
     often = _frequencies(messages.joined, sizes, question)

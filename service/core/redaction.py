@@ -19,10 +19,8 @@ NO_DIGEST = bytes(16)
 def redact_message(message: Mapping[str, Any]) -> dict[str, Any]:
     """The message without its content: only the role, calls' ids and functions' names are kept."""
     role = message["role"]
-    if role == "tool":
-        return {"role": role, "tool_call_id": message["tool_call_id"], "content": REDACTED_TEXT}
-    if role == "function":
-        return {"role": role, "name": message["name"], "content": REDACTED_TEXT}
+    if kept := {"tool": "tool_call_id", "function": "name"}.get(role):
+        return {"role": role, kept: message[kept], "content": REDACTED_TEXT}
     if role == "assistant" and message.get("tool_calls"):
         return {"role": role, "content": None, "tool_calls": [_redact_call(call) for call in message["tool_calls"]]}
     if role == "assistant" and message.get("function_call"):

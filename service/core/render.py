@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from service.core.formats import render_request
-from service.core.formats.history import Outgoing, Refusals, is_of, only_detail
+from service.core.formats.history import Outgoing, Refusals, is_of
 from service.core.grounding import Grounded, splice
 from service.core.native.costs import Beside
 from service.core.notes import note_message, summary_message
@@ -89,8 +89,7 @@ def _chat_forms(
                 forms[index] = forms[index][: -found.size - 1] + b"}"
             if forms[index] == _NULL:
                 forms[index] = _EMPTY
-            for kind in found.only:
-                refusals.add(f"messages/{seq}", only_detail(kind, found.format))
+            refusals.add_only(f"messages/{seq}", found.only, found.format)
     refusals.check()
     return forms
 

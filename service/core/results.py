@@ -14,16 +14,21 @@ import msgspec
 from service.core.counting import message_tokens
 from service.core.estimates import spoken_tokens
 from service.core.families import FUNCTION, TOOL
-from service.core.measures import ZERO, Extra, Measure, both, listed_tokens, measure
+from service.core.measures import ZERO, Extra, Measure, listed_tokens, measure
 from service.core.models import Model
-from service.core.native.cutting import with_text
+from service.core.native.pieces import Object
+from service.core.native.sharing import fill, share
 from service.core.records import Record
-from service.core.text import Encoding, count_text, cut_text
+from service.core.text import Encoding, both, count_text, cut_text
 from service.core.unicode_scripts import mix_of
 
 RESULTS = frozenset({TOOL, FUNCTION})
 _CHARACTERS = 4  # of a token, approximately; a search starts with this number
 _ATTEMPTS = 12
+_TEXTS = frozenset({"text", "search_result", "input_text", "output_text"})
+"""Parts of a result whose words are the chat message's text."""
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+"""Results of Responses that are text. Others, such as a shell's, have no place for another text."""
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -62,7 +67,7 @@ def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool
     return message_tokens(Measure(measured.role, *counted, extra), model, parallel=record.parallel)
 
 
-def share(costs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+def shared_limits(costs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     """Return each result's limit so that together they cost at most ``room`` tokens. The longest are cut first, and none
     is cut below its ``least``."""
     low, high = 0, max(costs, default=0)
@@ -82,7 +87,7 @@ def cut_result(
     in its chat form. The line then names them.
     """
     alone = not limit
-    without_text = with_text(message, "", alone=alone)
+    without_text = _with_text(message, "", alone=alone)
     is_native = "native" in without_text
     lost = () if is_native and not alone else _kinds_beside(record.measure)
     line = partial(left_out_line, seq=seq, place=place, lost=lost)
@@ -93,12 +98,12 @@ def cut_result(
     for _ in range(_ATTEMPTS):
         if tokens <= 0:
             break
-        cut = with_text(message, _cut(text, whole, tokens, model.encoding, line, is_text_all=not lost), alone=alone)
+        cut = _with_text(message, _cut(text, whole, tokens, model.encoding, line, is_text_all=not lost), alone=alone)
         cost = _cost(cut, record, model)
         if cost <= limit:
             return cut, cost
         tokens = min(tokens - 1, tokens * (limit - beside) // (cost - beside))
-    cut = with_text(message, line(whole), alone=alone)
+    cut = _with_text(message, line(whole), alone=alone)
     return cut, _cost(cut, record, model)
 
 
@@ -147,3 +152,52 @@ def _end(text: str, encoding: Encoding, tokens: int) -> str:
             return end
         size = min(size - 1, size * tokens // counted)
     return ""
+
+
+def _with_text(message: Mapping[str, Any], text: str, *, alone: bool) -> Object:
+    """A tool message with another text, in its member ``native``, too; without that if it has no place for a text.
+
+    The provider's other members (``is_error``, ``cache_control``) stay. ``alone`` leaves out images and files.
+    """
+    chat: Object = {**message, "content": text}
+    native = chat.pop("native", None)
+    own = _result_with(native["format"], fill(native["messages"], message)[0], text, alone=alone) if native else None
+    if own is None:
+        return chat
+    kept = {name: value for name, value in native.items() if not (alone and name == "only")}
+    return chat | {"native": {**kept, "messages": [share(own, chat)]}}
+
+
+def _result_with(form: str, own: Object, text: str, *, alone: bool) -> Object | None:
+    match form:
+        case "anthropic":
+            block = own["content"][0]
+            return {**own, "content": [{**block, "content": _content(block.get("content"), text, "text", alone=alone)}]}
+        case "gemini":
+            return {**own, "parts": [_response(own["parts"][0], text, alone=alone)]}
+        case _ if own.get("type") in _OUTPUTS:
+            return {**own, "output": _content(own.get("output"), text, "input_text", alone=alone)}
+    return None
+
+
+def _content(given: Any, text: str, kind: str, *, alone: bool) -> Any:
+    """The content of a result with one text in place of all its texts."""
+    is_list = isinstance(given, list) and all(isinstance(part.get("type"), str) for part in given)
+    parts = given if is_list else []
+    places = [index for index, part in enumerate(parts) if part["type"] in _TEXTS]
+    marks = [{"cache_control": parts[index]["cache_control"]} for index in places if "cache_control" in parts[index]]
+    others = [] if alone else [part for part in parts if part["type"] not in _TEXTS]
+    if not (others or marks):
+        return text
+    place = places[0] if places else 0
+    return [*others[:place], {"type": kind, "text": text, **(marks[-1] if marks else {})}, *others[place:]]
+
+
+def _response(part: Object, text: str, *, alone: bool) -> Object:
+    """Gemini's part with a text as the response, under its name if it was a lone text."""
+    name = "function_response" if part.get("function_response") is not None else "functionResponse"
+    given = part[name]
+    said = given.get("response") or {}
+    key = next(iter(said)) if len(said) == 1 and said.keys() <= {"output", "result"} else "output"
+    kept = {name: value for name, value in given.items() if not (alone and name == "parts")}
+    return {**part, name: {**kept, "response": {key: text}}}

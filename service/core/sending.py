@@ -1,7 +1,6 @@
 """The costs of messages as they are sent: with their reasoning if it is sent, and with long tool results cut."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -11,10 +10,8 @@ from service.core.fillers import blank_line_tokens, filler_tokens, is_filled, jo
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.records import Record
-from service.core.results import RESULTS, Edit, line_cost, share
+from service.core.results import RESULTS, Edit, line_cost, shared_limits
 from service.core.view import History, View, unit_at, unit_costs
-
-_IS_RESULT: Final = bytes(1 if role in RESULTS else 0 for role in range(256))
 
 
 def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
@@ -117,7 +114,8 @@ class Trimming(msgspec.Struct, frozen=True):
         limit = self.options.tool_result_max_tokens
         if limit is None:
             return view
-        return self._cut(view, {seq: limit for seq in _results(view) if view.cost_of(seq) > limit})
+        results = _results_in(view, _groups(view))
+        return self._cut(view, {seq: limit for seq in results if view.cost_of(seq) > limit})
 
     def overlong(self, view: View, room: int) -> View:
         """The view with tool groups larger than ``room`` cut to half of it, wherever they are in the history.
@@ -144,16 +142,18 @@ class Trimming(msgspec.Struct, frozen=True):
         if self.options.tool_result_overflow != "trim":
             return view
         if self.options.stable:
-            view = self._shared(view, _pinned_results(view), room // 2)
+            # Also pinned groups whose other results have not come yet.
+            pinned = {unit_at(view.units, index) for index in view.history.records.pinned()}
+            view = self._shared(view, _results_in(view, sorted(pinned)), room // 2)
         free = room - beside - sum(view.always_costs().values())
         if free >= 0:
             return view
-        results = _required(view)
+        results = _results_in(view, view.always)
         return self._shared(view, results, min(room // 2, free + sum(map(view.cost_of, results))))
 
     def grown(self, view: View, room: int) -> View:
         """The view in which the cut results of required messages are longer by the remaining ``room``."""
-        cut = [seq for seq in _required(view) if seq in view.edits] if room > 0 and view.edits else []
+        cut = [seq for seq in _results_in(view, view.always) if seq in view.edits] if room > 0 and view.edits else []
         return view if self.options.stable or not cut else self._shared(view, cut, sum(map(view.cost_of, cut)) + room)
 
     def cleared(self, view: View, newest_seq: int) -> View:
@@ -164,8 +164,7 @@ class Trimming(msgspec.Struct, frozen=True):
         kept = self.options.tool_results_kept
         if kept is None:
             return view
-        groups = [index for index in range(len(view.units)) if _is_group(view, index)]
-        counted = [index for index in groups if view.seq(index) <= newest_seq]
+        counted = [index for index in _groups(view) if view.seq(index) <= newest_seq]
         if counted and newest_seq in _members(view, counted[-1]):
             kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
         old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
@@ -174,9 +173,11 @@ class Trimming(msgspec.Struct, frozen=True):
     def _shared(self, view: View, results: Sequence[int], room: int) -> View:
         """The view with ``results`` cut so that together they cost ``room``, if possible."""
         lines = [self._line(view.record(seq), seq) for seq in results]
-        whole = [self._limit(view.record(seq), line) for seq, line in zip(results, lines, strict=True)]
+        whole = [record_cost(view.record(seq), self.model) for seq in results]
+        if (limit := self.options.tool_result_max_tokens) is not None:
+            whole = [min(cost, max(limit, line)) for cost, line in zip(whole, lines, strict=True)]
         least = [min(cost, line) for cost, line in zip(whole, lines, strict=True)]
-        costs = dict(zip(results, share(whole, least, room), strict=True))
+        costs = dict(zip(results, shared_limits(whole, least, room), strict=True))
         changed = recosted(view, costs, {seq: self._edit(view, seq, cost, cost) for seq, cost in costs.items()})
         edits = {seq: edit for seq, edit in changed.edits.items() if edit.saved}
         return msgspec.structs.replace(changed, edits=edits)
@@ -192,33 +193,13 @@ class Trimming(msgspec.Struct, frozen=True):
         limit = min(limit, self.options.tool_result_max_tokens or limit)
         return Edit(limit=limit, saved=record_cost(view.record(seq), self.model) - cost)
 
-    def _limit(self, record: Record, line: int) -> int:
-        """The largest cost of a result: whole, or cut to ``tool_result_max_tokens``."""
-        limit = self.options.tool_result_max_tokens
-        whole = record_cost(record, self.model)
-        return whole if limit is None else min(whole, max(limit, line))
-
     def _line(self, record: Record, seq: int, *, alone: bool = False) -> int:
         return line_cost(record, seq, self.place, self.model, alone=alone)
 
 
-def _results(view: View) -> Iterable[int]:
-    """Seqs of all tool results that were read, by ascending seq."""
-    first, roles = view.history.first_seq, view.history.records.roles
-    yield from (seq for seq in view.outside if _is_result(view, seq))
-    yield from (first + index for index, is_result in enumerate(roles.translate(_IS_RESULT)) if is_result)
-
-
-def _required(view: View) -> list[int]:
-    """Seqs of the tool results that are in every window."""
-    seqs = [*view.outside, *(seq for index in view.always for seq in _members(view, index))]
-    return [seq for seq in seqs if _is_result(view, seq)]
-
-
-def _pinned_results(view: View) -> list[int]:
-    """Seqs of the tool results in pinned groups, also in those whose other results have not come yet."""
-    indexes = {unit_at(view.units, index) for index in view.history.records.pinned()}
-    seqs = [*view.outside, *(seq for index in sorted(indexes) for seq in _members(view, index))]
+def _results_in(view: View, indexes: Iterable[int]) -> list[int]:
+    """Seqs of the tool results before the tail, and of those in these units."""
+    seqs = [*view.outside, *(seq for index in indexes for seq in _members(view, index))]
     return [seq for seq in seqs if _is_result(view, seq)]
 
 
@@ -231,5 +212,7 @@ def _members(view: View, index: int) -> range:
     return range(first + starts[index], first + starts[index + 1])
 
 
-def _is_group(view: View, index: int) -> bool:
-    return view.history.records.roles[view.units.starts[index + 1] - 1] in RESULTS
+def _groups(view: View) -> list[int]:
+    """Indexes of the units that end with a tool result."""
+    roles, ends = view.history.records.roles, view.units.starts[1:]
+    return [index for index, end in enumerate(ends) if roles[end - 1] in RESULTS]

@@ -132,26 +132,22 @@ def read_settings(stored: bytes) -> ConversationSettings:
     return _decode(stored)
 
 
-class _Owned(msgspec.Struct):
+class _Few(msgspec.Struct):
     owner: str | None = None
-
-
-class _Recalling(msgspec.Struct):
     recall: Recall | None = None
 
 
-_decode_owned = msgspec.json.Decoder(_Owned).decode
-_decode_recalling = msgspec.json.Decoder(_Recalling).decode
+_decode_few = msgspec.json.Decoder(_Few).decode
 
 
 def owner_of(stored: bytes) -> str | None:
     """The conversation's owner, by its stored settings."""
-    return _decode_owned(stored).owner
+    return _decode_few(stored).owner
 
 
 def recall_of(stored: bytes) -> str | None:
     """The conversation's recall mode, by its stored settings; None for the default."""
-    return _decode_recalling(stored).recall if b'"recall"' in stored else None
+    return _decode_few(stored).recall if b'"recall"' in stored else None
 
 
 def fixed_parts(settings: ConversationSettings) -> FixedParts:

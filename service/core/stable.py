@@ -30,7 +30,7 @@ from service.core.families import DEVELOPER, USER
 from service.core.models import Model
 from service.core.records import Record
 from service.core.results import RESULTS
-from service.core.view import History, View, unit_at, unit_costs
+from service.core.view import View, unit_at, unit_costs
 
 
 class Span(NamedTuple):
@@ -97,7 +97,10 @@ def cut_seq(
         if view.role(index) <= DEVELOPER or index in pinned:
             room -= cost
             cost = 0  # noqa: PLW2901 - required, and subtracted from the room
-        continues = bool(view.passing) and _continues(history, units.starts[index])
+        # A question continues the turn before it if it follows tool results, or a message that was not read yet.
+        start = units.starts[index]
+        follows = records.roles[start - 1] in RESULTS if start else history.first_seq > 1
+        continues = bool(view.passing) and follows
         more = _while_open(view, index, room_of_groups, limit)
         spans.append(span(records[units.starts[index]], cost, length, thought, continues=continues, more=more))
     asked = None
@@ -116,11 +119,6 @@ def cut_seq(
     cut, since = found
     since_seq = view.seq(since + 1) - 1 if since is not None else 0
     return Cut(history.length + 1 if cut == len(spans) else view.seq(cut), since_seq)
-
-
-def _continues(history: History, index: int) -> bool:
-    """Whether a question at this index continues the turn before it: it follows tool results, or a message not read yet."""
-    return history.records.roles[index - 1] in RESULTS if index else history.first_seq > 1
 
 
 def _while_open(view: View, index: int, room: int, limit: int | None) -> int:

@@ -37,8 +37,6 @@ class Units(Sequence[Unit]):
         return len(self.starts) - 1
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         index %= len(self)

@@ -7,8 +7,9 @@ so the count is then not exact.
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from service.core.messages import CustomCall, File, FunctionCall, ImageUrl, InputAudio
 from service.core.reasoning import MEMBERS
-from service.core.strings import Pair, text_tokens
+from service.core.text import Pair, text_tokens
 
 _MESSAGE: Final = frozenset({"role", "content", "name", "refusal", "native"})
 _OF_ROLE: Final = {
@@ -18,16 +19,16 @@ _OF_ROLE: Final = {
 _CALL: Final = {
     "id": (),
     "type": (),
-    "function": ("name", "arguments"),
-    "custom": ("name", "input"),
+    "function": FunctionCall.__struct_fields__,
+    "custom": CustomCall.__struct_fields__,
     "extra_content": (),
 }
 _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "text": (),
     "refusal": (),
-    "image_url": ("url", "detail", "width", "height"),
-    "input_audio": ("data", "format"),
-    "file": ("file_id", "file_data", "filename"),
+    "image_url": ImageUrl.__struct_fields__,
+    "input_audio": InputAudio.__struct_fields__,
+    "file": File.__struct_fields__,
 }
 
 

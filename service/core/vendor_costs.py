@@ -6,16 +6,15 @@ The caller multiplies a result by the model's correction (``margin``) and rounds
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from service.core.definitions import CACHED_COUNTS, Content
-from service.core.estimates import estimate_text, pair_tokens
+from service.core.attachments import image_tokens
+from service.core.definitions import Content, written_tokens
+from service.core.estimates import count_in, pair_tokens
 from service.core.families import TOOL
-from service.core.images import image_tokens
 from service.core.measures import Measure
 from service.core.models import Model
 from service.core.native.costs import Beside
-from service.core.text import count_text
 from service.core.vendors import VendorRules
 
 _FOUND: Final = 0.36
@@ -35,8 +34,8 @@ def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
     cost += min(arguments * rules.tagged, extra.calls * rules.most_tags)
     cost += (extra.estimated - extra.paged) * model.scale / model.margin
     cost += extra.pages * rules.page + min(extra.paged, extra.pages * rules.page_words)
-    if extra.beside is not None and extra.beside.format == model.format:
-        cost += _beside_cost(extra.beside, model, rules)
+    if (beside := extra.native_in(model.format)) is not None:
+        cost += _beside_cost(beside, model, rules)
     return cost + sum(image_tokens(image, rules.images) for image in extra.images)
 
 
@@ -61,19 +60,17 @@ def definitions_cost(
 ) -> float:
     """Return the tokens of tool definitions; ``forced`` if the model must call one of the tools."""
     cost = rules.definitions + (rules.forced if forced else 0) + len(functions) * rules.definition
-    content = Content(functions)
+    content, vocabulary = Content(functions), model.ratios or "o200k_base"
     if rules.spelled:
-        return cost + _spelled_tokens(content, model.ratios) * rules.spelled
-    told = _told(content, model.ratios)
-    cost += told.words + told.parameters * rules.parameter + told.members * rules.member
-    return cost + told.optional * rules.optional + told.nested * rules.nested
+        return cost + _spelled_tokens(content, vocabulary) * rules.spelled
+    return cost + _told_cost(content, vocabulary, rules)
 
 
 def format_cost(response_format: Mapping[str, Any] | None, model: Model, rules: VendorRules) -> float:
     """Return the tokens of a reply's JSON schema; other formats are free."""
     if not response_format or response_format.get("type") != "json_schema" or not rules.response_format:
         return 0.0
-    tokens = _schema_tokens(Content(response_format.get("json_schema")), model.ratios)
+    tokens = written_tokens(Content(response_format.get("json_schema")), model.ratios or "o200k_base", _schema)
     return rules.response_format + tokens * rules.format_spelled
 
 
@@ -82,22 +79,18 @@ def is_forced(choice: Any) -> bool:
     return choice == "required" or (isinstance(choice, Mapping) and choice.get("type") != "allowed_tools")
 
 
-_NO_PARAMETERS: Final = {"type": "object", "properties": {}}
-
-
-@lru_cache(maxsize=CACHED_COUNTS)
-def _spelled_tokens(content: Content, ratios: str | None) -> int:
-    return sum(_tokens(_spelled(function), ratios) for function in content.read())
-
-
-def _spelled(function: Mapping[str, Any]) -> str:
-    """A definition as text, as Claude reads it."""
-    told = {
-        "description": function.get("description") or "",
-        "name": function.get("name"),
-        "parameters": function.get("parameters") or _NO_PARAMETERS,
-    }
-    return f"<function>{json.dumps(told, ensure_ascii=False)}</function>\n"
+@lru_cache(maxsize=4_096)
+def _spelled_tokens(content: Content, vocabulary: str) -> int:
+    """Tokens of definitions, each as the text that Claude reads."""
+    tokens = 0
+    for function in content.read():
+        told = {
+            "description": function.get("description") or "",
+            "name": function.get("name"),
+            "parameters": function.get("parameters") or {"type": "object", "properties": {}},
+        }
+        tokens += count_in(f"<function>{json.dumps(told, ensure_ascii=False)}</function>\n", vocabulary)
+    return tokens
 
 
 _READ: Final = frozenset({"name", "description", "parameters"})
@@ -105,19 +98,10 @@ _SAID: Final = frozenset({"description", "title", "enum", "default", "format"})
 """Members of a schema, besides its type, that Gemini reads."""
 
 
-class _Told(NamedTuple):
-    """Tokens of all words in definitions, and the numbers of parameters at any depth, of members in ``_SAID`` (each value of
-    an enumeration is one more), of optional parameters, and of objects inside other objects."""
-
-    words: int
-    parameters: int
-    members: int
-    optional: int
-    nested: int
-
-
-@lru_cache(maxsize=CACHED_COUNTS)
-def _told(content: Content, ratios: str | None) -> _Told:
+@lru_cache(maxsize=4_096)
+def _told_cost(content: Content, vocabulary: str, rules: VendorRules) -> int:
+    """Tokens of all words in definitions, of parameters at any depth, of members in ``_SAID`` (each value of an enumeration
+    is one more), of optional parameters, and of objects inside other objects."""
     words: list[str] = []
     parameters = members = required = nested = 0
     for function in reversed(content.read()):
@@ -138,18 +122,13 @@ def _told(content: Content, ratios: str | None) -> _Told:
                 case list() as items:
                     left += items
         nested += max(0, objects - 1)
-    tokens, optional = _tokens(" ".join(words), ratios), max(0, parameters - required)
-    return _Told(tokens, parameters, members, optional, nested)
+    cost = count_in(" ".join(words), vocabulary) + parameters * rules.parameter + members * rules.member
+    return cost + max(0, parameters - required) * rules.optional + nested * rules.nested
 
 
 def _length(value: Any) -> int:
     return len(value) if isinstance(value, list) else 0
 
 
-@lru_cache(maxsize=CACHED_COUNTS)
-def _schema_tokens(content: Content, ratios: str | None) -> int:
-    return _tokens(json.dumps((content.read() or {}).get("schema"), ensure_ascii=False, indent=2), ratios)
-
-
-def _tokens(text: str, ratios: str | None) -> int:
-    return count_text(text, "o200k_base") if ratios is None else estimate_text(text, ratios)
+def _schema(json_schema: Mapping[str, Any] | None) -> str:
+    return json.dumps((json_schema or {}).get("schema"), ensure_ascii=False, indent=2)

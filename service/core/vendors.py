@@ -1,6 +1,6 @@
 """The counting rules of Claude and Gemini: numbers, each beside the number of recorded bills that it rests on.
 
-Neither vendor publishes its tokeniser. A text's tokens are estimated (``ratios.RATIOS``); these rules give all others::
+Neither vendor publishes its tokeniser. A text's tokens are estimated (``RATIOS``); these rules give all others::
 
     request = priming + definitions + message + message + …
 

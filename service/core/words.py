@@ -7,6 +7,7 @@ endings are part of the word.
 
 A message's words are ascending numbers of 32 bits: 28 bits of the word's digest, and its number of occurrences, at most 15.
 They do not show the order of the words. If the digest is keyed, they do not show the words either.
+A transcript has messages as plain text, for a summary or for recall.
 """
 
 import re
@@ -30,6 +31,8 @@ MOST_OFTEN: Final = 15
 _LONGEST_TEXT = 65_536
 """Characters of one message that are indexed, so that a pasted book does not make a turn slow."""
 _LONGEST_WORD = 64
+_LONGEST_LINE = 4_000
+"""Characters of one message in a transcript; longer ones are cut in the middle."""
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+)"
 )
@@ -112,17 +115,15 @@ def _stems(runs: AbstractSet[bytes]) -> dict[bytes, bytes]:
 def said_in(message: Mapping[str, Any]) -> str:
     """The texts of a chat message: content, refusal, and tool calls with their arguments. Redacted texts are left out."""
     content = message.get("content")
-    parts = (content,) if isinstance(content, str) else ([_part(part) for part in content or ()])
+    parts = (
+        (content,) if isinstance(content, str) else [part.get("text") or part.get("refusal") for part in content or ()]
+    )
     said = [
         *parts,
         message.get("refusal"),
         *(call.get(member) for call in functions_called(message) for member in ("name", "arguments", "input")),
     ]
     return "\n".join(text for text in said if isinstance(text, str) and text != REDACTED_TEXT)
-
-
-def _part(part: Mapping[str, Any]) -> Any:
-    return part.get("text") or part.get("refusal")
 
 
 def pack_words(texts: Iterable[str], number: Numbering = plain_number) -> list[bytes]:
@@ -141,3 +142,28 @@ def pack_words(texts: Iterable[str], number: Numbering = plain_number) -> list[b
     packed = (words.astype("<u4") | np.minimum(often, MOST_OFTEN).astype("<u4")).tobytes()
     ends = (4 * np.searchsorted(words, places)).tolist()
     return [packed[start:end] for start, end in pairwise(ends)]
+
+
+def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
+    """A paragraph for each message, with its role and text. Redacted texts are left out, long ones cut in the middle."""
+    return "\n".join(line for message in messages for line in _lines(message))
+
+
+def _lines(message: Mapping[str, Any]) -> Iterable[str]:
+    role = message["role"]
+    text = _content_text(message.get("content"))
+    if text and text != REDACTED_TEXT:
+        yield f"{role}: {_shortened(text)}"
+    for call in functions_called(message):
+        yield f"{role} calls {call.get('name')}: {_shortened(str(call.get('arguments') or call.get('input') or ''))}"
+
+
+def _content_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content or ()
+    return " ".join(part.get("text") or part.get("refusal") or f"[{part.get('type')}]" for part in parts)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_LINE else f"{text[: _LONGEST_LINE // 2]} […] {text[-_LONGEST_LINE // 2 :]}"

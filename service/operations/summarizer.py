@@ -24,8 +24,8 @@ from service.core.families import TOOL
 from service.core.models import Model
 from service.core.records import Summary
 from service.core.text import cut_text
-from service.core.transcript import transcript
 from service.core.window import Window
+from service.core.words import transcript
 from service.operations.endpoint import Endpoint, EndpointFailed
 from service.operations.logging import describe, get_logger
 from service.problems import Problem

@@ -18,7 +18,6 @@ from service.core.formats.history import is_of
 from service.core.hints import Places, hinted
 from service.core.models import NO_WINDOW, Model
 from service.core.native.costs import Beside
-from service.core.native.thoughts import without_reasoning as without_thoughts
 from service.core.reasoning import without_reasoning
 from service.core.recall import Recollection, Searched
 from service.core.records import StoredGrounding
@@ -223,8 +222,6 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
             message.pop("native", None)  # a cut result leaves no room for a signature, so it is sent in its chat form
         if each.without_reasoning:
             message = without_reasoning(message, seals=each.without_seals)
-            if native := message.get("native"):
-                message["native"] = without_thoughts(native, seals=each.without_seals)
         if each.limit is not None:
             message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
             bound = max(each.limit, line_cost(record, seq, window.place, model, alone=not each.limit))
@@ -276,7 +273,7 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     fixed, summary = asked.parts.fixed, window.summary
     return (
         not window.tokens["reasoning"]
-        and not (fixed.tools and unpriced_members(fixed.tools, None))
+        and not (fixed.tools and unpriced_members(fixed.tools))
         and not (
             fixed.few_shots
             and any(is_estimate(m, model) or reasoning_tokens(m, model, query.format) for m in fixed.few_shots)

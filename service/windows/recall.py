@@ -26,11 +26,11 @@ from service.core.measures import measure
 from service.core.models import Model
 from service.core.packed import Packed
 from service.core.parameters import WindowQuery
-from service.core.ranking import Scores, best, fused, scores_of_matches, scores_of_vectors, scores_of_words
+from service.core.ranking import Scores, best, fused, scores_of_vectors, scores_of_words
 from service.core.recall import Candidate, Recollection, Searched, candidates, choose, explained
 from service.core.records import DIGEST_BYTES, RECORD_BYTES, Record, Records
-from service.core.transcript import transcript
 from service.core.window import Window
+from service.core.words import transcript
 
 _FEWEST = 64
 _USUAL_COST = 4
@@ -88,7 +88,8 @@ def block_place(question: int, roles: bytes, length: int) -> int:
 
 def found(old: Old, question: Question, limit: int) -> list[tuple[int, float]]:
     """Places in ``old`` and scores of the messages that are relevant to a text, best first."""
-    return _ranked(old, question, scores_of_matches(old.words, question.words), limit)
+    scores, holds = scores_of_words(old.words, question.words)
+    return _ranked(old, question, scores * holds, limit)
 
 
 def _ranked(old: Old, question: Question, scores: Scores, limit: int) -> list[tuple[int, float]]:
@@ -106,7 +107,7 @@ def shortlist(
     With ``user_first`` each candidate begins with a user's message.
     """
     tokens = old.records.tokens(column)
-    scores = scores_of_words(old.words, question.words)
+    scores, _ = scores_of_words(old.words, question.words)
     ranked = _ranked(old, question, scores, max(_FEWEST, room // _USUAL_COST))
     wanted, total = [], 0
     for candidate in candidates(ranked, old.records, old.first_seq, frozenset(window.seqs)):

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from service.core.costs import needs_scripts
 from service.core.recall import Recollection, Searched, bound
 from service.core.records import Flags, Record, Records
 from service.core.runs import runs
@@ -137,7 +136,7 @@ class Recaller:
     async def _records(self, asked: Asked, read: GrowingTail, old: Old, seqs: Sequence[int]) -> dict[int, Record]:
         """Records of ``seqs``, which are ascending, with the details that the model needs. Raises HistoryEdited."""
         records, first_seq = old.records, old.first_seq
-        needed = Flags.RICH | Flags.MIXED if needs_scripts(asked.limits.model) else Flags.RICH
+        needed = Flags.RICH | Flags.MIXED if asked.limits.model.ratios is not None else Flags.RICH
         whole: dict[int, Record] = {}
         wanted: list[tuple[int, int]] = []
         for first, last in runs(seqs):

@@ -8,7 +8,6 @@ from typing import NamedTuple, Unpack
 import msgspec
 
 from service.core.caching import settled
-from service.core.costs import needs_scripts
 from service.core.families import TOOL
 from service.core.hints import cache_key
 from service.core.models import Model
@@ -202,7 +201,7 @@ class Windows:
 def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model = limits.model
-    return Reach(limits.budget, model.column, query.limit or 0, scripts=needs_scripts(model))
+    return Reach(limits.budget, model.column, query.limit or 0, scripts=model.ratios is not None)
 
 
 def make_if_read(

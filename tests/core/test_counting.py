@@ -191,7 +191,8 @@ def test_no_tools_cost_nothing(tools: Any) -> None:
 
 def test_functions_and_tools_are_the_same_definitions() -> None:
     """Definitions in ``functions`` cost what they cost in ``tools``."""
-    assert tools_tokens(GPT_4O, functions=[FUNCTION]) == tools_tokens(GPT_4O, tools=TOOLS)
+    legacy = count_request(GPT_4O, messages=[], functions=[FUNCTION])
+    assert legacy.tools == tools_tokens(GPT_4O, tools=TOOLS)
 
 
 def test_a_custom_tool_costs_its_grammar() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from service.core.attachments import Guess, guess, text_in
 from service.core.counting import message_tokens
-from service.core.files import Guess, guess, text_in
 from service.core.measures import measure
 from service.core.models import find_model
 from service.core.text import count_text

@@ -1,11 +1,13 @@
 """Models by name: dated, fine-tuned, prefixed, misspelt, unknown, and a deployment's own."""
 
+import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from service.core import listings
 from service.core.counting import count_request
-from service.core.listings import dated_models, listed_models
 from service.core.models import find_model, list_models, load_models_toml, unknown_model
 from service.core.text import count_text
 from service.problems import UnknownModel
@@ -137,11 +139,20 @@ def test_how_counts_come_about(name: str, counting: str) -> None:
 
 
 @pytest.mark.nightly
+def _dated(since: str) -> Iterator[str]:
+    """Yield the bare names of chat models that OpenRouter sells under a date from ``since`` (YYYYMMDD) on."""
+    for model in listings._providers()["openrouter"].models:
+        names = listings._listed("openrouter", model).names
+        dates = [match.group(1) for name in names if (match := re.search(r"-(20\d{6})$", name))]
+        if max(dates, default="") >= since and not listings._NOT_CHAT.search(model.id):
+            yield listings.bare_name(model.id)
+
+
 def test_no_model_of_the_last_year_falls_back() -> None:
     """Every chat model that OpenRouter dates within a year has a listed window; makers' models without one are printed."""
     since = datetime.now(UTC) - timedelta(days=365)
-    assumed = {name for name in dated_models(f"{since:%Y%m%d}") if find_model(name).context_window_source == "assumed"}
-    old = sorted(m.id for m in listed_models() if find_model(m.id).context_window_source == "assumed")
+    assumed = {name for name in _dated(f"{since:%Y%m%d}") if find_model(name).context_window_source == "assumed"}
+    old = sorted(m.id for m in listings.listed_models() if find_model(m.id).context_window_source == "assumed")
     print(f"{len(old)} models of makers without a listed window, of any year: {', '.join(old)}")
     assert not assumed
 

@@ -19,10 +19,11 @@ from service.core.formats.history import Outgoing
 from service.core.measures import measure
 from service.core.messages import validate_message
 from service.core.models import find_model
-from service.core.native import check_native, read_messages, read_request, restore
+from service.core.native import check_native, read_messages, restore
 from service.core.native.costs import parts_of
 from service.core.native.gemini import camel
-from service.core.native.thoughts import without_reasoning
+from service.core.native.requests import read_request
+from service.core.reasoning import without_reasoning
 from service.problems import InvalidEntry
 
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
@@ -284,7 +285,7 @@ def test_thoughts_can_be_left_out(form: str) -> None:
     chat = read(form, HISTORIES[form])
     assert any(measure(message).extra.beside.thoughts_tokens(0) for message in chat)
     for message in chat:
-        message["native"] = without_reasoning(message["native"])
+        message["native"] = without_reasoning(message)["native"]
         assert measure(message).extra.beside.thoughts_tokens(0) == 0
     text = json.dumps(sent(form, chat))
     assert "weather" in text

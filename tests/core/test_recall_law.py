@@ -151,7 +151,7 @@ def test_texts_packed_together_are_as_packed_alone() -> None:
 def scored(texts: list[str], question: str) -> list[int]:
     """Return the indexes of the texts that match the question, the best first."""
     words = [(plain_number(word),) for word in words_of(question)]
-    return [place for place, _ in best(scores_of_words(Packed.of(pack_words(texts)), words), 10)]
+    return [place for place, _ in best(scores_of_words(Packed.of(pack_words(texts)), words)[0], 10)]
 
 
 def test_neighbours_of_a_word_count_less_and_less() -> None:
@@ -177,7 +177,7 @@ def test_a_long_question_costs_its_rarest_words() -> None:
 
 def test_vectors_and_words_are_fused_by_rank() -> None:
     """A message that both words and vectors find comes first; a message without a vector is found by its words."""
-    words = scores_of_words(Packed.of(pack_words(["lake", "pond", "sea", "lake"])), [(plain_number(b"lake"),)])
+    words, _ = scores_of_words(Packed.of(pack_words(["lake", "pond", "sea", "lake"])), [(plain_number(b"lake"),)])
     near = scores_of_vectors(Packed.of([b"\x7f\x00", b"\x00\x7f", b""]), b"\x7f\x01", 4)
     assert near[3] >= 0
     places = [place for place, _ in best(fused(words, near), 4)]

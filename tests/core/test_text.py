@@ -17,7 +17,6 @@ import tiktoken_ext.openai_public
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.core import text as core_text
 from service.core.text import ENCODINGS, TIKTOKEN, TOKTOK, Encoding, Tokeniser, count_text, cut_text
 
 ALPHABETS = (
@@ -91,7 +90,6 @@ def tiktoken_ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
         yield
-    core_text._tiktoken_encoding.cache_clear()
 
 
 @pytest.mark.usefixtures("tiktoken_ready")

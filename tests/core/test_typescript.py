@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.core.namespace import render_functions
+from service.core.definitions import render_functions
 from service.core.text import count_text
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from service.core.attachments import AUTO, image_tokens
 from service.core.costs import message_costs
 from service.core.counting import count_request, message_tokens, tools_tokens
 from service.core.estimates import estimate_text
-from service.core.images import AUTO, image_tokens
 from service.core.measures import measure
 from service.core.models import find_model
 from service.core.records import Record, Records

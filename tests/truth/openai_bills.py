@@ -9,13 +9,13 @@ from typing import Any
 from bills import Bill
 from recordings import TRUTH
 
+from service.core.attachments import image_size
 from service.core.counting import count_request
-from service.core.definitions import declared_functions
+from service.core.definitions import declared_function, render_functions
 from service.core.families import FAMILIES, PatchRules
-from service.core.images import image_size
-from service.core.measures import both, recipient
+from service.core.measures import recipient
 from service.core.models import find_model
-from service.core.namespace import render_functions
+from service.core.text import both
 
 FILES = ("vcr_chat", "kani_chat", "cookbook", "openai_chat_tokens", "openai_messages_token_helper", "more_chat")
 _FIELDS = ("messages", "tools", "tool_choice", "functions", "function_call", "response_format", "prediction")
@@ -84,7 +84,7 @@ def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _declared(bill: Bill) -> str:
     """Return the text that a request's definitions are rendered to; empty without definitions."""
-    functions = declared_functions(bill.request.get("tools"), bill.request.get("functions"))
+    functions = [*map(declared_function, bill.request.get("tools") or ()), *(bill.request.get("functions") or ())]
     return render_functions(functions, FAMILIES[bill.family].dialects[-1]) if functions else ""
 
 

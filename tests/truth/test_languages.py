@@ -15,8 +15,8 @@ import pytest
 
 from service.core.counting import count_request
 from service.core.estimates import estimate_text
-from service.core.measures import both
 from service.core.models import find_model
+from service.core.text import both
 from service.core.unicode_scripts import UNICODE_SCRIPTS, Mix, family_tokens, mix_of
 
 HERE = Path(__file__).parent

@@ -8,8 +8,8 @@ import msgspec
 from service.clients.ids import safe_id
 from service.commands.sources.conversation import SourceConversation, SourceError
 from service.commands.sources.values import values_in
-from service.core.native import read_request
 from service.core.native.entries import read_entries
+from service.core.native.requests import read_request
 from service.problems import Problem
 
 _LISTS = {"responses": "input", "anthropic": "messages", "gemini": "contents"}

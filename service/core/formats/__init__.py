@@ -43,7 +43,7 @@ Reasons:
 ``tools`` and ``tool_choice`` are left out when there are no tools: every provider refuses a choice without tools.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from service.core.formats import anthropic, gemini, responses
@@ -51,13 +51,7 @@ from service.core.formats.history import Outgoing, Refusals
 
 FORMATS: Final = ("openai", "responses", "anthropic", "gemini")
 
-_Render = Callable[[Sequence[Outgoing], list[dict[str, Any]], Any, Refusals], dict[str, Any]]
-
-_RENDER: Final[dict[str, _Render]] = {
-    "responses": responses.render,
-    "anthropic": anthropic.render,
-    "gemini": gemini.render,
-}
+_RENDERERS: Final = {"responses": responses.render, "anthropic": anthropic.render, "gemini": gemini.render}
 
 
 def render_request(
@@ -80,6 +74,6 @@ def render_request(
         request: dict[str, Any] = {"messages": [outgoing.message for outgoing in messages]}
         return request | ({"tools": offered} if offered else {}) | ({"tool_choice": choice} if choice else {})
     refusals = Refusals(format)
-    request = _RENDER[format](messages, offered, choice, refusals)
+    request = _RENDERERS[format](messages, offered, choice, refusals)
     refusals.check()
     return request

@@ -7,6 +7,7 @@ and a schema with ``oneOf``, ``allOf`` or ``anyOf`` at its top.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ def render(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
-    history = list(read(messages, refusals, tidy=_fit))
+    history = list(read(messages, refusals, tidy=partial(_FOREIGN.sub, "_")))
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns = [_turn(step, refusals) for step in history if not (isinstance(step, Said) and step.is_system)]
     request: dict[str, Any] = {"messages": in_turns(_with_joined_results(turns), dict(_EMPTY), "content")}
@@ -35,10 +36,6 @@ def render(
     if history and not isinstance(history[-1], Whole):
         _end_cleanly(request["messages"])
     return request | _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)
-
-
-def _fit(call_id: str) -> str:
-    return _FOREIGN.sub("_", call_id)
 
 
 def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
@@ -74,17 +71,15 @@ def _with_joined_results(turns: Iterable[_Turn]) -> Iterator[_Turn]:
     Anthropic answers 400 unless all results of a turn's calls begin the one message after it. They come apart where only
     some of them are sent as they came.
     """
-    for is_users, group in groupby(turns, key=_is_users):
+    for role, group in groupby(turns, key=lambda turn: turn.role if isinstance(turn, Whole) else turn[0]):
         run = list(group)
-        if is_users and any(_is_result(block) for turn in run if not isinstance(turn, Whole) for block in turn[1]):
+        if role == "user" and any(
+            _is_result(block) for turn in run if not isinstance(turn, Whole) for block in turn[1]
+        ):
             blocks = (block for turn in run for block in _blocks_of(turn))
             yield "user", sorted(blocks, key=lambda block: not _is_result(block))
         else:
             yield from run
-
-
-def _is_users(turn: _Turn) -> bool:
-    return (turn.role if isinstance(turn, Whole) else turn[0]) == "user"
 
 
 def _is_result(block: Block) -> bool:

@@ -106,7 +106,10 @@ def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
             case {"type": "text"}:
                 yield {"text": part.text}
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
-                yield from _located(url, part, refusals)
+                if is_web(url) or url.startswith("gs://"):
+                    yield _by_uri(url)
+                else:
+                    yield from _inline(read_data_url(url, part.place, refusals))
             case {"type": "file", "file": {"file_id": str(uri)}} if "://" in uri:  # as Google's Files API names them
                 yield _by_uri(uri)
             case {"type": "file", "file": dict(file)}:
@@ -115,13 +118,6 @@ def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
                 yield from _inline(read_data_url(f"data:audio/{form};base64,{data}", part.place, refusals))
             case _:
                 refusals.add(part.place, "has no place in Gemini's contents, which take text, images, files and audio")
-
-
-def _located(url: str, part: Part, refusals: Refusals) -> Iterator[Block]:
-    if is_web(url) or url.startswith("gs://"):
-        yield _by_uri(url)
-    else:
-        yield from _inline(read_data_url(url, part.place, refusals))
 
 
 def _by_uri(uri: str) -> Block:

@@ -41,6 +41,11 @@ class Refusals:
         """Note that the format cannot carry the part at ``place``, and why."""
         self.errors.append(Pointer(f"#/{place}", detail))
 
+    def add_only(self, place: str, kinds: Iterable[str], form: str) -> None:
+        """Note parts of these kinds in the message at ``place``, which only their own format can carry."""
+        for kind in kinds:
+            self.add(place, f"holds a part of kind {kind!r}, which only the {form} format can carry")
+
     def check(self) -> None:
         """Raise FormatCannotCarry if anything was noted."""
         if self.errors:
@@ -110,30 +115,25 @@ def read(
     calls = _Calls(refusals, tidy)
     for outgoing in messages:
         message, place = outgoing.message, f"messages/{outgoing.seq}"
-        if is_of(message, refusals.format_name):
-            call = calls.note(outgoing)
-            answers = "" if call is None or call.as_it_came else call.id  # the call may be sent with another id
-            yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
-            continue
-        refuse_only(message.get("native"), outgoing.seq, refusals)
-        for each in unknown_members(message):
-            if each.name not in _TOLD_ELSEWHERE:
-                refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
+        as_it_came = is_of(message, refusals.format_name)
+        if not as_it_came:
+            native = message.get("native") or {}
+            refusals.add_only(place, native.get("only", ()), native.get("format", ""))
+            for each in unknown_members(message):
+                if each.name not in _TOLD_ELSEWHERE:
+                    refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
+        answered, made = calls.follow(outgoing, as_it_came=as_it_came)
         match role := message.get("role"):
-            case "tool" | "function":
-                key = message.get("tool_call_id") if role == "tool" else message.get("name")
-                if (call := calls.answered(str(role), str(key))) is None:
-                    refusals.add(place, "is a result without a call before it")
-                else:
-                    yield Result(call, _parts(message, place))
+            case _ if as_it_came:
+                answers = "" if answered is None or answered.as_it_came else answered.id  # the call may have another id
+                yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
+            case "tool" | "function" if answered is None:
+                refusals.add(place, "is a result without a call before it")
+            case "tool" | "function" if answered is not None:
+                yield Result(answered, _parts(message, place))
             case "assistant":
-                calls.close()
-                parts = _assistant_parts(message, place, refusals)
-                yield Said(role, parts, calls.opened(outgoing), message.get("thinking_blocks") or [])
-            case "user":
-                calls.close()
-                yield Said(role, _named(message, _parts(message, place)), [])
-            case "system" | "developer":  # may stand between a call and its result
+                yield Said(role, _assistant_parts(message, place, refusals), made, message.get("thinking_blocks") or [])
+            case "user" | "system" | "developer":
                 yield Said(role, _named(message, _parts(message, place)), [])
             case _:
                 refusals.add(f"{place}/role", "is not a role of chat messages")
@@ -143,17 +143,6 @@ def is_of(message: dict[str, Any], form: str) -> bool:
     """Whether a chat message came in this form."""
     native = message.get("native")
     return native is not None and native["format"] == form
-
-
-def refuse_only(native: dict[str, Any] | None, seq: int, refusals: Refusals) -> None:
-    """Refuse the parts of a message that can be sent to no other provider than its own."""
-    for kind in native.get("only", ()) if native else ():
-        refusals.add(f"messages/{seq}", only_detail(kind, native["format"] if native else ""))
-
-
-def only_detail(kind: str, form: str) -> str:
-    """Return why a part cannot go to another provider."""
-    return f"holds a part of kind {kind!r}, which only the {form} format can carry"
 
 
 def words(parts: Iterable[Part], refusals: Refusals, whose: str) -> str:
@@ -179,26 +168,26 @@ class _Calls:
         self._open: dict[tuple[str, str], Call] = {}
         self._ids: set[str] = set()
 
-    def note(self, outgoing: Outgoing) -> Call | None:
-        """Open and close the calls of a message that is sent as it came, with its own ids. Returns the answered call."""
-        match outgoing.message.get("role"):
-            case "tool":
-                return self.answered("tool", str(outgoing.message.get("tool_call_id")))
-            case "assistant":
-                self.close()
-                self.opened(outgoing, as_it_came=True)
-            case "user":
-                self.close()
-        return None
+    def follow(self, outgoing: Outgoing, *, as_it_came: bool) -> tuple[Call | None, list[Call]]:
+        """Open and close the calls of a message. Returns the call that it answers, and the calls that it makes."""
+        match role := outgoing.message.get("role"):
+            case "tool" | "function":
+                key = outgoing.message.get("tool_call_id" if role == "tool" else "name")
+                return self._open.pop((role, str(key)), None), []
+            case "assistant" | "user":  # a system message may stand between a call and its result
+                self._close()
+        return None, self._opened(outgoing, as_it_came=as_it_came) if role == "assistant" else []
 
-    def opened(self, outgoing: Outgoing, *, as_it_came: bool = False) -> list[Call]:
-        place = f"messages/{outgoing.seq}"
-        calls = []
-        for index, tool_call in enumerate(outgoing.message.get("tool_calls") or ()):
+    def _opened(self, outgoing: Outgoing, *, as_it_came: bool) -> list[Call]:
+        message, calls = outgoing.message, []
+        given = [("tool", f"tool_calls/{index}", call) for index, call in enumerate(message.get("tool_calls") or ())]
+        if legacy := message.get("function_call"):
+            given.append(("function", "function_call", {"id": f"function_{outgoing.seq}", "function": legacy}))
+        for role, place, tool_call in given:
             custom = tool_call.get("type") == "custom"
             body = tool_call.get("custom" if custom else "function") or {}
             call = Call(
-                place=f"{place}/tool_calls/{index}",
+                place=f"messages/{outgoing.seq}/{place}",
                 id=self._unique(str(tool_call.get("id", "")), outgoing.seq, as_it_came=as_it_came),
                 name=str(body.get("name", "")),
                 arguments=str(body.get("input" if custom else "arguments") or ""),
@@ -207,26 +196,11 @@ class _Calls:
                 order=len(self._ids),
                 as_it_came=as_it_came,
             )
-            self._open["tool", str(tool_call.get("id"))] = call
-            calls.append(call)
-        if legacy := outgoing.message.get("function_call"):
-            call = Call(
-                place=f"{place}/function_call",
-                id=self._unique(f"function_{outgoing.seq}", outgoing.seq),
-                name=str(legacy.get("name", "")),
-                arguments=str(legacy.get("arguments") or ""),
-                custom=False,
-                signature=None,
-                order=len(self._ids),
-            )
-            self._open["function", call.name] = call
+            self._open[role, str(tool_call.get("id")) if role == "tool" else call.name] = call
             calls.append(call)
         return calls
 
-    def answered(self, role: str, key: str) -> Call | None:
-        return self._open.pop((role, key), None)
-
-    def close(self) -> None:
+    def _close(self) -> None:
         for call in self._open.values():
             if not call.as_it_came:
                 self._refusals.add(call.place, "has no result before the next message")
@@ -235,15 +209,11 @@ class _Calls:
     def _unique(self, given: str, seq: int, *, as_it_came: bool = False) -> str:
         """Return ``given`` if it fits and is new, else an id with the message's seq, which is the same in every window."""
         found, again = given, 0
-        while not (as_it_came or self._takes(found)):
+        while not as_it_came and (not 0 < len(found) <= _ID_LIMIT or self._tidy(found) != found or found in self._ids):
             found = f"{self._tidy(given)[:40] or 'call'}_{seq}" + (f"_{again}" if again else "")
             again += 1
         self._ids.add(found)
         return found
-
-    def _takes(self, call_id: str) -> bool:
-        fits = 0 < len(call_id) <= _ID_LIMIT and self._tidy(call_id) == call_id
-        return fits and call_id not in self._ids
 
 
 def _parts(message: dict[str, Any], place: str) -> list[Part]:

@@ -86,31 +86,25 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
     came. Turns and replies without content, which providers refuse, are left out. Where an assistant would be first, a
     user's turn with ``opening`` is put before it, unless the assistant's message came in this form as the history's first.
     """
-    messages: list[Block] = []
-    came: list[Whole] = []
-    growing = False  # the last message was made here, so the next turn of its role joins it
+    sent: list[list[Whole] | Block] = []  # pieces of one message that came, or a message that is made here
     begins_as_it_came = False  # the first message is the history's own, or a provider's compaction item
     for turn in turns:
+        last = sent[-1] if sent else None
         if isinstance(turn, Whole):
-            begins_as_it_came = begins_as_it_came or (not messages and not came and turn.seq <= 1)
+            begins_as_it_came = begins_as_it_came or (not sent and turn.seq <= 1)
             left = [message for message in turn.messages if not _is_silent(message, key)]
-            if not left:
-                continue
-            if came and not turn.follows(came[-1]):
-                messages += joined(came)
-                came = []
-            came.append(msgspec.structs.replace(turn, messages=left))
-            growing = False
+            piece = msgspec.structs.replace(turn, messages=left)
+            if left and isinstance(last, list) and piece.follows(last[-1]):
+                last.append(piece)
+            elif left:
+                sent.append([piece])
             continue
-        messages += joined(came)
-        came = []
         role, blocks = turn
-        if growing and messages[-1]["role"] == role:
-            messages[-1][key].extend(blocks)
+        if isinstance(last, dict) and last["role"] == role:
+            last[key].extend(blocks)
         elif blocks:
-            messages.append({"role": role, key: list(blocks)})
-            growing = True
-    messages += joined(came)
+            sent.append({"role": role, key: list(blocks)})
+    messages = [message for each in sent for message in (joined(each) if isinstance(each, list) else [each])]
     if messages and messages[0].get("role", "user") in ("assistant", "model") and not begins_as_it_came:
         messages.insert(0, {"role": "user", key: [opening]})
     return messages
@@ -123,8 +117,6 @@ def _is_silent(message: Block, key: str) -> bool:
 
 def joined(pieces: Sequence[Whole]) -> list[Block]:
     """Return the messages of one Whole, or the one message that several Wholes are pieces of."""
-    if not pieces:
-        return []
     if len(pieces) == 1:
         return pieces[0].messages
     key = _PARTS[pieces[0].format]

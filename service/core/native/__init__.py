@@ -24,42 +24,27 @@
 * The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from service.core.messages import own_member
-from service.core.mistakes import foreign
+from service.core.mistakes import foreign, problem_at
 from service.core.native import anthropic, gemini, responses
-from service.core.native.pieces import ChatRequest, Object, Piece, chat_message
+from service.core.native.pieces import Object, Piece, chat_message
 from service.core.native.sharing import fill
-from service.problems import InvalidEntry, Pointer
+from service.problems import InvalidEntry
 
-_READ: Final[dict[str, Callable[[Mapping[str, Any], str], list[Piece]]]] = {
-    "responses": responses.read,
-    "anthropic": anthropic.read,
-    "gemini": gemini.read,
-}
-_REQUESTS: Final = {
-    "responses": responses.read_request,
-    "anthropic": anthropic.read_request,
-    "gemini": gemini.read_request,
-}
-NATIVE_FORMATS: Final = tuple(_READ)
+_FORMATS: Final = {"responses": responses, "anthropic": anthropic, "gemini": gemini}
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A chat message that was made of the provider's messages ``first`` to ``last``.
-
-    ``piece`` is its number, from 0, among the chat messages that were made of the same provider's message.
-    """
+    """A chat message that was made of the provider's messages ``first`` to ``last``."""
 
     message: Object
     first: int
     last: int
-    piece: int = 0
 
 
 def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -> list[Turn]:
@@ -72,7 +57,9 @@ def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -
     first = 0
     for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
         pieces = _read(form, message, pointer)
-        if said and not (pieces[0].role == "assistant" and _goes_on(form, said)):
+        # The assistant's next message joins those before it if they are items of a reply, or calls answered together.
+        goes_on = form == "responses" or any(piece.calls for piece in said)
+        if said and not (pieces[0].role == "assistant" and goes_on):
             turns.append(Turn(chat_message(form, said), first, index - 1))
             said = []
         if pieces[0].role == "assistant":
@@ -80,34 +67,19 @@ def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -
             said += pieces
         else:
             turns += [
-                Turn(chat_message(form, [piece], (place, len(pieces))), index, index, place)
+                Turn(chat_message(form, [piece], (place, len(pieces))), index, index)
                 for place, piece in enumerate(pieces)
             ]
     return [*turns, Turn(chat_message(form, said), first, len(messages) - 1)] if said else turns
 
 
-def _goes_on(form: str, said: Sequence[Piece]) -> bool:
-    """Return whether the assistant's next message joins those before it: items of a reply, or calls answered together."""
-    return form == "responses" or any(piece.calls for piece in said)
-
-
 def _read(form: str, message: Any, pointer: str) -> list[Piece]:
     if not isinstance(message, dict):
-        detail = "Expected an object"
-        raise InvalidEntry(f"{detail} at #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
+        raise problem_at("Expected an object", f"#{pointer}")
     if other := foreign(message, pointer, form):
         raise other
-    return _READ[form](message, pointer)
-
-
-def read_request(form: str, request: Mapping[str, Any]) -> ChatRequest:
-    """Return a provider's whole request in chat form. Raises InvalidEntry."""
-    return _REQUESTS[form](request, partial(_chat_messages, form))
-
-
-def _chat_messages(form: str, messages: Sequence[Any], pointer: str) -> list[Object]:
-    pointers = [f"{pointer}/{index}" for index in range(len(messages))]
-    return [turn.message for turn in read_messages(form, messages, pointers)]
+    pieces: list[Piece] = _FORMATS[form].read(message, pointer)
+    return pieces
 
 
 def restore(message: Mapping[str, Any]) -> list[Object]:
@@ -153,7 +125,7 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     try:
         native = msgspec.convert(message["native"], _Native)
         filled = fill(native.messages, message)
-        pieces = [piece for own in filled for piece in _READ[native.format](own, "")]
+        pieces = [piece for own in filled for piece in _FORMATS[native.format].read(own, "")]
     except (msgspec.ValidationError, InvalidEntry, LookupError, TypeError, ValueError):
         raise refused from None
     place, count = native.piece

@@ -10,35 +10,15 @@ from typing import Any, Final, Literal
 import msgspec
 
 from service.core.messages import CallId
-from service.core.native.pieces import (
-    ChatRequest,
-    Name,
-    Object,
-    Piece,
-    convert,
-    data_url,
-    file_part,
-    function_tool,
-    named_choice,
-    rest_of,
-    schema_format,
-    split,
-    to_json,
-)
+from service.core.native.pieces import Name, Object, Piece, Text, convert, data_url, file_part, read_turn, to_json
 
 _REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
 """Members of a reply that a request does not take."""
-_CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
-_IMAGES: Final = "image/"
 
 
 class _Message(msgspec.Struct):
     role: Literal["user", "assistant", "system"]
     content: str | list[Object]
-
-
-class _Text(msgspec.Struct):
-    text: str
 
 
 class _ToolUse(msgspec.Struct):
@@ -59,7 +39,7 @@ class _Source(msgspec.Struct):
 
 class _SearchResult(msgspec.Struct):
     source: str
-    content: list[_Text]
+    content: list[Text]
     title: str | None = None
 
 
@@ -76,6 +56,9 @@ class _Redacted(msgspec.Struct):
     data: str
 
 
+_SILENT: Final[dict[str, Any]] = {"thinking": _Thinking, "redacted_thinking": _Redacted, "compaction": _Compaction}
+
+
 def read(message: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one message, or of a whole reply. Raises InvalidEntry."""
     given = convert(message, _Message, pointer)
@@ -84,29 +67,21 @@ def read(message: Mapping[str, Any], pointer: str) -> list[Piece]:
         piece = Piece(role=given.role, own=own)
         piece.add_text(given.content)
         return [piece]
-    if given.role != "user":
-        piece = Piece(role=given.role, own=own)
-        for index, block in enumerate(given.content):
-            _read_block(block, piece, f"{pointer}/content/{index}")
-        return [piece]
-    return _user(given.content, own, f"{pointer}/content")
+    return read_turn(
+        given.role,
+        own,
+        "content",
+        given.content,
+        f"{pointer}/content",
+        is_result=lambda block: block.get("type") == "tool_result",
+        read_result=_read_result,
+        read_part=_read_block,
+    )
 
 
-def _user(blocks: list[Object], own: Object, pointer: str) -> list[Piece]:
-    results = [index for index, block in enumerate(blocks) if block.get("type") == "tool_result"]
-    others = [index for index in range(len(blocks)) if index not in set(results)]
-    pieces = [_result(blocks[index], own, f"{pointer}/{index}") for index in results]
-    if others or not results:
-        piece = Piece(role="user", own={**own, "content": [blocks[index] for index in others]})
-        for index in others:
-            _read_block(blocks[index], piece, f"{pointer}/{index}")
-        pieces.append(piece)
-    return split(pieces, [*([index] for index in results), *([others] if others or not results else [])])
-
-
-def _result(block: Object, own: Object, pointer: str) -> Piece:
+def _read_result(block: Object, piece: Piece, pointer: str) -> None:
     given = convert(block, _ToolResult, pointer)
-    piece = Piece(role="tool", own={**own, "content": [block]}, answers=given.tool_use_id)
+    piece.answers = given.tool_use_id
     if isinstance(given.content, str):
         piece.add_text(given.content)
     for index, inner in enumerate(given.content if isinstance(given.content, list) else ()):
@@ -114,27 +89,22 @@ def _result(block: Object, own: Object, pointer: str) -> Piece:
             _read_block(inner, piece, f"{pointer}/content/{index}")
         else:
             piece.only.append(_kind(inner))
-    return piece
 
 
 def _read_block(block: Object, piece: Piece, pointer: str) -> None:
     match block.get("type"):
         case "text":
-            piece.add_text(convert(block, _Text, pointer).text)
+            piece.add_text(convert(block, Text, pointer).text)
         case "tool_use" if piece.role == "assistant":
             use = convert(block, _ToolUse, pointer)
             piece.add_call(use.id, use.name, to_json(use.input))
-        case "thinking":
-            convert(block, _Thinking, pointer)
-        case "redacted_thinking":
-            convert(block, _Redacted, pointer)
         case "search_result":
             found = convert(block, _SearchResult, pointer)
             piece.add_text("\n".join([found.title or "", found.source, *(text.text for text in found.content)]))
         case "image" | "document" as kind if piece.role == "user" and (part := _media(block, kind, pointer)):
             piece.parts.append(part)
-        case "compaction":  # it replaces messages, which are sent to other providers instead
-            convert(block, _Compaction, pointer)
+        case "thinking" | "redacted_thinking" | "compaction" as kind:  # not sent to other providers
+            convert(block, _SILENT[kind], pointer)
         case _:
             piece.only.append(_kind(block))
 
@@ -159,51 +129,3 @@ def _media(block: Object, kind: str, pointer: str) -> Object | None:
 def _kind(block: Object) -> str:
     kind = block.get("type")
     return kind if isinstance(kind, str) else "block"
-
-
-class _Request(msgspec.Struct):
-    messages: list[Object]
-    system: str | list[Object] | None = None
-    tools: list[Object] | None = None
-    tool_choice: Object | None = None
-    output_format: Object | None = None
-    output_config: Object | None = None
-
-
-def system_messages(request: _Request) -> list[Object]:
-    """Return the system text as a chat message; in Anthropic's request it stands outside the messages."""
-    if not request.system:
-        return []
-    if isinstance(request.system, str):
-        return [{"role": "system", "content": request.system}]
-    texts = [convert(block, _Text, f"/system/{index}").text for index, block in enumerate(request.system)]
-    return [{"role": "system", "content": [{"type": "text", "text": text} for text in texts]}]
-
-
-def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
-    """Read a request to ``/v1/messages``. ``read_messages`` turns its messages into chat messages. Raises InvalidEntry."""
-    given = convert(request, _Request, "")
-    output = given.output_format or (given.output_config or {}).get("format") or {}
-    tools = given.tools or []
-    return ChatRequest(
-        messages=[*system_messages(given), *read_messages(given.messages, "/messages")],
-        tools=[_tool(tool) for tool in tools if "input_schema" in tool],
-        tool_choice=_choice(given.tool_choice),
-        response_format=schema_format(output.get("schema")) if isinstance(output, dict) else None,
-        hosted=[tool for tool in tools if "input_schema" not in tool],
-        rest=rest_of(request, *_Request.__struct_fields__),
-    )
-
-
-def _tool(tool: Object) -> Object:
-    others = rest_of(tool, "type", "name", "description", "input_schema", "parameters")
-    return function_tool(tool.get("name"), tool.get("description"), tool["input_schema"], **others)
-
-
-def _choice(choice: Object | None) -> Any:
-    match choice:
-        case {"type": "tool", "name": str(name)}:
-            return named_choice(name)
-        case {"type": str(kind)}:
-            return _CHOICES.get(kind)
-    return None

@@ -8,6 +8,7 @@ one.
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -82,9 +83,15 @@ def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages")
     entries: list[Entry] = []
     places: list[int] = []
     counts: dict[int, int] = {}
-    for run in _runs(form, messages):
-        for turn in run[1]:
-            sources = sorted({message.place for message in run[0][turn.first : turn.last + 1]})
+    # Neighbours in the provider's form are read together, because several can become one chat message.
+    for are_chat, group in groupby(messages, key=lambda message: is_chat(form, message.value)):
+        run = list(group)
+        if are_chat:
+            turns = [Turn(each.value, index, index) for index, each in enumerate(run)]
+        else:
+            turns = read_messages(form, [each.value for each in run], [each.pointer for each in run])
+        for turn in turns:
+            sources = sorted({each.place for each in run[turn.first : turn.last + 1]})
             named = next((place for place in sources if given[place].id is not None), sources[0])
             number = counts.get(named, 0)
             counts[named] = number + 1
@@ -111,31 +118,6 @@ def _messages(entry: NativeEntry, value: Object, place: int, prefix: str) -> lis
     if isinstance(entry.message, list):
         return [_Message(each, f"{pointer}/{index}", place) for index, each in enumerate(entry.message)]
     return [_Message(entry.message, pointer, place)]
-
-
-def _runs(form: str, messages: Sequence[_Message]) -> list[tuple[list[_Message], list[Turn]]]:
-    """Return runs of neighbouring messages, each with the chat messages that it becomes.
-
-    Neighbours in the provider's form are one run, because several can become one chat message. A chat message is a run by
-    itself.
-    """
-    runs: list[tuple[list[_Message], list[Turn]]] = []
-    native: list[_Message] = []
-    for message in messages:
-        if is_chat(form, message.value):
-            runs += _read(form, native)
-            native = []
-            runs.append(([message], [Turn(message.value, 0, 0)]))
-        else:
-            native.append(message)
-    return runs + _read(form, native)
-
-
-def _read(form: str, messages: list[_Message]) -> list[tuple[list[_Message], list[Turn]]]:
-    if not messages:
-        return []
-    values, pointers = [message.value for message in messages], [message.pointer for message in messages]
-    return [(messages, read_messages(form, values, pointers))]
 
 
 def is_chat(form: str, message: Mapping[str, Any]) -> bool:

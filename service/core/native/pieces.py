@@ -1,6 +1,6 @@
 """Pieces: the part of a provider's message that becomes one chat message."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -96,47 +96,47 @@ def file_part(**file: Any) -> Object:
     return {"type": "file", "file": {name: value for name, value in file.items() if value is not None}}
 
 
-def split(pieces: Sequence[Piece], places: Sequence[Sequence[int]]) -> list[Piece]:
-    """Return the pieces of one message. If they change the order of its parts, each has its parts' places in ``at``."""
-    order = [place for piece_places in places for place in piece_places]
-    if order != sorted(order):
-        for piece, piece_places in zip(pieces, places, strict=True):
-            piece.at = list(piece_places)
-    return list(pieces)
+Read = Callable[[Object, Piece, str], None]
+"""Reads one part of a message, at this pointer, into a piece."""
 
 
-class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's whole request in chat form.
+def read_turn(
+    role: str,
+    own: Object,
+    key: str,
+    parts: Sequence[Object],
+    pointer: str,
+    *,
+    is_result: Callable[[Object], bool],
+    read_result: Read,
+    read_part: Read,
+) -> list[Piece]:
+    """Return the pieces of a message: one for each of the user's tool results, then one for the other parts.
 
-    ``hosted`` are definitions of tools that the provider itself runs. ``rest`` are the members without a place in a chat
-    request. Both are as they came.
+    ``parts`` are the member ``key`` of the message ``own``. If the pieces change their order, each has its places in ``at``.
     """
-
-    messages: list[Object]
-    tools: list[Object] = []
-    tool_choice: Any = None
-    response_format: Object | None = None
-    hosted: list[Object] = []
-    rest: Object = {}
-
-
-def function_tool(name: Any, description: Any, parameters: Any, **extra: Any) -> Object:
-    """Return a function's definition in chat form, without the members that are None."""
-    fields = {"name": name, "description": description, "parameters": parameters, **extra}
-    return {"type": "function", "function": {key: value for key, value in fields.items() if value is not None}}
-
-
-def named_choice(name: Any, kind: str = "function") -> Object:
-    """Return the choice of one tool, in chat form."""
-    return {"type": kind, kind: {"name": name}}
+    results = [[index] for index, part in enumerate(parts) if role == "user" and is_result(part)]
+    others = [index for index in range(len(parts)) if [index] not in results]
+    groups = [*results, others] if others or not results else results
+    pieces = []
+    for group in groups:
+        piece = Piece(role=role, own={**own, key: [parts[index] for index in group]} if results else own)
+        if group is not others:
+            piece.role = "tool"
+        for index in group:
+            (read_part if group is others else read_result)(parts[index], piece, f"{pointer}/{index}")
+        pieces.append(piece)
+    order = [index for group in groups for index in group]
+    if order != sorted(order):
+        for piece, group in zip(pieces, groups, strict=True):
+            piece.at = group
+    return pieces
 
 
-def schema_format(schema: Any, name: Any = "response", **extra: Any) -> Object | None:
-    """Return a response format with a JSON schema, in chat form; None without a schema."""
-    if not isinstance(schema, dict):
-        return None
-    fields = {"name": name or "response", "schema": schema, **extra}
-    return {"type": "json_schema", "json_schema": {key: value for key, value in fields.items() if value is not None}}
+class Text(msgspec.Struct):
+    """A part of which Sash reads the text."""
+
+    text: str
 
 
 def rest_of(request: Mapping[str, Any], *known: str) -> Object:

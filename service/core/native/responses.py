@@ -10,19 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from service.core.messages import CallId
-from service.core.native.pieces import (
-    ChatRequest,
-    Name,
-    Object,
-    Piece,
-    convert,
-    file_part,
-    function_tool,
-    named_choice,
-    rest_of,
-    schema_format,
-    to_json,
-)
+from service.core.native.pieces import Name, Object, Piece, Text, convert, file_part, to_json
 from service.problems import InvalidEntry, Pointer
 
 _SILENT: Final = frozenset({"reasoning", "compaction", "compaction_trigger"})
@@ -65,10 +53,6 @@ class _ApprovalRequest(msgspec.Struct):
 class _ApprovalResponse(msgspec.Struct):
     approval_request_id: CallId
     approve: bool
-
-
-class _Text(msgspec.Struct):
-    text: str
 
 
 class _Reference(msgspec.Struct):
@@ -127,7 +111,7 @@ def _message(item: Object, pointer: str) -> Piece:
 def _read_part(part: Object, piece: Piece, pointer: str) -> None:
     match part:
         case {"type": "input_text" | "output_text" | "text"}:
-            piece.add_text(convert(part, _Text, pointer).text)
+            piece.add_text(convert(part, Text, pointer).text)
         case {"type": "refusal", "refusal": str(refusal)} if piece.role == "assistant":
             piece.parts.append({"type": "refusal", "refusal": refusal})
         case {"type": "input_image", "image_url": str(url)} if piece.role == "user":
@@ -186,63 +170,3 @@ def _output(item: Object, pointer: str) -> Piece:
             said = {name: item[name] for name in item if name not in _AROUND and item[name] is not None}
             piece.add_text(to_json(said) if said else "")
     return piece
-
-
-class _Request(msgspec.Struct):
-    input: str | list[Object] | None = None
-    instructions: str | list[Object] | None = None
-    tools: list[Object] | None = None
-    tool_choice: str | Object | None = None
-    text: Object | None = None
-
-
-def read_request(request: Mapping[str, Any], read_messages: Any) -> ChatRequest:
-    """Read a request to ``/v1/responses``. Raises InvalidEntry."""
-    given = convert(request, _Request, "")
-    items = [{"role": "user", "content": given.input}] if isinstance(given.input, str) else given.input or []
-    system = [{"role": "system", "content": given.instructions}] if isinstance(given.instructions, str) else []
-    leading = read_messages(given.instructions, "/instructions") if isinstance(given.instructions, list) else system
-    tools = [each for tool in given.tools or [] for each in _members(tool)]
-    return ChatRequest(
-        messages=[*leading, *read_messages(items, "/input")],
-        tools=[_tool(tool) for tool in tools if tool.get("type") in ("function", "custom")],
-        tool_choice=_choice(given.tool_choice),
-        response_format=_format((given.text or {}).get("format")),
-        hosted=[tool for tool in tools if tool.get("type") not in ("function", "custom")],
-        rest=rest_of(request, "input", "instructions", "tools", "tool_choice", "text"),
-    )
-
-
-def _members(tool: Object) -> list[Object]:
-    """Return a tool alone, or a namespace without its tools, followed by them."""
-    match tool:
-        case {"type": "namespace", "tools": list(tools), **rest}:
-            return [{"type": "namespace", **rest}, *(each for each in tools if isinstance(each, dict))]
-    return [tool]
-
-
-def _tool(tool: Object) -> Object:
-    if tool["type"] == "custom":
-        return {"type": "custom", "custom": {name: value for name, value in tool.items() if name != "type"}}
-    others = rest_of(tool, "type", "name", "description", "parameters")
-    return function_tool(tool.get("name"), tool.get("description"), tool.get("parameters"), **others)
-
-
-def _choice(choice: Any) -> Any:
-    match choice:
-        case {"type": "function" | "custom" as kind, "name": str(name)}:
-            return named_choice(name, kind)
-        case {"type": "allowed_tools", "mode": mode, "tools": list(allowed)}:
-            names = [_choice(tool) for tool in allowed]
-            return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": names}}
-        case _:
-            return choice
-
-
-def _format(value: Any) -> Object | None:
-    match value:
-        case {"type": "json_schema", "schema": schema, **rest}:
-            return schema_format(
-                schema, rest.get("name"), description=rest.get("description"), strict=rest.get("strict")
-            )
-    return value if isinstance(value, dict) else None

