@@ -150,12 +150,10 @@ def _read_only(seen: Observation) -> Condition | None:
         return Condition(
             "down", "The store is loading its data", "Wait: it loads about 100 MB a second.", "SashStoreFailing"
         )
-    if any(each.info.get("role") == "slave" for each in found):
-        if seen.kind != "single":
-            look = "A primary became a replica: look at INFO replication for the new primary."
-            return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
-        why = "SASH_REDIS_URL names a replica, which takes no writes: name its primary, or promote it."
-    elif any(each.info.get("aof_last_write_status", "ok") != "ok" for each in found):
+    if seen.kind != "single" and any(each.info.get("role") == "slave" for each in found):
+        look = "A primary became a replica: look at INFO replication for the new primary."
+        return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
+    if any(each.info.get("aof_last_write_status", "ok") != "ok" for each in found):
         why = "Its last write to the append-only file failed: make room on its disk."
     elif seen.lost_files:
         why = _sentence(seen.lost_files)

@@ -85,7 +85,12 @@ class Client:
         self._observer = observer or NoObserver()
         clustered = self._address.kind == "cluster"
         loads = [("SCRIPT", "LOAD", script.source) for script in SCRIPTS.values()]
-        level = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE, data_files=data_files)
+        level = Durability(
+            durability,
+            wait_seconds=timeout_seconds * _WAIT_SHARE,
+            data_files=data_files,
+            single=self._address.kind == "single",
+        )
         self._setup = Setup(connections, loads, level, self._observer, hands_back=clustered)
         self._only: Server | None = None
         self._cluster: Cluster | None = None
