@@ -390,6 +390,7 @@ def test_an_option_that_is_not_a_number_is_refused(command: tuple[str, ...]) -> 
     ("url", "mistake"),
     [
         ("redis://host?colour=red", "a connection has no parameter 'colour'"),
+        ("rediss://host?ssl_ca_certs=/nowhere/ca.pem", "ssl_ca_certs is '/nowhere/ca.pem', which does not exist"),
         ("redis://host?ssl_ca_certs=ca.pem", "a connection has no parameter 'ssl_ca_certs'"),
         ("rediss+cluster://host?ssl_cert_reqs=perhaps", "Invalid SSL Certificate Requirements Flag: perhaps"),
         ("unix:///socket?db=one", "Invalid value for 'db' in connection URL."),

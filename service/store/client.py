@@ -154,6 +154,12 @@ class Client:
         """Each server's inspection, None while it is lost, and how long its latest probe took, in seconds."""
         return [(server.found, server.quiet_seconds) for server in self._servers]
 
+    @property
+    def trouble(self) -> str:
+        """Why a server cannot be reached; empty when all can, or none was tried yet."""
+        reasons = [server.trouble for server in self._servers] or [self._cluster.trouble if self._cluster else ""]
+        return next(filter(None, reasons), "")
+
     async def sample(self, count: int) -> list[tuple[bytes, int]]:
         """Return ``count`` random keys of each server, with their memory in bytes; none where the user lacks permission."""
         deadline = time.monotonic() + self._timeout_seconds
