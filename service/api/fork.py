@@ -70,7 +70,7 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
         async for page in context.reader.chunks(tenant, source, at_seq, state):
             await staging.add(stored_entries(page.messages, page.grounding, page.metadata))
             extend_deadline(request)
-        await context.owners.put(tenant, settings.owner, target)
+        await context.owners.put(tenant, settings, target)
         now = now_ms()
         await staging.publish(
             settings=state.settings,

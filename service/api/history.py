@@ -57,6 +57,7 @@ async def redact_message(request: Req, conversation_id: FromPath[str], seq: From
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     place, state = checked_seq(seq), await _standing(request, context, tenant, identity)
     written = await context.histories.redact(tenant, identity, place, **_change(request, state))
+    context.owners.touch(tenant, state.settings, identity)
     return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
 
 
@@ -97,6 +98,7 @@ async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Respon
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     state = await _standing(request, context, tenant, identity)
     written = await context.histories.put_summary(tenant, identity, None, **_change(request, state))
+    context.owners.touch(tenant, state.settings, identity)
     return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
 
 

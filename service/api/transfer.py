@@ -157,7 +157,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
         await _stage(request, staging, imported, first[1:])
         async for batch in batches:
             await _stage(request, staging, imported, batch)
-        await context.owners.put(tenant, imported.settings.owner, identity)
+        await context.owners.put(tenant, imported.settings, identity)
         await _publish(context, staging, imported)
     except BaseException:
         await staging.abandon()

@@ -134,6 +134,7 @@ def read_settings(stored: bytes) -> ConversationSettings:
 
 class _Owned(msgspec.Struct):
     owner: str | None = None
+    ttl_seconds: int | None = None
 
 
 class _Recalling(msgspec.Struct):
@@ -147,6 +148,11 @@ _decode_recalling = msgspec.json.Decoder(_Recalling).decode
 def owner_of(stored: bytes) -> str | None:
     """The conversation's owner, by its stored settings."""
     return _decode_owned(stored).owner
+
+
+def lifetime_of(stored: bytes) -> int | None:
+    """The conversation's ``ttl_seconds``, by its stored settings."""
+    return _decode_owned(stored).ttl_seconds
 
 
 def recall_of(stored: bytes) -> str | None:
