@@ -1,6 +1,6 @@
 """Read a store's URL: the kind of deployment, its hosts, and how to connect."""
 
-from pathlib import Path
+import os
 from typing import Any, Literal, cast
 from urllib.parse import parse_qsl, urlencode
 
@@ -72,7 +72,7 @@ def _endpoint(text: str, default_port: int) -> tuple[str, int]:
 def mistake_in(url: str) -> str:
     """Return why redis-py makes no connection of a URL's parameters; empty where it makes one. Nothing is connected.
 
-    A file of TLS that is not there is a mistake too: redis-py's error would name the server in its place.
+    A file of TLS that cannot be read is a mistake too: redis-py's error would name the server in its place.
 
     >>> mistake_in("redis://host?colour=red")
     "a connection has no parameter 'colour'"
@@ -84,8 +84,8 @@ def mistake_in(url: str) -> str:
         for given in (options, address.sentinel_options):
             kind(**{name: value for name, value in given.items() if name not in POOL_OPTIONS})
             for name in _TLS_FILES & given.keys():
-                if not Path(given[name]).exists():
-                    return f"{name} is {given[name]!r}, which does not exist"
+                if not os.access(given[name], os.R_OK):
+                    return f"{name} is {given[name]!r}, which cannot be read"
     except (TypeError, ValueError, RedisError) as error:
         text = str(error).rpartition("__init__() ")[2]
         return text.replace("got an unexpected keyword argument", "a connection has no parameter")
