@@ -330,7 +330,9 @@ def _place(cursor: str, order: str) -> tuple[int, str]:
 
 
 def _no_cursor() -> InvalidCursor:
-    return InvalidCursor("The cursor is not from this listing of this conversation: begin without one.")
+    return InvalidCursor.at(
+        "#/query/cursor", "The cursor is not from this listing of this conversation: begin without one"
+    )
 
 
 HANDLERS = (append_messages, list_messages, get_message)

@@ -146,7 +146,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
     batches = _batches(request, context.settings.max_import_bytes, longest_line)
     first: list[ImportLine] = await anext(batches, [])
     if not first:
-        raise BadRequest("The body is empty: send the settings in a first line, then entries.")
+        raise BadRequest.at("#/lines/1", "The body is empty: send the settings in a first line, then entries")
     imported = read_head(first[0])
     refuse_taken(named or imported.id, "#/query/id" if named else "#/lines/1/id")
     identity = named or imported.id or fresh_id(request)
@@ -198,10 +198,8 @@ def _turn(request: Req, size_bytes: int) -> AbstractAsyncContextManager[Any]:
 
 async def _publish(context: Context, staging: Staging, imported: Imported) -> None:
     if imported.messages is not None and imported.messages != staging.length:
-        raise BadRequest(
-            f"The first line announces {imported.messages} entries, but the file has {staging.length}.",
-            members={"line": staging.length + 1},
-        )
+        detail = f"The first line announces {imported.messages} entries, but the file has {staging.length}"
+        raise BadRequest.at("#/lines/1/messages/count", detail, {"line": staging.length + 1})
     summary = imported.summary
     if summary is not None and not 1 <= summary.through_seq <= staging.length:
         raise _wrong_line(BadRequest, 1, "summary/through_seq", f"The last message is {staging.length}")
