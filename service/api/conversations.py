@@ -114,6 +114,8 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
         settings = _patched(state.settings, changes)
         stored = encode_settings(settings)
         _refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
+        before = owner_of(state.settings)
+        left = await context.owners.line(tenant, before, identity) if before != settings.owner else None
         await context.owners.put(tenant, settings, identity)
         try:
             await context.conversations.change(
@@ -133,6 +135,7 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
             if expected or attempt == _ATTEMPTS - 1:
                 raise
             continue
+        await context.owners.leave(left)
         break
     state = await context.reader.get(tenant, identity)
     context.indexer.notice(tenant, identity, state.settings)

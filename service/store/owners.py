@@ -163,7 +163,7 @@ class Owners:
         await self._flush()
 
     async def line(self, tenant: str, owner: str | None, conversation: str) -> OwnerLine | None:
-        """Return the line of a conversation before its erasure, for ``unlist`` after it."""
+        """Return a conversation's line, before its erasure for ``unlist``, or before a change of owner for ``leave``."""
         if owner is None:
             return None
         await self._flush()  # a hint written later would change the score
@@ -188,6 +188,11 @@ class Owners:
             self._active.pop((line.tenant, line.owner, line.conversation), None)
             key = owner_key(line.tenant, line.owner)
             await self._client.run(scripts.unlist(key, (line.conversation, line.score + b"~")))
+
+    async def leave(self, line: OwnerLine | None) -> None:
+        """Remove a conversation that now has another owner from its earlier owner's list, unless its line changed since."""
+        if line is not None:
+            await self._client.run(scripts.unlist(owner_key(line.tenant, line.owner), (line.conversation, line.score)))
 
     # ---- reading
 

@@ -304,6 +304,20 @@ async def test_a_list_expires_after_its_conversations(
     assert server.pttl(index(owner)) == -1
 
 
+@pytest.mark.parametrize("other", ["other", None])
+async def test_a_change_of_owner_leaves_the_earlier_list(
+    other: str | None, client: httpx.AsyncClient, conversation: str, owner: str, server: Any
+) -> None:
+    """A conversation with another owner, or none, is no longer on its earlier owner's list, without a reader."""
+    await create(client, conversation, owner)
+    await append(client, conversation, user("hello"))
+    changed = f"{owner}-{other}" if other else None
+    assert (await client.patch(f"/conversations/{conversation}", json={"owner": changed})).status_code == 200
+    assert server.zcard(index(owner)) == 0
+    if changed:
+        assert await listed(client, changed) == [conversation]
+
+
 @pytest.mark.parametrize("call", ["append", "redact", "rewind", "summary"])
 async def test_each_change_keeps_the_list(
     call: str, client: httpx.AsyncClient, conversation: str, owner: str, server: Any
