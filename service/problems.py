@@ -42,6 +42,7 @@ a class declares its own as ``Figures``. A class's docstring is the page at its 
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self
+from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -51,6 +52,9 @@ Near = Annotated[
     list[str], Meta(description="Models whose names look alike, nearest first.", examples=[["gpt-4o-mini"]])
 ]
 Line = Annotated[Count, Meta(description="The line of an import, from 1.")]
+
+_FRAGMENT = "#/~!$&'()*+,;=:@?"
+"""Characters that a fragment may have as they are (RFC 3986), besides letters, digits and ``-._``."""
 
 
 class Pointer(msgspec.Struct, frozen=True):
@@ -117,7 +121,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
             **self.members,
         }
         if self.errors:
-            body["errors"] = [{"pointer": e.pointer, "detail": e.detail} for e in self.errors]
+            body["errors"] = [{"pointer": quote(e.pointer, _FRAGMENT), "detail": e.detail} for e in self.errors]
         return body
 
 

@@ -40,6 +40,7 @@ _ENDPOINT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,253}")
 _ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?")  # as browsers write it
 _KEY = re.compile(r"[!-+\--~]{1,256}")  # visible ASCII except the comma, which separates keys in a list
+_VISIBLE = re.compile(r"[!-~]+")
 _KUBERNETES_NAME = re.compile(
     r"SASH_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
 )
@@ -267,7 +268,7 @@ def _is_address(value: str) -> bool:
 def _http_url(value: str) -> str:
     try:
         url = urlsplit(value)
-        right = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+        right = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0 and value.isprintable()
     except ValueError:  # a broken IPv6 address or port
         right = False
     if not right:
@@ -324,6 +325,12 @@ def _api_keys(value: str) -> tuple[ApiKey, ...]:
 def _metrics_key(value: str) -> str:
     if not _KEY.fullmatch(value):
         raise ValueError("a key of at most 256 visible ASCII characters without commas, or @file")
+    return value
+
+
+def _endpoint_key(value: str) -> str:
+    if not _VISIBLE.fullmatch(value):  # a header cannot carry it
+        raise ValueError("a key of visible ASCII characters in one line, or @file")
     return value
 
 
@@ -444,7 +451,7 @@ VARIABLES = (
     Variable("store_timeout_seconds", _number(0.05, 600), "longest wait for the store"),
     Variable("store_connections", _integer(1, 1024), "connections to the store in each process"),
     Variable("summarizer_url", _http_url, "chat completions endpoint that writes summaries"),
-    Variable("summarizer_key", str, "the summariser's API key, or @file", secret=True),
+    Variable("summarizer_key", _endpoint_key, "the summariser's API key, or @file", secret=True),
     Variable("summarizer_model", str, "the summariser's model"),
     Variable("summarizer_prompt", str, "the summariser's system prompt, or @file", secret=True),
     Variable(
@@ -454,7 +461,7 @@ VARIABLES = (
     ),
     Variable("embeddings_url", _http_url, "embeddings endpoint of semantic recall"),
     Variable("embeddings_model", str, "the embedding model"),
-    Variable("embeddings_key", str, "the embeddings endpoint's API key, or @file", secret=True),
+    Variable("embeddings_key", _endpoint_key, "the embeddings endpoint's API key, or @file", secret=True),
     Variable(
         "encryption_key",
         _encryption_keyring,

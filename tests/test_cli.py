@@ -390,6 +390,7 @@ def test_an_option_that_is_not_a_number_is_refused(command: tuple[str, ...]) -> 
     ("url", "mistake"),
     [
         ("redis://host?colour=red", "a connection has no parameter 'colour'"),
+        ("rediss://host?ssl_ca_certs=/nowhere/ca.pem", "ssl_ca_certs is '/nowhere/ca.pem', which cannot be read"),
         ("redis://host?ssl_ca_certs=ca.pem", "a connection has no parameter 'ssl_ca_certs'"),
         ("rediss+cluster://host?ssl_cert_reqs=perhaps", "Invalid SSL Certificate Requirements Flag: perhaps"),
         ("unix:///socket?db=one", "Invalid value for 'db' in connection URL."),
@@ -400,6 +401,15 @@ def test_a_wrong_parameter_of_the_stores_url_ends_the_command(command: tuple[str
     refused = sash(*command, SASH_REDIS_URL=url)
     assert refused.exit_code == (1 if command[0] == "doctor" else 2)
     assert mistake in (refused.stdout if command[0] == "doctor" else refused.stderr)
+
+
+@pytest.mark.parametrize("command", [("keys", "list"), ("logs-hash", "c-1"), ("doctor", "--json")])
+def test_a_data_directory_that_cannot_be_looked_into_is_named(command: tuple[str, ...]) -> None:
+    """A data directory that the system does not let this user look into is reported without a traceback."""
+    folder = "/tmp/" + "x" * 300
+    refused = sash(*command, SASH_DATA_DIR=folder)
+    assert refused.exception is None or isinstance(refused.exception, SystemExit)
+    assert folder in refused.stdout + refused.stderr
 
 
 def test_ctrl_c_while_the_modules_are_imported_shows_no_traceback() -> None:

@@ -1,6 +1,7 @@
 """``sash import`` and ``sash export`` against a real server, and against servers that misbehave."""
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -218,6 +219,25 @@ def test_an_export_that_cannot_be_is_one_line(served: Served, tmp_path: Path, na
     assert result.exit_code == 1
     assert said in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_keeps_a_pipe_and_a_link(served: Served, tmp_path: Path, conversation: str) -> None:
+    """An export is written into a pipe, and into the file behind a link; neither is replaced by a new file."""
+    httpx.post(f"{served.url}/conversations", json={"id": conversation}).raise_for_status()
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("file")
+    (tmp_path / "file").touch()
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for path in (pipe, link):
+        assert sash("export", conversation, "--url", served.url, "-o", str(path)).exit_code == 0
+    written = os.read(reader, 65_536)
+    os.close(reader)
+    assert written.startswith(b'{"id":')
+    assert (tmp_path / "file").read_bytes() == written
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    httpx.delete(f"{served.url}/conversations/{conversation}").raise_for_status()
 
 
 def test_an_export_to_nowhere_is_one_line(served: Served, tmp_path: Path) -> None:

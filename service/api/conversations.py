@@ -58,7 +58,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     _refuse_large(stored, context.settings.max_body_bytes)
     identity = wanted.id or fresh_id(request)
     ttl_ms = context.conversations.ttl_ms(settings.ttl_seconds)
-    await context.owners.put(tenant_of(request), settings.owner, identity)
+    await context.owners.put(tenant_of(request), settings, identity)
     await context.conversations.create(
         tenant_of(request), identity, stored, ttl_ms=ttl_ms, now_ms=now_ms(), token=request_token(request)
     )
@@ -113,7 +113,9 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
         settings = _patched(state.settings, changes)
         stored = encode_settings(settings)
         _refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
-        await context.owners.put(tenant, settings.owner, identity)
+        before = owner_of(state.settings)
+        left = await context.owners.line(tenant, before, identity) if before != settings.owner else None
+        await context.owners.put(tenant, settings, identity)
         try:
             await context.conversations.change(
                 tenant,
@@ -132,6 +134,7 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
             if expected or attempt == _ATTEMPTS - 1:
                 raise
             continue
+        await context.owners.leave(left)
         break
     state = await context.reader.get(tenant, identity)
     context.indexer.notice(tenant, identity, state.settings)

@@ -73,6 +73,7 @@ async def redact_message(request: Req, conversation_id: FromPath[str], seq: From
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     place, state = checked_seq(seq), await _standing(request, context, tenant, identity)
     written = await context.histories.redact(tenant, identity, place, **_change(request, state))
+    context.owners.touch(tenant, state.settings, identity)
     return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
 
 
@@ -113,6 +114,7 @@ async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Respon
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     state = await _standing(request, context, tenant, identity)
     written = await context.histories.put_summary(tenant, identity, None, **_change(request, state))
+    context.owners.touch(tenant, state.settings, identity)
     return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
 
 
@@ -171,7 +173,7 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
         async for page in context.reader.chunks(tenant, source, at_seq, state):
             await staging.add(stored_entries(page.messages, page.grounding, page.metadata))
             extend_deadline(request)
-        await context.owners.put(tenant, settings.owner, target)
+        await context.owners.put(tenant, settings, target)
         now = now_ms()
         await staging.publish(
             settings=state.settings,

@@ -327,4 +327,6 @@ def _place(cursor: str, order: str) -> tuple[int, str]:
 
 
 def _no_cursor() -> InvalidCursor:
-    return InvalidCursor("The cursor is not from this listing of this conversation: begin without one.")
+    return InvalidCursor.at(
+        "#/query/cursor", "The cursor is not from this listing of this conversation: begin without one"
+    )

@@ -101,5 +101,5 @@ def _place(cursor: str) -> Place:
         text = ""
     score, _, identity = text.partition(":")
     if not (score.isdigit() and len(score) <= 16 and IDS.fullmatch(identity)):
-        raise InvalidCursor("The cursor is not from this listing: begin without one.")
+        raise InvalidCursor.at("#/query/cursor", "The cursor is not from this listing: begin without one")
     return float(score), identity

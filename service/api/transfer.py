@@ -134,7 +134,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
     batches = _batches(request, context.settings.max_import_bytes, longest_line)
     first: list[ImportLine] = await anext(batches, [])
     if not first:
-        raise BadRequest("The body is empty: send the settings in a first line, then entries.")
+        raise BadRequest.at("#/lines/1", "The body is empty: send the settings in a first line, then entries")
     imported = read_head(first[0])
     refuse_taken(named or imported.head.id, "#/query/id" if named else "#/lines/1/id")
     identity = named or imported.head.id or fresh_id(request)
@@ -145,7 +145,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
         await _stage(request, staging, imported, first[1:])
         async for batch in batches:
             await _stage(request, staging, imported, batch)
-        await context.owners.put(tenant, imported.settings.owner, identity)
+        await context.owners.put(tenant, imported.settings, identity)
         await _publish(context, staging, imported)
     except BaseException:
         await staging.abandon()
@@ -181,10 +181,8 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
 async def _publish(context: Context, staging: Staging, imported: Imported) -> None:
     announced = imported.head.messages
     if announced is not None and announced.count != staging.length:
-        raise BadRequest(
-            f"The first line announces {announced.count} entries, but the file has {staging.length}.",
-            members={"line": staging.length + 1},
-        )
+        detail = f"The first line announces {announced.count} entries, but the file has {staging.length}"
+        raise BadRequest.at("#/lines/1/messages/count", detail, {"line": staging.length + 1})
     summary = imported.summary
     if summary is not None and not 1 <= summary.through_seq <= staging.length:
         raise at_line(BadRequest.at("#/summary/through_seq", f"The last message is {staging.length}"), 1)

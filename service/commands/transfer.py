@@ -256,16 +256,23 @@ def _export(server: "RemoteServer", conversation: str, put: Callable[[bytes], An
 
 @contextlib.contextmanager
 def _written(output: str | None) -> Iterator[Callable[[bytes], Any]]:
-    """Yield a function that writes bytes. A file gets its name only when it is complete."""
+    """Yield a function that writes bytes. A file gets its name only when it is complete; a device or a pipe stays one."""
     if output is None:
         yield sys.stdout.buffer.write
         return
-    partial = Path(f"{output}.part")
+    file = Path(output)
     try:
-        with partial.open("wb") as file:
-            yield file.write
-        partial.replace(output)
+        if file.exists() and not file.is_file():
+            with file.open("wb") as opened:
+                yield opened.write
+            return
+        file = file.resolve()  # a link stays a link
+        partial = file.with_name(f"{file.name}.part")
+        try:
+            with partial.open("wb") as opened:
+                yield opened.write
+            partial.replace(file)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise SourceError(f"{output} cannot be written: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)

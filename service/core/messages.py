@@ -247,7 +247,7 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = 
     Raises BadRequest for anything that is not JSON in UTF-8, nested deeper than ``max_depth``, or of the wrong shape.
     """
     if not body.strip():
-        raise BadRequest("The body is empty: send a JSON object.")
+        raise BadRequest.at("#", "The body is empty: send a JSON object")
     refuse_deep(body, max_depth)
     try:
         return _decoded(body, decoder)
@@ -255,10 +255,10 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = 
         huge = mistakes.out_of_range(error, body)
         raise huge or mistakes.invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
     except UnicodeDecodeError:
-        raise BadRequest(f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read.") from None
+        raise BadRequest.at("#", f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read") from None
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
         reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else mistakes.plain(str(error))
-        raise BadRequest(f"The body is not JSON: {reason}.") from None
+        raise BadRequest.at("#", f"The body is not JSON: {reason}") from None
 
 
 def _untyped(body: bytes) -> Any:
@@ -325,7 +325,7 @@ def refuse_deep(body: bytes, max_depth: int = MAX_DEPTH) -> None:
         block = brackets[start : start + _BLOCK]
         depth += block.count(b"[") + block.count(b"{") - block.count(b"]") - block.count(b"}")
         if depth > max_depth:
-            raise BadRequest(f"The body nests deeper than {max_depth} levels, or its brackets do not match.")
+            raise BadRequest.at("#", f"The body nests deeper than {max_depth} levels, or its brackets do not match")
 
 
 _KNOWN = {

@@ -134,6 +134,7 @@ def read_settings(stored: bytes) -> ConversationSettings:
 
 class _Few(msgspec.Struct):
     owner: str | None = None
+    ttl_seconds: int | None = None
     recall: Recall | None = None
 
 
@@ -143,6 +144,11 @@ _decode_few = msgspec.json.Decoder(_Few).decode
 def owner_of(stored: bytes) -> str | None:
     """The conversation's owner, by its stored settings."""
     return _decode_few(stored).owner
+
+
+def lifetime_of(stored: bytes) -> int | None:
+    """The conversation's ``ttl_seconds``, by its stored settings."""
+    return _decode_few(stored).ttl_seconds
 
 
 def recall_of(stored: bytes) -> str | None:

@@ -58,6 +58,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     servers: Sequence[tuple[Inspection | None, float]]
+    trouble: str = ""
+    """Why a server cannot be reached."""
     lost_files: str = ""
     disk: Disk | None = None
     call_seconds: float = 0.0
@@ -105,15 +107,16 @@ def _lost(seen: Observation) -> Condition | None:
             f"{_megabytes(seen.disk.free)} are free in its data directory. Make room: then it starts again by itself."
         )
         return Condition("full", "The store's disk is full and the store has ended", look, "SashStoreFull")
+    why = f"{_sentence(seen.trouble)} " if seen.trouble else ""
     if seen.kind != "single" and (seen.kind == "sentinel" or lost < len(seen.servers)):
         who = "The primary" if seen.kind == "sentinel" else f"{lost} of {len(seen.servers)} primaries"
         look = (
             f"{who} cannot be reached. A replica should take over within seconds. "
             "If none has after half a minute, look at INFO replication of the others."
         )
-        return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
+        return Condition("failing-over", "The store is failing over", why + look, "SashStoreFailedOver")
     look = "Look at its process, its log, the network to it, and SASH_REDIS_URL; or run sash doctor."
-    return Condition("down", "The store is down", look, "SashStoreFailing")
+    return Condition("down", "The store is down", why + look, "SashStoreFailing")
 
 
 def _hanging(seen: Observation) -> Condition | None:
@@ -150,12 +153,10 @@ def _read_only(seen: Observation) -> Condition | None:
         return Condition(
             "down", "The store is loading its data", "Wait: it loads about 100 MB a second.", "SashStoreFailing"
         )
-    if any(each.info.get("role") == "slave" for each in found):
-        if seen.kind != "single":
-            look = "A primary became a replica: look at INFO replication for the new primary."
-            return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
-        why = "SASH_REDIS_URL names a replica, which takes no writes: name its primary, or promote it."
-    elif any(each.info.get("aof_last_write_status", "ok") != "ok" for each in found):
+    if seen.kind != "single" and any(each.info.get("role") == "slave" for each in found):
+        look = "A primary became a replica: look at INFO replication for the new primary."
+        return Condition("failing-over", "The store is failing over", look, "SashStoreFailedOver")
+    if any(each.info.get("aof_last_write_status", "ok") != "ok" for each in found):
         why = "Its last write to the append-only file failed: make room on its disk."
     elif seen.lost_files:
         why = _sentence(seen.lost_files)

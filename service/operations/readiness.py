@@ -25,10 +25,6 @@ async def judged(client: Client, data_keys: DataKeys) -> list[Inspection]:
         raise refused.problem("Not ready")
     if denied is not None:
         raise denied
-    if client.kind == "single" and any(found.info.get("role") == "slave" for found in servers):
-        raise StoreUnavailable(
-            "Not ready: the store is a replica, which takes no writes: name its primary in SASH_REDIS_URL, or promote it."
-        )
     if not servers:
         raise StoreUnavailable("Not ready: no server of the store has answered yet.")
     return servers

@@ -125,6 +125,7 @@ class Watch:
             Observation(
                 kind=self._client.kind,
                 servers=servers,
+                trouble=self._client.trouble,
                 lost_files=self._client.lost_files,
                 disk=self.disk,
                 call_seconds=self._slowest_lately(max([0.0, *(quiet for _, quiet in servers)])),

@@ -1,5 +1,6 @@
 """Read a store's URL: the kind of deployment, its hosts, and how to connect."""
 
+import os
 from typing import Any, Literal, cast
 from urllib.parse import parse_qsl, urlencode
 
@@ -9,6 +10,7 @@ from redis.exceptions import RedisError
 
 _DEFAULT_PORT = {"single": 6379, "cluster": 6379, "sentinel": 26379}
 _SENTINEL = "sentinel_"  # parameters for the connections to the sentinels begin so, such as sentinel_password
+_TLS_FILES = frozenset({"ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile"})
 POOL_OPTIONS = frozenset({"connection_class", "max_connections", "timeout"})
 """Options of a URL that a connection does not take."""
 
@@ -70,6 +72,8 @@ def _endpoint(text: str, default_port: int) -> tuple[str, int]:
 def mistake_in(url: str) -> str:
     """Return why redis-py makes no connection of a URL's parameters; empty where it makes one. Nothing is connected.
 
+    A file of TLS that cannot be read is a mistake too: redis-py's error would name the server in its place.
+
     >>> mistake_in("redis://host?colour=red")
     "a connection has no parameter 'colour'"
     """
@@ -79,6 +83,9 @@ def mistake_in(url: str) -> str:
         kind = options.get("connection_class", Connection)
         for given in (options, address.sentinel_options):
             kind(**{name: value for name, value in given.items() if name not in POOL_OPTIONS})
+            for name in _TLS_FILES & given.keys():
+                if not os.access(given[name], os.R_OK):
+                    return f"{name} is {given[name]!r}, which cannot be read"
     except (TypeError, ValueError, RedisError) as error:
         text = str(error).rpartition("__init__() ")[2]
         return text.replace("got an unexpected keyword argument", "a connection has no parameter")

@@ -5,6 +5,7 @@ A store that denies a command, or does not answer within three seconds, is a fin
 """
 
 import fcntl
+import os
 import shutil
 import tempfile
 import time
@@ -332,7 +333,7 @@ def _check_running(directory: Path, holder: str, durability: str) -> Iterator[Fi
 
 def _room(directory: Path) -> Finding:
     """Check that the data directory, or the nearest existing one above it, can be written and has room."""
-    existing = next(parent for parent in (directory, *directory.parents) if parent.exists())
+    existing = next(parent for parent in (directory, *directory.parents) if os.access(parent, os.F_OK))
     if not existing.is_dir() or not _writable(existing):
         change = "choose another with SASH_DATA_DIR, or let this user write there"
         return Finding("data directory", "problem", f"{directory} cannot be written", change)

@@ -85,7 +85,12 @@ class Client:
         self._observer = observer or NoObserver()
         clustered = self._address.kind == "cluster"
         loads = [("SCRIPT", "LOAD", script.source) for script in SCRIPTS.values()]
-        level = Durability(durability, wait_seconds=timeout_seconds * _WAIT_SHARE, data_files=data_files)
+        level = Durability(
+            durability,
+            wait_seconds=timeout_seconds * _WAIT_SHARE,
+            data_files=data_files,
+            single=self._address.kind == "single",
+        )
         self._setup = Setup(connections, loads, level, self._observer, hands_back=clustered)
         self._only: Server | None = None
         self._cluster: Cluster | None = None
@@ -148,6 +153,12 @@ class Client:
     def health(self) -> list[tuple[Inspection | None, float]]:
         """Each server's inspection, None while it is lost, and how long its latest probe took, in seconds."""
         return [(server.found, server.quiet_seconds) for server in self._servers]
+
+    @property
+    def trouble(self) -> str:
+        """Why a server cannot be reached; empty when all can, or none was tried yet."""
+        reasons = [server.trouble for server in self._servers] or [self._cluster.trouble if self._cluster else ""]
+        return next(filter(None, reasons), "")
 
     async def sample(self, count: int) -> list[tuple[bytes, int]]:
         """Return ``count`` random keys of each server, with their memory in bytes; none where the user lacks permission."""

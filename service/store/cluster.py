@@ -15,7 +15,7 @@ from redis.exceptions import AskError, MovedError, NoPermissionError, RedisError
 from service.problems import StoreUnavailable
 from service.store.addresses import Address
 from service.store.permissions import denied_call
-from service.store.redis_parts import ask, connect_to
+from service.store.redis_parts import ask, connect_to, reason_of
 from service.store.servers import NodeLost, Server, Setup
 from service.tasks import end_tasks
 
@@ -39,6 +39,8 @@ class Cluster:
         self._known: set[Place] = set()
         self._refreshed = 0.0
         self._unread: NoPermissionError | None = None  # why the map could not be read
+        self.trouble = ""
+        """Why the latest node that was asked for the map gave none."""
         self.refreshes = 0
         self._refreshing = asyncio.create_task(self._refresh())
 
@@ -119,9 +121,10 @@ class Cluster:
                     found = await self._ask(place)
             except NoPermissionError as error:
                 self._unread = error
-            except (RedisError, OSError):
-                continue
+            except (RedisError, OSError) as error:
+                self.trouble = reason_of(error)
             else:
+                self.trouble = ""
                 widest = max(widest, found, key=_width)
             if _width(widest) == SLOTS:
                 break

@@ -11,7 +11,8 @@ A server with ``appendfsync always`` syncs before it answers, so nothing more is
 the writes of a batch, but only on Redis 8. In Redis 7.4 and in Valkey (9.1.2, seen with strace), WAITAOF under ``everysec``
 answers before the disk has anything (redis/redis pull request 13793).
 
-Writes to a server are refused, while reads go on, in five cases: it can give no guarantee; the replica that must confirm is
+Writes to a server are refused, while reads go on, in six cases: it is a replica, and no other server can take over; it can
+give no guarantee; the replica that must confirm is
 not connected; it would evict keys when its memory is full, because a conversation without some of its keys is broken; the
 store's user may not run every command that Sash sends; the files of the embedded store are gone. Settings and permissions
 can change while a server runs, so each server is inspected again every second.
@@ -45,6 +46,7 @@ _UNSEEN = (
     "the store does not show its settings, so it cannot be seen whether a turn is on its disk: allow the store's user "
     "+config|get, or set SASH_DURABILITY=assume if you know that it is, or SASH_DURABILITY=fast"
 )
+_REPLICA = "the store is a replica, which takes no writes: name its primary in SASH_REDIS_URL, or promote it"
 _NO_REPLICA = "no replica is connected to the store: connect one, or set SASH_DURABILITY=durable"
 _TOO_FEW = (
     "no replica keeps up with the store, and its min-replicas-to-write needs one: connect a replica, or set it to 0"
@@ -92,11 +94,13 @@ class Inspection(msgspec.Struct, frozen=True):
 class Durability:
     """A level of durability, and how each server reaches it.
 
-    ``data_files`` is the result of ``datafiles.identify`` for the embedded store; empty for other stores.
+    ``data_files`` is the result of ``datafiles.identify`` for the embedded store; empty for other stores. ``single`` is true
+    where the deployment has one address, so that no other server takes over when this one is a replica.
     """
 
-    def __init__(self, level: Level, *, wait_seconds: float, data_files: str = "") -> None:
+    def __init__(self, level: Level, *, wait_seconds: float, data_files: str = "", single: bool = False) -> None:
         self.level = level
+        self._single = single
         self._wait_ms = max(1, int(wait_seconds * 1000))
         self._data_files = data_files
 
@@ -105,7 +109,8 @@ class Durability:
         config, answer, check = replies
         settings, info = None if isinstance(config, ResponseError) else _pairs(config), _lines(answer)
         found = self._sync(settings, info)
-        refusal = evicts(info) or datafiles.missing(self._data_files) or found.refusal or self._alone(info)
+        replica = _REPLICA if self._single and info.get("role") == "slave" else ""
+        refusal = replica or evicts(info) or datafiles.missing(self._data_files) or found.refusal or self._alone(info)
         waits = {words[0] for words in found.barrier.words} if found.barrier else ()
         denied = denied_commands(check, sometimes=waits)
         return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info)

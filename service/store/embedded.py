@@ -237,9 +237,12 @@ class EmbeddedStore:
 
 
 def socket_url(data_dir: Path) -> str | None:
-    """Return the URL of the server on a data directory, ``unix:///…``; None when there is no socket."""
+    """Return the URL of the server on a data directory, ``unix:///…``; None when this user finds no socket there."""
     path = (data_dir / "valkey.sock").resolve()
-    return f"unix://{quote(str(path))}" if path.is_socket() else None
+    try:
+        return f"unix://{quote(str(path))}" if path.is_socket() else None
+    except OSError:  # such as another user's folder
+        return None
 
 
 def _bundled_binary() -> Path:

@@ -16,16 +16,20 @@ The activity of appends is written to the lists later, as hints in batches; a re
 process holds. A hint may come late, from another replica, after its conversation was erased. So a hint only moves an
 existing line. A missing line is made again if the conversation exists (a failover may have lost the line). The score of a
 hint is odd, and the score of a new conversation is even, so that an erasure removes its line even if a hint has moved it.
+
+A list expires after its conversations: twice their time to live and ten minutes after the latest activity on it. Once their
+time to live would do, if no hint could be lost. A list that had a conversation without a time to live never expires.
 """
 
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 
-from service.core.settings import owner_of
+from service.core.settings import ConversationSettings, lifetime_of, owner_of
 from service.problems import CannotOpen, ConversationDamaged, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
 from service.store import scripts
 from service.store.client import Client
@@ -71,29 +75,40 @@ class Owners:
     def __init__(self, client: Client, conversations: Conversations) -> None:
         self._client = client
         self._conversations = conversations
-        self._active: dict[tuple[str, str, str], int] = {}
+        self._active: dict[tuple[str, str, str], tuple[int, int | None]] = {}  # score, and how long to keep the list
         self._task: asyncio.Task[None] | None = None
         self._telling = asyncio.Lock()
         self._sweeps: set[asyncio.Task[None]] = set()
 
     # ---- writing
 
-    async def put(self, tenant: str, owner: str | None, conversation: str) -> None:
-        """Put a conversation on its owner's list; must be done before the conversation has that owner.
+    async def put(self, tenant: str, settings: ConversationSettings, conversation: str) -> None:
+        """Put a conversation on its owner's list; must be done before the conversation has these settings.
 
         The oldest lines are checked too, so that a list without readers does not keep expired conversations for ever.
         """
+        owner = settings.owner
         if owner is None:
             return
-        key = owner_key(tenant, owner)
-        _, flat = await self._client.commands(
-            [("ZADD", key, _now() & ~1, conversation), ("ZRANGE", key, 0, _SWEPT - 1, "WITHSCORES")]
+        lines = await self._client.run(
+            scripts.enlist(
+                owner_key(tenant, owner),
+                conversation=conversation,
+                score=_now() & ~1,
+                keep_ms=self._keep_ms(settings.ttl_seconds),
+                oldest=_SWEPT,
+            )
         )
-        old = [line for line in _pairs(flat) if float(line[1]) < _now() - _GRACE_MICROSECONDS]
+        old = [line for line in lines if float(line[1]) < _now() - _GRACE_MICROSECONDS]
         if old:
             task = asyncio.create_task(self._sweep(tenant, owner, old))
             self._sweeps.add(task)
             task.add_done_callback(self._sweeps.discard)
+
+    def _keep_ms(self, ttl_seconds: int | None) -> int | None:
+        """Return how long a list is kept after activity of a conversation with this time to live; None for ever."""
+        ttl_ms = self._conversations.ttl_ms(ttl_seconds)
+        return None if ttl_ms is None else 2 * ttl_ms + _GRACE_MICROSECONDS // 1000
 
     async def _sweep(self, tenant: str, owner: str, lines: Lines) -> None:
         with contextlib.suppress(StoreUnavailable, StoreFull):
@@ -104,7 +119,7 @@ class Owners:
         owner = owner_of(settings)
         if owner is None:
             return
-        self._active[tenant, owner, conversation] = _now() | 1
+        self._active[tenant, owner, conversation] = _now() | 1, self._keep_ms(lifetime_of(settings))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._tell())
 
@@ -116,24 +131,31 @@ class Owners:
     async def _flush(self) -> None:
         async with self._telling:
             active, self._active = self._active, {}
-            told = await asyncio.gather(
-                *(self._hint(*line, score) for line, score in active.items()), return_exceptions=True
+            results = await asyncio.gather(
+                *(self._hint(*line, *told) for line, told in active.items()), return_exceptions=True
             )
-        for result in told:
+        for result in results:
             # A lost hint does no harm: the next append gives another.
             if isinstance(result, BaseException) and not isinstance(result, StoreUnavailable | StoreFull):
                 raise result
 
-    async def _hint(self, tenant: str, owner: str, conversation: str, score: int) -> None:
+    async def _hint(self, tenant: str, owner: str, conversation: str, score: int, keep_ms: int | None) -> None:
         key = owner_key(tenant, owner)
-        words = [("ZADD", key, "XX", "GT", score, conversation), ("ZSCORE", key, conversation)]
-        if (await self._client.commands(words))[1] is None and await self._is_of(tenant, owner, conversation):
-            await self._client.commands([("ZADD", key, score, conversation)])
-            if not await self._is_of(tenant, owner, conversation):  # erased meanwhile
-                await self._client.run(scripts.unlist(key, (conversation, str(score))))
-
-    async def _is_of(self, tenant: str, owner: str, conversation: str) -> bool:
-        return _is_owner(owner, await self._state(tenant, conversation))
+        words: list[tuple[Any, ...]] = [("ZADD", key, "XX", "GT", score, conversation), ("ZSCORE", key, conversation)]
+        if keep_ms is not None:
+            words.append(("PEXPIRE", key, keep_ms, "GT"))
+        if (await self._client.commands(words))[1] is not None:
+            return
+        state = await self._state(tenant, conversation)
+        if not _is_owner(owner, state):
+            return
+        expires = isinstance(state, State) and state.expires_ms  # else it began when nothing expired
+        listing = scripts.enlist(
+            key, conversation=conversation, score=score, keep_ms=keep_ms if expires else None, oldest=1
+        )
+        await self._client.run(listing)
+        if not _is_owner(owner, await self._state(tenant, conversation)):  # erased meanwhile
+            await self._client.run(scripts.unlist(key, (conversation, str(score))))
 
     async def close(self) -> None:
         """Write the noted activity, and stop."""
@@ -141,7 +163,7 @@ class Owners:
         await self._flush()
 
     async def line(self, tenant: str, owner: str | None, conversation: str) -> OwnerLine | None:
-        """Return the line of a conversation before its erasure, for ``unlist`` after it."""
+        """Return a conversation's line, before its erasure for ``unlist``, or before a change of owner for ``leave``."""
         if owner is None:
             return None
         await self._flush()  # a hint written later would change the score
@@ -166,6 +188,11 @@ class Owners:
             self._active.pop((line.tenant, line.owner, line.conversation), None)
             key = owner_key(line.tenant, line.owner)
             await self._client.run(scripts.unlist(key, (line.conversation, line.score + b"~")))
+
+    async def leave(self, line: OwnerLine | None) -> None:
+        """Remove a conversation that now has another owner from its earlier owner's list, unless its line changed since."""
+        if line is not None:
+            await self._client.run(scripts.unlist(owner_key(line.tenant, line.owner), (line.conversation, line.score)))
 
     # ---- reading
 
@@ -197,7 +224,7 @@ class Owners:
         while True:
             words = ("ZRANGE", key, highest, "-inf", "BYSCORE", "REV", "LIMIT", skipped, count, "WITHSCORES")
             (flat,) = await self._client.commands([words])
-            lines = _pairs(flat)
+            lines = scripts.pairs(flat)
             left = [line for line in lines if (float(line[1]), line[0]) < (score, after)] if after else lines
             if left or not lines:
                 return left
@@ -272,10 +299,6 @@ def _is_owner(owner: str, state: State | Shut | None) -> bool:
     if isinstance(state, State):
         return owner_of(state.settings) == owner
     return state is not None and (state.owner == owner or state.version == 0)
-
-
-def _pairs(flat: Sequence[bytes]) -> Lines:
-    return [(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)]
 
 
 def _now() -> int:

@@ -20,13 +20,23 @@ from typing import Any, NamedTuple
 from hiredis import Reader, pack_command
 from redis._parsers.hiredis import NOT_ENOUGH_DATA
 from redis.asyncio import Connection
-from redis.asyncio.sentinel import Sentinel
+from redis.asyncio.sentinel import MasterNotFoundError, Sentinel
 from redis.crc import key_slot
-from redis.exceptions import ConnectionError, ResponseError  # noqa: A004 - redis' own
+from redis.exceptions import ConnectionError, RedisError, ResponseError  # noqa: A004 - redis' own
 
 from service.store.addresses import POOL_OPTIONS, Address, connection_options
 
-__all__ = ["NOT_ENOUGH_DATA", "Connect", "Socket", "ask", "connect_to", "key_slot", "primary_of", "take_over"]
+__all__ = [
+    "NOT_ENOUGH_DATA",
+    "Connect",
+    "Socket",
+    "ask",
+    "connect_to",
+    "key_slot",
+    "primary_of",
+    "reason_of",
+    "take_over",
+]
 
 Connect = Callable[[], Awaitable[Connection]]
 """Connects to one server, and logs in. Raises RedisError, OSError."""
@@ -62,6 +72,11 @@ async def _reply(connection: Connection) -> Any:
         return error
 
 
+def reason_of(error: Exception) -> str:
+    """Return why a connection could not be made, in the words of the network, TLS or the server."""
+    return str(error) or "nothing answered a new connection in time"
+
+
 def connect_to(address: Address, timeout_seconds: float, place: tuple[str, int] | None = None) -> Connect:
     """Return a function that connects to the address, or to ``place``."""
     return partial(_connect, connection_options(address, timeout_seconds), place)
@@ -91,7 +106,10 @@ def primary_of(address: Address, timeout_seconds: float) -> tuple[Connect, Senti
 
 async def _connect_to_primary(sentinel: Sentinel, address: Address, timeout_seconds: float) -> Connection:
     """Connect to the primary; refuse another server, because sentinels may name the old one (redis-py issue 3874)."""
-    place = await sentinel.discover_master(address.service)
+    try:
+        place = await sentinel.discover_master(address.service)
+    except MasterNotFoundError:
+        raise await _unfound(sentinel, address.service) from None
     connection = await connect_to(address, timeout_seconds, place)()
     try:
         (role,) = await ask(connection, [("ROLE",)])
@@ -100,6 +118,19 @@ async def _connect_to_primary(sentinel: Sentinel, address: Address, timeout_seco
         await connection.disconnect(nowait=True)
         raise
     return connection
+
+
+async def _unfound(sentinel: Sentinel, service: str) -> Exception:
+    """Return why the sentinels name no primary. redis-py's error has only the kind of their errors."""
+    failure: Exception | None = None
+    for each in sentinel.sentinels:
+        try:
+            await each.ping()
+        except (RedisError, OSError) as error:
+            failure = failure or error
+        else:
+            return ConnectionError(f"The sentinels know no primary called {service} that is up.")
+    return failure or ConnectionError("No sentinel is named.")
 
 
 def _check_primary(role: Any) -> None:

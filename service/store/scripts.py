@@ -639,6 +639,21 @@ def report(
     return _call("report", keys, (token, ratio, error, keep_ms, remembered), lambda reply: Reports(*reply))
 
 
+def enlist(
+    key: str, *, conversation: str, score: int, keep_ms: int | None, oldest: int
+) -> ScriptCall[list[tuple[str, bytes]]]:
+    """Put a conversation on an owner's list, which is kept ``keep_ms`` at least, or for ever.
+
+    Gives the ``oldest`` lines: id and score of each.
+    """
+    return _call("enlist", (key,), (score, conversation, "" if keep_ms is None else keep_ms, oldest), pairs)
+
+
+def pairs(flat: Sequence[bytes]) -> list[tuple[str, bytes]]:
+    """Return ids and scores of a flat reply."""
+    return [(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)]
+
+
 def unlist(key: str, lines: Sequence[str | bytes]) -> ScriptCall[int]:
     """Remove conversations from an owner's list: ``lines`` are id and score of each. Gives how many were removed."""
     return _call("unlist", (key,), lines, int)

@@ -18,7 +18,7 @@ from service.problems import StoreUnavailable
 from service.store.durability import INSPECT, Durability, Inspection
 from service.store.permissions import denied_call
 from service.store.pipeline import Batch, Commands, Observer, Pipeline, make_batch
-from service.store.redis_parts import Connect, ask, take_over
+from service.store.redis_parts import Connect, ask, reason_of, take_over
 from service.tasks import end_tasks
 
 State = Literal["idle", "busy", "down"]
@@ -54,6 +54,8 @@ class Connection:
     def __init__(self, connect: Connect, judge: Callable[[Sequence[Any]], Inspection], setup: Setup) -> None:
         self.queue: deque[Batch] = deque()
         self.pipeline: Pipeline | None = None
+        self.trouble = ""
+        """Why the latest attempt to connect failed; empty when it succeeded."""
         self._connect = connect
         self._judge = judge
         self._setup = setup
@@ -134,6 +136,7 @@ class Connection:
                 await self._serve()
             except Exception as error:  # noqa: BLE001 - whatever it was: a task that ended would hold its callers for ever
                 failures = failures + 1 if self.pipeline is None else 1
+                self.trouble = reason_of(error) if self.pipeline is None else ""
                 self._setup.observer.reconnected()
                 self._take_back()
                 self._hand_back(error)
@@ -149,6 +152,7 @@ class Connection:
                 found = self._judge(replies[: len(INSPECT)])
                 self.pipeline = Pipeline(take_over(connection), found.barrier, self._setup.observer, self.flush_soon)
                 limit.reschedule(None)
+                self.trouble = ""
                 self.flush_soon()
                 await self.pipeline.lost
             finally:
@@ -208,6 +212,11 @@ class Server:
     def found(self) -> Inspection | None:
         """The latest inspection; None without a connection."""
         return self._found if any(each.pipeline is not None for each in self.connections) else None
+
+    @property
+    def trouble(self) -> str:
+        """Why no connection can be made; empty while there is one."""
+        return "" if self.found else next((each.trouble for each in self.connections if each.trouble), "")
 
     @property
     def quiet_seconds(self) -> float:

@@ -102,4 +102,7 @@ def problem(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
     assert body["title"]
     assert body["detail"].endswith((".", "?"))
     assert body["instance"] == answer.request.url.path
+    if status == 400:
+        assert body["errors"], "a 400 points to the wrong place"
+        assert all(each["pointer"].startswith("#") and each["detail"] for each in body["errors"])
     return body

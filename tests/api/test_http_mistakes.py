@@ -222,6 +222,12 @@ async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
     assert said == "An unknown field 'zzzz' at #/zzzz."
 
 
+async def test_a_pointer_is_a_uri_fragment(client: httpx.AsyncClient) -> None:
+    """A pointer to a field with any name is a URI fragment (RFC 6901, section 6)."""
+    _, pointer, detail = await refused(client, "POST", "/conversations", json={"é/[x]\0": 1})
+    assert (pointer, detail) == ("#/%C3%A9~1%5Bx%5D%00", "An unknown field 'é/[x]\\x00'")
+
+
 async def test_the_first_word_of_a_field(client: httpx.AsyncClient) -> None:
     """The error about an unknown field that is the beginning of a known one suggests it, however long its rest is."""
     _, _, detail = await refused(client, "POST", "/conversations", json={"ttl": 3600})

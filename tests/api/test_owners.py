@@ -288,6 +288,69 @@ async def test_wrong_owners(client: httpx.AsyncClient) -> None:
     problem(await client.delete("/owners/a%20b"), 400, "bad-request")
 
 
+async def test_a_list_expires_after_its_conversations(
+    client: httpx.AsyncClient, fresh: Callable[[], str], owner: str, server: Any
+) -> None:
+    """A list is kept longer than its conversations, and renewed with them; one without a time to live keeps it for ever."""
+    short, long = fresh(), fresh()
+    await create(client, short, owner, ttl_seconds=100)
+    assert 200_000 < server.pttl(index(owner)) <= 800_000
+    await create(client, long, owner, ttl_seconds=1000)
+    assert 2_000_000 < server.pttl(index(owner)) <= 2_600_000
+    await append(client, short, user("hello"))
+    assert await listed(client, owner) == [short, long]
+    assert server.pttl(index(owner)) > 2_000_000
+    await client.patch(f"/conversations/{long}", json={"ttl_seconds": None})
+    assert server.pttl(index(owner)) == -1
+
+
+@pytest.mark.parametrize("other", ["other", None])
+async def test_a_change_of_owner_leaves_the_earlier_list(
+    other: str | None, client: httpx.AsyncClient, conversation: str, owner: str, server: Any
+) -> None:
+    """A conversation with another owner, or none, is no longer on its earlier owner's list, without a reader."""
+    await create(client, conversation, owner)
+    await append(client, conversation, user("hello"))
+    changed = f"{owner}-{other}" if other else None
+    assert (await client.patch(f"/conversations/{conversation}", json={"owner": changed})).status_code == 200
+    assert server.zcard(index(owner)) == 0
+    if changed:
+        assert await listed(client, changed) == [conversation]
+
+
+@pytest.mark.parametrize("call", ["append", "redact", "rewind", "summary"])
+async def test_each_change_keeps_the_list(
+    call: str, client: httpx.AsyncClient, conversation: str, owner: str, server: Any
+) -> None:
+    """Each change of a conversation, which restarts its time to live, restarts that of its owner's list."""
+    await create(client, conversation, owner, ttl_seconds=1000)
+    await append(client, conversation, user("hello"), user("bye"))
+    await listed(client, owner)  # writes the activity of the append
+    server.pexpire(index(owner), 60_000)
+    path = f"/conversations/{conversation}"
+    calls: dict[str, Callable[[], Awaitable[Any]]] = {
+        "append": lambda: append(client, conversation, user("again")),
+        "redact": lambda: client.delete(f"{path}/messages/1"),
+        "rewind": lambda: client.post(f"{path}/rewind", json={"to_seq": 1}),
+        "summary": lambda: client.delete(f"{path}/summary"),
+    }
+    await calls[call]()
+    await listed(client, owner)
+    assert server.pttl(index(owner)) > 2_000_000
+
+
+@pytest.mark.parametrize(("ttl_seconds", "kept"), [(1000, False), (None, True)])
+async def test_a_list_that_was_lost_is_made_again(
+    ttl_seconds: int | None, *, kept: bool, client: httpx.AsyncClient, conversation: str, owner: str, server: Any
+) -> None:
+    """The next activity makes a lost list again, and it expires only if the conversation does."""
+    await create(client, conversation, owner, **({"ttl_seconds": ttl_seconds} if ttl_seconds else {}))
+    server.delete(index(owner))
+    await append(client, conversation, user("hello"))
+    assert await listed(client, owner) == [conversation]
+    assert (server.pttl(index(owner)) == -1) == kept
+
+
 @pytest.mark.parametrize("moment", ["before", "middle", "after"])
 async def test_a_late_hint_leaves_no_line(
     moment: str, client: httpx.AsyncClient, store: EmbeddedStore, conversation: str, owner: str, server: Any

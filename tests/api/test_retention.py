@@ -132,10 +132,18 @@ async def test_it_is_gone(client: httpx.AsyncClient, conversation: str, server: 
     assert keys(server, conversation) == []
 
 
-async def test_a_default_for_all(store: Any, server: Any, fresh: Callable[[], str]) -> None:
+async def test_a_default_for_all(
+    store: Any, server: Any, fresh: Callable[[], str], encryption_key: tuple[bytes, ...]
+) -> None:
     """SASH_RETENTION_SECONDS holds for every conversation without its own time to live, however it was created."""
     made, appended, own = fresh(), fresh(), fresh()
-    settings = Settings(redis_url=store.url, store_connections=2, retention_seconds=300, durability="fast")
+    settings = Settings(
+        redis_url=store.url,
+        store_connections=2,
+        retention_seconds=300,
+        durability="fast",
+        encryption_key=encryption_key,
+    )
     async with lifespan(create_app(settings)) as app, http(app) as client:
         await client.post("/conversations", json={"id": made})
         await append(client, made, *EVERYTHING)

@@ -42,7 +42,7 @@ def named(*servers: tuple[Inspection | None, float], kind: str = "single", **see
         ("full", {"servers": [FINE], "refused_as_full": True}),
         ("full", {"servers": [LOST], "disk": Disk(0, 10**9)}),
         ("full", {"servers": [FINE], "disk": Disk(0, 10**9)}),
-        ("read-only", {"servers": [(server(role="slave"), 0.0)]}),
+        ("read-only", {"servers": [(server("the store is a replica", role="slave"), 0.0)]}),
         ("read-only", {"servers": [(server(aof_last_write_status="err"), 0.0)]}),
         ("read-only", {"servers": [(server("the store evicts keys"), 0.0)]}),
         ("read-only", {"servers": [FINE], "lost_files": "the store's files were deleted"}),

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import ssl
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -11,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import http, lifespan
 from redis.crc import key_slot
 from redis.exceptions import AskError, MovedError
 from store.aged import age, old_messages
 from store.servers import Cluster, Sentinels, Server, binaries, server, wait_until
 
+from service.app import create_app
 from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from service.core.messages import Entry
 from service.problems import NotFound, Problem, StorePermissionDenied
+from service.settings import Settings
 from service.store.addresses import read_url
 from service.store.checks import check_store
 from service.store.client import Client
@@ -127,6 +131,23 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     subprocess.run(["openssl", "req", *options.split(" ")], cwd=folder, check=True, capture_output=True)
     return folder
+
+
+@pytest.mark.parametrize("scheme", ["rediss", "rediss+cluster", "rediss+sentinel"])
+async def test_a_certificate_that_is_not_trusted_is_named_in_the_status(scheme: str, certificates: Path) -> None:
+    """While the store's certificate is not trusted, the condition in ``/status``, which is logged too, says so."""
+    trusted = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    trusted.load_cert_chain(certificates / "cert.pem", certificates / "key.pem")
+    listener = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=trusted)
+    port = listener.sockets[0].getsockname()[1]
+    url = f"{scheme}://127.0.0.1:{port}" + ("/main" if "sentinel" in scheme else "")
+    app = create_app(Settings(redis_url=url, store_timeout_seconds=1.0))
+    async with listener, lifespan(app), http(app) as client:
+        condition = {"name": "not-ready"}
+        while condition["name"] == "not-ready":
+            await asyncio.sleep(0.1)
+            condition = (await client.get("/status")).json()["condition"]
+    assert "certificate verify failed: self-signed certificate" in condition["look"]
 
 
 @pytest.mark.parametrize("name", PRESENT)

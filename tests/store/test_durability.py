@@ -243,6 +243,20 @@ async def test_a_service_on_a_replica_is_not_ready(pair: tuple[Server, Server]) 
         await until_ready(made)
 
 
+async def test_writes_to_a_primary_that_became_a_replica_are_refused_at_once(pair: tuple[Server, Server]) -> None:
+    """A single store that became a replica refuses writes long before the timeout, and answers reads."""
+    primary, replica = pair
+    async with client(primary, "fast", 30) as made:
+        await made.commands([("SET", "sash:{t/c}:x", "1")])
+        replica.connect().replicaof("NO", "ONE")
+        primary.connect().replicaof("127.0.0.1", replica.port)
+        started = time.monotonic()
+        with pytest.raises(StoreUnavailable, match="Writes are refused: the store is a replica"):
+            await made.commands([("SET", "sash:{t/c}:x", "2")])
+        assert time.monotonic() - started < 10
+        assert await made.commands([("GET", "sash:{t/c}:x")]) == [b"1"]
+
+
 async def test_a_write_that_no_replica_has_is_not_acknowledged(pair: tuple[Server, Server]) -> None:
     """While the replica is stopped a replicated write raises StoreUnavailable; later the same write succeeds."""
     primary, replica = pair
