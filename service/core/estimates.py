@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from service.core.calls import arguments_of, functions_called
+from service.core.calls import arguments_of, compact, functions_called
 from service.core.files import text_in
 from service.core.measures import ZERO, Extra, Measure, both
 from service.core.models import Model
@@ -17,6 +17,8 @@ from service.core.unicode_scripts import Mix, family_tokens, mix_of
 # Every figure of a measure that is a text's tokens in both encodings.
 _PAIRS = tuple(field.name for field in msgspec.structs.fields(Extra) if field.type in (Pair, Pair | None))
 
+_ARGUMENTS = frozenset({"call_arguments", "call_objects"})
+_OF_CALLS = _ARGUMENTS | {"call_names", "bare_names", "together", "together_objects"}
 _UNBOUNDED = 2**53
 """The bytes assumed for texts that a message's mix does not measure: names, unknown members, escaped results."""
 _OF_A_PART = 1.03
@@ -26,30 +28,26 @@ _OF_A_PART = 1.03
 def estimated(measure: Measure, ratios: str) -> Measure:
     """Return the measure with a family's estimated tokens (``ratios.RATIOS``) in place of the tokens of both encodings."""
     extra = measure.extra
-    mix = extra.mix if extra is not None else None
     if extra is None:
         tokens = family_tokens(measure.o200k, measure.cl100k, None, ratios)
         return Measure(measure.role, tokens, tokens)
-    unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED, digits=0, characters=0)
-    whole = max(1, measure.o200k + (extra.call_objects or extra.call_arguments)[0])
+    arguments = max(1, (extra.call_objects or extra.call_arguments)[0])
 
-    def tokens_of(pair: Pair, mix: Mix | None) -> int:
-        return family_tokens(*pair, mix, ratios, min(1.0, pair[0] / whole))
-
-    def of(pair: Pair) -> Pair:
-        return (tokens_of(pair, mix),) * 2
-
-    def of_another(pair: Pair) -> Pair:
+    def of(name: str, pair: Pair) -> Pair:
+        mix, whole = (extra.calls_mix, arguments) if name in _OF_CALLS else (extra.mix, max(1, measure.o200k))
+        part = min(1.0, pair[0] / whole)
+        if name in _ARGUMENTS:
+            return (family_tokens(*pair, mix, ratios, part),) * 2
         # The mix does not measure this text. Its numbers are of another text, and neither its bytes nor its scripts may make
         # the text cheaper than Latin text.
-        return (max(tokens_of(pair, None), tokens_of(pair, unbounded)),) * 2
+        unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED, digits=0, characters=0)
+        return (max(family_tokens(*pair, each, ratios, part) for each in (None, unbounded)),) * 2
 
-    pairs = {
-        name: of(pair) if name in ("call_arguments", "call_objects") else of_another(pair)
-        for name in _PAIRS
-        if any(pair := getattr(extra, name) or ZERO)
-    }
-    tokens, _ = of((measure.o200k, measure.cl100k))
+    pairs: dict[str, Any] = {name: of(name, pair) for name in _PAIRS if any(pair := getattr(extra, name) or ZERO)}
+    parts = extra.parts or ((measure.o200k, measure.cl100k, extra.mix),)
+    tokens = sum(family_tokens(*part, ratios) for part in parts)
+    if extra.parts and extra.beside is not None:  # what items cost apart is in their parts
+        pairs["beside"] = msgspec.structs.replace(extra.beside, apart=ZERO)
     return Measure(measure.role, tokens, tokens, msgspec.structs.replace(extra, **pairs))
 
 
@@ -85,6 +83,7 @@ _SPOKEN = (
     "call_arguments",
     "call_objects",
     "together",
+    "together_objects",
     "listed",
     "opens_list",
     "closes_list",
@@ -102,16 +101,15 @@ def known(measure: Measure, tokens: int, ratios: str) -> Measure:
 def spoken(message: Mapping[str, Any]) -> Iterator[str]:
     """Yield all that a chat message says: its text and its files', its author's name, its calls' names and arguments."""
     content = message.get("content")
-    if isinstance(content, str):
-        yield content
-    else:
-        said = (text for part in content or () for text in (part.get("text"), part.get("refusal"), text_in(part)))
-        yield "".join(text for text in said if isinstance(text, str))
+    parts = [{"text": content}] if isinstance(content, str) else content or ()
+    said = (text for part in parts for text in (part.get("text"), part.get("refusal"), text_in(part)))
+    yield from (text for text in said if isinstance(text, str))
     called = functions_called(message)
     for text in (message.get("refusal"), message.get("name"), *(call.get("name") for call in called)):
         if isinstance(text, str):
             yield text
-    yield from map(arguments_of, called)
+    for call in called:  # numbers may be sent in a longer form: 1e5 as 100000.0
+        yield max(arguments_of(call), compact(arguments_of(call)), key=len)
 
 
 def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:

@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from service.core.text import count_text
+
 _WRAPPING: Final = 50
 _TEXT_WRAPPING: Final = 40  # around a text file's text: 8 bills of Claude
 # A page is billed as an image too: the smallest recorded document, of 592 characters, was billed 219 tokens.
@@ -49,7 +51,8 @@ def guess(part: Mapping[str, Any]) -> Guess:
         return Guess(UPLOADED_FILE)
     head, data = _decoded(file["file_data"])
     if head.startswith(_TEXT):
-        return Guess(_TEXT_WRAPPING)
+        name = file.get("filename")  # Anthropic's form sends it as the document's title
+        return Guess(_TEXT_WRAPPING + (count_text(name, "cl100k_base") if isinstance(name, str) else 0))
     tokens = _PAGE_WRAPPING + size // FILE_CHARACTERS
     pages = len(_PAGE.findall(data)) if data.startswith(b"%PDF") else 0
     return Guess(tokens, pages, tokens if pages else 0)
