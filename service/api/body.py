@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
+from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 
 from service.api.context import Req, context_of
@@ -96,7 +97,7 @@ class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The query of an operation without parameters."""
 
 
-def check_no_query(request: Req, handler: BaseRouteHandler) -> None:
+def check_no_query(request: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
     """Raise BadRequest for a query parameter of an operation that takes none. Pages and probes of operators take any.
 
     A guard of the framework, so a window and an append, which read their own query, do not enter it.
