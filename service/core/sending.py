@@ -40,7 +40,7 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
         if whole > tokens:
             left[seq] = whole - tokens
     if sent or left:
-        costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items() if view.is_known(seq)}
+        costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items()}
         view = msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
     return _with_durations(view, model, options) if options.stable and options.reasoning != "none" else view
 
@@ -90,16 +90,17 @@ def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | N
     if not costs:
         return view
     first = view.history.first_seq
-    inside, outside = view.costs.copy(), dict(view.outside)
+    inside, outside, reserved = view.costs.copy(), dict(view.outside), dict(view.reserved)
     for seq, cost in costs.items():
         if seq >= first:
             inside[seq - first] = cost
         else:
-            outside[seq] = cost
+            (outside if seq in outside else reserved)[seq] = cost
     return msgspec.structs.replace(
         view,
         costs=inside,
         outside=outside,
+        reserved=reserved,
         unit_costs=unit_costs(view.units, inside),
         edits={**view.edits, **(edits or {})},
     )
@@ -205,7 +206,7 @@ class Trimming(msgspec.Struct, frozen=True):
 def _results(view: View) -> Iterable[int]:
     """Seqs of all tool results that were read, by ascending seq."""
     first, roles = view.history.first_seq, view.history.records.roles
-    yield from (seq for seq in view.outside if _is_result(view, seq))
+    yield from (seq for seq in view.history.outside if _is_result(view, seq))
     yield from (first + index for index, is_result in enumerate(roles.translate(_IS_RESULT)) if is_result)
 
 
@@ -218,7 +219,7 @@ def _required(view: View) -> list[int]:
 def _pinned_results(view: View) -> list[int]:
     """Seqs of the tool results in pinned groups, also in those whose other results have not come yet."""
     indexes = {unit_at(view.units, index) for index in view.history.records.pinned()}
-    seqs = [*view.outside, *(seq for index in sorted(indexes) for seq in _members(view, index))]
+    seqs = [*view.history.outside, *(seq for index in sorted(indexes) for seq in _members(view, index))]
     return [seq for seq in seqs if _is_result(view, seq)]
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from service.core.costs import record_cost, reference_costs
+from service.core.costs import reference_costs
 from service.core.documents import Documents
 from service.core.families import DEVELOPER, USER
 from service.core.models import Model
@@ -103,7 +103,7 @@ def cut_seq(
     asked = None
     for seq, record in history.outside.items():
         # As in the tail: a result's cost after its cut, and signatures without the reasoning of a turn.
-        cost = view.lasting_cost_of(seq) if view.is_known(seq) else record_cost(record, model)
+        cost = view.lasting_cost_of(seq)
         is_steady = record.pinned or seq != history.question
         if is_steady:
             room -= cost
