@@ -49,6 +49,8 @@ class Documents(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
     overflow: Literal["trim", "drop", "error"] = "trim"
     dedupe: bool = True
+    unread: Mapping[int, Record] = {}
+    """Messages whose documents were not read, by seq. Their documents take the tokens that were counted, without a text."""
 
     def choose(
         self, seq: int, model: Model, room: int, seen: AbstractSet[str] = frozenset(), *, spent: int = 0
@@ -60,7 +62,7 @@ class Documents(msgspec.Struct, frozen=True):
         """
         source = self.sources.get(seq)
         if source is None:
-            return None
+            return self._unread(seq, model, room)
         keys = [key if key is not None else f"\0{text}" for key, text in source.grounding.documents]
         fresh = _fresh(keys, seen) if self.dedupe else range(len(keys))
         texts: Sequence[str] = [source.grounding.documents[index][1] for index in fresh]
@@ -87,6 +89,21 @@ class Documents(msgspec.Struct, frozen=True):
         sent = tuple(keys[index] for index in fresh[: chosen.kept])
         needed = _added_cost(source.record, chosen.tokens, model, factor)
         return msgspec.structs.replace(chosen, keys=sent, cost=cost, room=max(needed, cost or 0))
+
+    def _unread(self, seq: int, model: Model, room: int) -> Grounded | None:
+        """The tokens of documents that were not read; None if there are none, or they do not fit and may not be trimmed."""
+        tokens = self.most_tokens(self.unread[seq], model) if seq in self.unread else 0
+        if not tokens or (tokens > room and self.overflow == "drop"):
+            return None
+        cost = min(tokens, room) if self.overflow == "trim" else tokens
+        return Grounded(before="", after="", kept=0, tokens=0, cost=cost)
+
+    def most_tokens(self, record: Record, model: Model) -> int:
+        """The most tokens that a message's documents add, in the model's tokens."""
+        if record.grounding is None:
+            return 0
+        tokens = math.ceil(record.grounding[model.column] * model.scale)
+        return tokens if self.max_tokens is None else min(tokens, self.max_tokens)
 
     def _within(self, source: Source, texts: Sequence[str], model: Model, left: int) -> Sequence[str]:
         """The first documents that cost at most ``left`` together, where their cost depends on scripts or numbers."""
