@@ -68,7 +68,6 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
             if said is not None:
                 said += _around_arguments(measure)
             measure = _in_parts(measure)
-            parallel |= LIST_BEGINS | LIST_ENDS if parallel else 0  # Gemini's form sends results in another order
     if model.ratios is not None:
         is_known = said is not None and model.vocabulary is not None
         measure = known(measure, said or 0, model.ratios) if is_known else estimated(measure, model.ratios)
@@ -156,6 +155,8 @@ def beside_tokens(extra: Extra, model: Model) -> int:
     return beside.rest_tokens(column) + images + beside.wrappings * model.rules.role_costs[ASSISTANT]
 
 
+_LISTED_NOTHING: Final = 3
+"""Tokens of an empty result in the list that answers several calls: ``[""]``."""
 _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
 _NAMED: Final = 3
@@ -213,11 +214,17 @@ def _in_strings(measure: Measure, form: str) -> Measure:
 def _in_parts(measure: Measure) -> Measure:
     """Return the measure of a message in Anthropic's or Gemini's form.
 
-    Each text part is counted by itself, arguments are objects, and images have no detail, so that none is ``low``.
+    Each text part is counted by itself, arguments are objects, and images have no detail, so that none is ``low``. A result
+    costs as much at every place of a list, because Gemini's form has them in the order of the calls, and at least as much as
+    an empty one, as which Anthropic's form sends blank text.
     """
     extra = measure.extra
-    if extra is None or not (extra.images or extra.call_objects or extra.parts):
+    if extra is None or not (extra.images or extra.call_objects or extra.parts or any(extra.listed)):
         return measure
+    if any(extra.listed):
+        ways = zip(extra.listed, extra.opens_list, extra.closes_list, strict=True)
+        o200k, cl100k = (max(_LISTED_NOTHING, sum(each)) for each in ways)
+        extra = msgspec.structs.replace(extra, listed=(o200k, cl100k), opens_list=(0, 0), closes_list=(0, 0))
     images = tuple((width, height, AUTO) for width, height, _ in extra.images)
     objects = extra.call_objects or extra.call_arguments
     together = extra.together_objects or extra.together

@@ -69,6 +69,7 @@ CASES: dict[str, tuple[str, str, list[Message], Message]] = {
         [calling('{"city":"Berlin"}', "{}"), *reversed(found("Привет как дела", "a"))],
         {},
     ),
+    "a blank result": ("llama-3.3-70b", "anthropic", [calling("{}", "{}"), *found(" ", "a")], {}),
     "a file's name": ("gpt-4.1-mini", "anthropic", [said("user", [TEXT_FILE])], {}),
     "a seal beside thoughts": (
         "claude-3-opus",
