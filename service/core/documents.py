@@ -14,7 +14,7 @@ import msgspec
 
 from service.core.costs import record_cost
 from service.core.counting import message_tokens
-from service.core.estimates import estimate_factor
+from service.core.estimates import beside_tokens, estimate_factor
 from service.core.fillers import FILLED_FORMATS
 from service.core.grounding import (
     Grounded,
@@ -99,10 +99,13 @@ class Documents(msgspec.Struct, frozen=True):
         return Grounded(before="", after="", kept=0, tokens=0, cost=cost)
 
     def most_tokens(self, record: Record, model: Model) -> int:
-        """The most tokens that a message's documents add, in the model's tokens."""
+        """The most tokens that a message's documents add, in the model's tokens, as if they had its text's scripts."""
         if record.grounding is None:
             return 0
-        tokens = math.ceil(record.grounding[model.column] * model.scale)
+        counted, extra = record.grounding[model.column], record.measure.extra
+        if model.ratios is not None:
+            counted = beside_tokens(record.grounding, extra.mix if extra else None, model.ratios)
+        tokens = math.ceil(counted * model.margin)
         return tokens if self.max_tokens is None else min(tokens, self.max_tokens)
 
     def _within(self, source: Source, texts: Sequence[str], model: Model, left: int) -> Sequence[str]:

@@ -38,10 +38,7 @@ def estimated(measure: Measure, ratios: str) -> Measure:
         part = min(1.0, pair[0] / whole)
         if name in _ARGUMENTS:
             return (family_tokens(*pair, mix, ratios, part),) * 2
-        # The mix does not measure this text. Its numbers are of another text, and neither its bytes nor its scripts may make
-        # the text cheaper than Latin text.
-        unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED, digits=0, characters=0)
-        return (max(family_tokens(*pair, each, ratios, part) for each in (None, unbounded)),) * 2
+        return (beside_tokens(pair, mix, ratios, part),) * 2
 
     pairs: dict[str, Any] = {name: of(name, pair) for name in _PAIRS if any(pair := getattr(extra, name) or ZERO)}
     parts = extra.parts or ((measure.o200k, measure.cl100k, extra.mix),)
@@ -49,6 +46,15 @@ def estimated(measure: Measure, ratios: str) -> Measure:
     if extra.parts and extra.beside is not None:  # what items cost apart is in their parts
         pairs["beside"] = msgspec.structs.replace(extra.beside, apart=ZERO)
     return Measure(measure.role, tokens, tokens, msgspec.structs.replace(extra, **pairs))
+
+
+def beside_tokens(pair: Pair, mix: Mix | None, ratios: str, part: float = 1.0) -> int:
+    """Return the tokens of a text, estimated with the mix of another text beside it.
+
+    The numbers of the other text do not count, and neither its bytes nor its scripts make this text cheaper than Latin text.
+    """
+    unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED, digits=0, characters=0)
+    return max(family_tokens(*pair, each, ratios, part) for each in (None, unbounded))
 
 
 def estimate_text(text: str, ratios: str) -> int:
