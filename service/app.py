@@ -32,6 +32,7 @@ from service.api import (
     window,
 )
 from service.api.asgi import App
+from service.api.body import check_no_query
 from service.api.browsers import Cors, loopback_hosts
 from service.api.context import Context
 from service.api.direct import Direct
@@ -198,6 +199,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         route_handlers=ROUTES,
         lifespan=[lifespan],
         state=State({"context": context, "routes": ROUTES}),
+        guards=[check_no_query],
         exception_handlers=errors.HANDLERS,
         request_max_body_size=None,  # handlers read bodies by themselves, and bound them
         openapi_config=None,

@@ -217,7 +217,8 @@ class ConversationExists(Conflict):
 class EntryConflict(Conflict):
     """An entry with this id is stored with other content. The same id with the same content would be a retry.
 
-    Give each message its own id, and do not change a stored message.
+    Give each message its own id, and do not change a stored message. A reply in progress may grow: a shorter text of it is a
+    late retry, which can be left.
     """
 
     slug, title = "entry-conflict", "This entry id is stored with other content"

@@ -8,9 +8,12 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 
 from service.api.context import Req, context_of
 from service.api.errors import too_large_body
+from service.api.openapi.operation import OPERATORS, operation_of
 from service.core.bounds import IDS
 from service.core.messages import decode_json
 from service.core.mistakes import invalid
@@ -88,6 +91,22 @@ def query_of(request: Req, kind: type[T]) -> T:
     """The query string as a Struct. Raises BadRequest with the parameter's name."""
     query: T = _query_of(request.scope["query_string"], kind)  # type: ignore[arg-type] # a class is hashable
     return query
+
+
+class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The query of an operation without parameters."""
+
+
+def check_no_query(request: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Raise BadRequest for a query parameter of an operation that takes none. Pages and probes of operators take any.
+
+    A guard of the framework, so a window and an append, which read their own query, do not enter it.
+    """
+    raw = request.scope["query_string"]
+    if raw and isinstance(handler, HTTPRouteHandler):
+        operation = operation_of(handler)
+        if operation.query is None and operation.tag != OPERATORS:
+            _query_of(raw, _NoQuery)
 
 
 @lru_cache(maxsize=1024)

@@ -16,6 +16,7 @@ import imagesize  # type: ignore[import-untyped]
 import msgspec
 
 from service.core.families import CropRules, ImageRules, PatchRules, TileRules
+from service.core.text import count_text
 
 AUTO, LOW, ORIGINAL = 0, 1, 2
 DETAILS = {"auto": AUTO, "high": AUTO, "low": LOW, "original": ORIGINAL}
@@ -139,7 +140,8 @@ def guess(part: Mapping[str, Any]) -> Guess:
         return Guess(UPLOADED_FILE)
     head, data = _decoded(file["file_data"])
     if head.startswith(_TEXT):
-        return Guess(_TEXT_WRAPPING)
+        name = file.get("filename")  # Anthropic's form sends it as the document's title
+        return Guess(_TEXT_WRAPPING + (count_text(name, "cl100k_base") if isinstance(name, str) else 0))
     tokens = _PAGE_WRAPPING + size // FILE_CHARACTERS
     pages = len(_PAGE.findall(data)) if data.startswith(b"%PDF") else 0
     return Guess(tokens, pages, tokens if pages else 0)

@@ -22,6 +22,7 @@ from service.core.measures import HEADING_TOKENS, Extra, Measure, measure
 from service.core.models import Model
 from service.core.reasoning import Reasoning
 from service.core.text import Pair, text_tokens
+from service.core.unicode_scripts import Mix
 from service.core.vendor_costs import definitions_cost, format_cost, is_forced, message_cost, thoughts_cost
 from service.core.vendors import VendorRules
 
@@ -55,7 +56,7 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
             return 0
         if said is not None and _is_named(measure):
             said += _NAMED
-        measure = as_sent(measure, model.rules)
+        measure = _in_strings(as_sent(measure, model.rules), model.format)
         if model.format != "responses":
             if said is not None:
                 said += _around_arguments(measure)
@@ -145,6 +146,10 @@ def beside_tokens(extra: Extra, model: Model) -> int:
     return beside.rest_tokens(model.column) + images + beside.wrappings * model.rules.role_costs[ASSISTANT]
 
 
+_LISTED_NOTHING: Final = 3
+"""Tokens of an empty result in the list that answers several calls: ``[""]``."""
+_LONGEST_NAME: Final = 256
+"""Bytes of the longest name."""
 _NAMED: Final = 3
 """Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
 after it may split into more tokens there."""
@@ -169,35 +174,67 @@ def as_sent(measure: Measure, rules: Rules | VendorRules) -> Measure:
     # A name that repeats its role was measured one token lower than its text.
     more = _NAMED - rules.name
     name = (max(1, extra.name[0]) + more, max(1, extra.name[1]) + more) if extra.name and _is_named(measure) else None
-    # A legacy call's arguments are measured as they were written, an ordinary call's without spaces.
-    arguments = min(extra.call_arguments, extra.call_objects or extra.call_arguments)
-    extra = msgspec.structs.replace(extra, legacy_call=False, name=name, call_arguments=arguments)
+    arguments = extra.call_compact or extra.call_arguments
+    extra = msgspec.structs.replace(
+        extra,
+        legacy_call=False,
+        name=name,
+        call_arguments=arguments,
+        mix=_beside_name(extra.mix),
+        parts=tuple((*pair, _beside_name(mix)) for *pair, mix in extra.parts),
+    )
     return msgspec.structs.replace(measure, extra=extra)
+
+
+def _beside_name(mix: Mix | None) -> Mix | None:
+    """Return the mix of a text with a name before it, which bounds its tokens by the bytes of both."""
+    return mix and msgspec.structs.replace(mix, size=mix.size + _LONGEST_NAME)
+
+
+def _in_strings(measure: Measure, form: str) -> Measure:
+    """Return the measure of a message whose text parts are sent as one string, where ``form`` has no list for them."""
+    extra = measure.extra
+    if extra is None or not extra.parts or (extra.beside is not None and extra.beside.format == form):
+        return measure
+    is_string = form == "responses" and measure.role in (ASSISTANT, TOOL)
+    if not (is_string or (form == "gemini" and measure.role == TOOL)):
+        return measure
+    return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, parts=()))
 
 
 def _in_parts(measure: Measure) -> Measure:
-    """Return the measure of a message in Anthropic's or Gemini's form: arguments are objects, and images have no detail,
-    so that none is ``low``."""
+    """Return the measure of a message in Anthropic's or Gemini's form.
+
+    Each text part is counted by itself, arguments are objects, and images have no detail, so that none is ``low``. A result
+    costs as much at every place of a list, because Gemini's form has them in the order of the calls, and at least as much as
+    an empty one, as which Anthropic's form sends blank text.
+    """
     extra = measure.extra
-    if extra is None or not (extra.images or extra.call_objects):
+    if extra is None or not (extra.images or extra.call_objects or extra.parts or any(extra.listed)):
         return measure
+    if any(extra.listed):
+        ways = zip(extra.listed, extra.opens_list, extra.closes_list, strict=True)
+        o200k, cl100k = (max(_LISTED_NOTHING, sum(each)) for each in ways)
+        extra = msgspec.structs.replace(extra, listed=(o200k, cl100k), opens_list=(0, 0), closes_list=(0, 0))
     images = tuple((width, height, AUTO) for width, height, _ in extra.images)
-    objects, was = extra.call_objects or extra.call_arguments, extra.call_arguments
-    together = (extra.together[0] + objects[0] - was[0], extra.together[1] + objects[1] - was[1])
+    objects = extra.call_objects or extra.call_arguments
+    together = extra.together_objects or extra.together
+    parts = extra.parts or ((measure.o200k, measure.cl100k, None),)
+    o200k, cl100k = sum(part[0] for part in parts), sum(part[1] for part in parts)
     extra = msgspec.structs.replace(extra, images=images, call_arguments=objects, together=together)
-    return msgspec.structs.replace(measure, extra=extra)
+    return Measure(measure.role, o200k, cl100k, extra)
 
 
 def _around_arguments(measure: Measure) -> int:
     """Return the tokens that Anthropic's and Gemini's forms put around arguments that are no object.
 
-    They are counted in our encodings. A vendor's own vocabulary may need two more for a call.
+    They are counted in our encodings. A vendor's own vocabulary may need three more for a call.
     """
     extra = measure.extra
     if extra is None or extra.call_objects is None:
         return 0
     more = max(as_object - was for as_object, was in zip(extra.call_objects, extra.call_arguments, strict=True))
-    return more + 2 * extra.calls if more > 0 else 0
+    return more + 3 * extra.calls if more > 0 else 0
 
 
 def is_left_out(measure: Measure, form: str) -> bool:
@@ -247,10 +284,13 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> in
 
 
 def _thought_tokens(reasoning: Reasoning, model: Model, form: str) -> int:
-    """Return the tokens of a chat message's reasoning."""
-    pair = reasoning.tokens(0, form), reasoning.tokens(1, form)
-    part = min(1.0, pair[0] / max(1, reasoning.plain[0] + reasoning.blocks[0]))
-    return math.ceil(pair_tokens(pair, reasoning.mix, model, part) * model.margin)
+    """Return the tokens of a chat message's reasoning. Its mix is that of the thoughts, without signatures."""
+    words, sealed = msgspec.structs.replace(reasoning, signatures=(0, 0)), Reasoning(signatures=reasoning.signatures)
+    thoughts = words.tokens(0, form), words.tokens(1, form)
+    seals = sealed.tokens(0, form), sealed.tokens(1, form)
+    part = min(1.0, thoughts[0] / max(1, reasoning.plain[0] + reasoning.blocks[0]))
+    tokens = pair_tokens(thoughts, reasoning.mix, model, part) + pair_tokens(seals, None, model)
+    return math.ceil(tokens * model.margin)
 
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:

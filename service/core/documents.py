@@ -14,9 +14,19 @@ import msgspec
 
 from service.core.costs import record_cost
 from service.core.counting import message_tokens
-from service.core.estimates import estimate_factor
-from service.core.grounding import Grounded, Template, added_tokens, content_text, everything, take_whole, trim
-from service.core.measures import Extra, Measure
+from service.core.estimates import beside_tokens, estimate_factor
+from service.core.fillers import FILLED_FORMATS
+from service.core.grounding import (
+    Grounded,
+    Template,
+    added_tokens,
+    content_text,
+    content_texts,
+    everything,
+    take_whole,
+    trim,
+)
+from service.core.measures import Extra, Measure, mixes
 from service.core.models import Model
 from service.core.records import Record, StoredGrounding
 from service.core.text import both
@@ -39,6 +49,8 @@ class Documents(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
     overflow: Literal["trim", "drop", "error"] = "trim"
     dedupe: bool = True
+    unread: Mapping[int, Record] = {}
+    """Messages whose documents were not read, by seq. Their documents take the tokens that were counted, without a text."""
 
     def choose(
         self, seq: int, model: Model, room: int, seen: AbstractSet[str] = frozenset(), *, spent: int = 0
@@ -50,7 +62,7 @@ class Documents(msgspec.Struct, frozen=True):
         """
         source = self.sources.get(seq)
         if source is None:
-            return None
+            return self._unread(seq, model, room)
         keys = [key if key is not None else f"\0{text}" for key, text in source.grounding.documents]
         fresh: Sequence[int] = range(len(keys))
         if self.dedupe:
@@ -80,6 +92,24 @@ class Documents(msgspec.Struct, frozen=True):
         sent = tuple(keys[index] for index in fresh[: chosen.kept])
         needed = _added_cost(source.record, chosen.tokens, model, factor)
         return msgspec.structs.replace(chosen, keys=sent, cost=cost, room=max(needed, cost or 0))
+
+    def _unread(self, seq: int, model: Model, room: int) -> Grounded | None:
+        """The tokens of documents that were not read; None if there are none, or they do not fit and may not be trimmed."""
+        tokens = self.most_tokens(self.unread[seq], model) if seq in self.unread else 0
+        if not tokens or (tokens > room and self.overflow == "drop"):
+            return None
+        cost = min(tokens, room) if self.overflow == "trim" else tokens
+        return Grounded(before="", after="", kept=0, tokens=0, cost=cost)
+
+    def most_tokens(self, record: Record, model: Model) -> int:
+        """The most tokens that a message's documents add, in the model's tokens, as if they had its text's scripts."""
+        if record.grounding is None:
+            return 0
+        counted, extra = record.grounding[model.column], record.measure.extra
+        if model.ratios is not None:
+            counted = beside_tokens(record.grounding, extra.mix if extra else None, model.ratios)
+        tokens = math.ceil(counted * model.margin)
+        return tokens if self.max_tokens is None else min(tokens, self.max_tokens)
 
     def _within(self, source: Source, texts: Sequence[str], model: Model, left: int) -> Sequence[str]:
         """The first documents that cost at most ``left`` together, where their cost depends on scripts or numbers."""
@@ -117,30 +147,41 @@ class Documents(msgspec.Struct, frozen=True):
 
 
 def _factor(record: Record, texts: Sequence[str], model: Model) -> float | None:
-    """The model's tokens for one token of the documents, if their cost depends on scripts or numbers; else None."""
+    """The model's tokens for one token of the documents, if their cost depends on scripts, numbers or parts; else None."""
     if (ratios := model.ratios) is None:
-        return None
+        return 1.0 if model.format in FILLED_FORMATS else None
     extra = record.measure.extra
-    is_mixed = RATIOS[ratios]["latin"][1] or (extra is not None and extra.mix is not None)
+    is_mixed = RATIOS[ratios]["latin"][1] or (extra is not None and bool(extra.mix or extra.parts))
     if is_mixed or any(mix_of(text, *both(text)) is not None for text in texts):
         return max(estimate_factor(text, ratios) for text in texts)
     return None
 
 
 def _joined_cost(source: Source, grounded: Grounded, model: Model) -> int:
-    """The tokens that documents add if scripts or numbers matter: the message is measured with and without them.
+    """The tokens that documents add if scripts, numbers or parts matter: the message is measured with and without them.
 
     If the message is counted in the model's own vocabulary, so is the text with its documents.
     """
-    plain, said = source.record.measure, source.record.said
-    content = content_text(source.content)
-    joined = grounded.before + content + grounded.after
+    record, texts = source.record, content_texts(source.content)
+    parts = [grounded.before, *texts, grounded.after]
+    extra = record.measure.extra or Extra()
+    # The content of a message in a provider's own form may be a string or a list, whatever it is in chat form.
+    ways = [parts] if source.content[:1] == b"[" or extra.beside is not None else []
+    ways += [["".join(parts)]] if source.content[:1] != b"[" else []
+    return max(_cost_of(each, texts, record, model) for each in ways) - record_cost(record, model)
+
+
+def _cost_of(parts: Sequence[str], texts: Sequence[str], record: Record, model: Model) -> int:
+    """The tokens of a message with ``parts`` in place of its ``texts``."""
+    plain, said = record.measure, record.said
     if said is not None and model.vocabulary is not None:
-        said += model.vocabulary.count(joined) - model.vocabulary.count(content)
-        return message_tokens(plain, model, said=said) - record_cost(source.record, model)
+        said += sum(map(model.vocabulary.count, parts)) - sum(map(model.vocabulary.count, texts))
+        return message_tokens(plain, model, said=said)
+    joined = "".join(parts)
     counted = both(joined)
-    mixed = msgspec.structs.replace(plain.extra or Extra(), mix=mix_of(joined, *counted))
-    return message_tokens(Measure(plain.role, *counted, mixed), model) - record_cost(source.record, model)
+    unmixed = msgspec.structs.replace(plain.extra or Extra(), mix=None, parts=())
+    mixed = msgspec.structs.replace(unmixed, **mixes(parts, joined, counted))
+    return message_tokens(Measure(plain.role, *counted, mixed), model)
 
 
 def _added_cost(record: Record, tokens: int, model: Model, factor: float | None) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from service.core.attachments import text_in
-from service.core.calls import arguments_of, functions_called
+from service.core.calls import arguments_of, compact, functions_called
 from service.core.measures import ZERO, Extra, Measure
 from service.core.models import Model
 from service.core.text import Pair, both, count_text
@@ -15,10 +15,10 @@ from service.core.unicode_scripts import Mix, family_tokens, mix_of
 
 # Every figure of a measure that is a text's tokens in both encodings.
 _PAIRS = tuple(field.name for field in msgspec.structs.fields(Extra) if field.type in (Pair, Pair | None))
-_SPOKEN = {
-    *("name", "call_names", "bare_names", "call_arguments", "call_objects", "together"),
-    *("listed", "opens_list", "closes_list"),
-}
+
+_ARGUMENTS = frozenset({"call_arguments", "call_objects"})
+_OF_CALLS = _ARGUMENTS | {"call_names", "bare_names", "together", "together_objects"}
+_SPOKEN = _OF_CALLS | {"name", "listed", "opens_list", "closes_list"}
 """Texts that ``spoken_tokens`` counts."""
 _UNBOUNDED = 2**53
 """The bytes assumed for texts that a message's mix does not measure: names, unknown members, escaped results."""
@@ -32,29 +32,36 @@ def estimated(measure: Measure, ratios: str, said: int | None = None) -> Measure
     ``said`` are those of all texts that ``spoken_tokens`` counts, if they are known. The rest is then estimated.
     """
     extra = measure.extra
-    mix = extra.mix if extra is not None else None
     if extra is None:
         tokens = family_tokens(measure.o200k, measure.cl100k, None, ratios) if said is None else said
         return Measure(measure.role, tokens, tokens)
-    unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED, digits=0, characters=0)
-    whole = max(1, measure.o200k + (extra.call_objects or extra.call_arguments)[0])
+    arguments = max(1, (extra.call_objects or extra.call_arguments)[0])
 
-    def of(pair: Pair, *mixes: Mix | None) -> Pair:
+    def of(name: str, pair: Pair) -> Pair:
+        mix, whole = (extra.calls_mix, arguments) if name in _OF_CALLS else (extra.mix, max(1, measure.o200k))
         part = min(1.0, pair[0] / whole)
-        return (max(family_tokens(*pair, each, ratios, part) for each in mixes),) * 2
+        if name in _ARGUMENTS:
+            return (family_tokens(*pair, mix, ratios, part),) * 2
+        return (beside_tokens(pair, mix, ratios, part),) * 2
 
-    # The mix does not measure other texts than the message's own and its arguments. Its numbers are not theirs, and neither
-    # its bytes nor its scripts may make them cheaper than Latin text.
-    pairs = {
-        name: of(pair, mix) if name in ("call_arguments", "call_objects") else of(pair, None, unbounded)
-        for name in _PAIRS
-        if any(pair := getattr(extra, name) or ZERO)
-    }
+    pairs: dict[str, Any] = {name: of(name, pair) for name in _PAIRS if any(pair := getattr(extra, name) or ZERO)}
     if said is None:
-        said = of((measure.o200k, measure.cl100k), mix)[0]
+        parts = extra.parts or ((measure.o200k, measure.cl100k, extra.mix),)
+        said = sum(family_tokens(*part, ratios) for part in parts)
     else:
         pairs |= dict.fromkeys(pairs.keys() & _SPOKEN, ZERO)
+    if extra.parts and extra.beside is not None:  # what items cost apart is in their parts
+        pairs["beside"] = msgspec.structs.replace(extra.beside, apart=ZERO)
     return Measure(measure.role, said, said, msgspec.structs.replace(extra, **pairs))
+
+
+def beside_tokens(pair: Pair, mix: Mix | None, ratios: str, part: float = 1.0) -> int:
+    """Return the tokens of a text, estimated with the mix of another text beside it.
+
+    The numbers of the other text do not count, and neither its bytes nor its scripts make this text cheaper than Latin text.
+    """
+    unbounded = mix and msgspec.structs.replace(mix, size=_UNBOUNDED, digits=0, characters=0)
+    return max(family_tokens(*pair, each, ratios, part) for each in (None, unbounded))
 
 
 def estimate_text(text: str, ratios: str) -> int:
@@ -93,9 +100,9 @@ def estimate_factor(text: str, ratios: str) -> float:
 def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
     """Return the tokens of all that a chat message says: its text and its files', its author's name, and its calls."""
     content, called = message.get("content"), functions_called(message)
-    if not isinstance(content, str):
-        said = (text for part in content or () for text in (part.get("text"), part.get("refusal"), text_in(part)))
-        content = "".join(text for text in said if isinstance(text, str))
-    texts = [content, message.get("refusal"), message.get("name"), *(call.get("name") for call in called)]
-    texts += map(arguments_of, called)
+    parts = [{"text": content}] if isinstance(content, str) else content or ()
+    texts = [text for part in parts for text in (part.get("text"), part.get("refusal"), text_in(part))]
+    texts += [message.get("refusal"), message.get("name"), *(call.get("name") for call in called)]
+    # Numbers may be sent in a longer form: 1e5 as 100000.0.
+    texts += [max(arguments_of(call), compact(arguments_of(call)), key=len) for call in called]
     return sum(vocabulary.count(text) for text in texts if text and isinstance(text, str))

@@ -10,9 +10,10 @@ from service.core.caching import LOOKBACK_BLOCKS, Caching
 from service.core.costs import record_cost, reference_costs
 from service.core.counting import reasoning_tokens
 from service.core.documents import Documents
-from service.core.families import ASSISTANT, DEVELOPER, TOOL, USER
-from service.core.fillers import FILLED_FORMATS
+from service.core.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
+from service.core.fillers import FILLED_FORMATS, came_in
 from service.core.hints import Places
+from service.core.measures import Measure
 from service.core.models import Model
 from service.core.records import Record
 from service.core.view import History
@@ -27,8 +28,9 @@ class Expected(msgspec.Struct, frozen=True):
 
 
 def before_reply(history: History) -> History | NeedOlder | None:
-    """The history before the newest reply, without what is recalled; None if there is no reply, or no message before it.
+    """The history before the newest reply; None if there is no reply, or no message before it.
 
+    What is recalled for the newest question was not recalled for an earlier one.
     NeedOlder if the reply, or the newest question before it, is older than the messages that were read.
     """
     records, first = history.records, history.first_seq
@@ -39,14 +41,16 @@ def before_reply(history: History) -> History | NeedOlder | None:
     if end <= 0:
         return None
     gone = sum(reference_costs(records[end:], history.column))
+    asked = first + question if question >= 0 else min(history.question, first - 1)
+    recalled = history.recalled if asked == history.question else frozenset()
     return msgspec.structs.replace(
         history,
         records=records[:end],
-        outside={seq: each for seq, each in history.outside.items() if seq not in history.recalled},
-        recalled=frozenset(),
+        outside={seq: each for seq, each in history.outside.items() if seq in recalled or seq not in history.recalled},
+        recalled=recalled,
         length=first + end - 1,
         tokens=history.tokens - gone,
-        question=first + question if question >= 0 else min(history.question, first - 1),
+        question=asked,
     )
 
 
@@ -74,7 +78,7 @@ def expect(
 ) -> Expected:
     """The tokens read and written if ``now`` is sent after ``before``, with hints at their places.
 
-    ``differs_at`` is the seq of a message that had documents or recalled messages, and has none now; 0 for none.
+    ``differs_at`` is the seq of a message before which the windows differ, or which has other text now; 0 for none.
     """
     window, places = now
     costs = _Costs(window, history, model, documents)
@@ -184,16 +188,37 @@ def _says_system_first(model: Model) -> bool:
 
 def _ends(rules: Caching, model: Model, history: History, window: Window, places: Places) -> list[int]:
     """The ends of a window's cache entries, as numbers of messages; 0 is the end of the system text."""
-    roles = [history.record(seq).measure.role for seq in window.seqs]
+    measures = [history.record(seq).measure for seq in window.seqs]
+    roles = [measure.role for measure in measures]
     question = max((index for index, role in enumerate(roles) if role == USER), default=0)
-    ends = [0]
     if rules.kind == "breakpoints":
-        is_marked = (window.tokens["system"] and _says_system_first(model)) or window.summary or window.note
-        ends = [0] if is_marked else []
+        ends = _leading_end(model, window, roles)
         said = [index + 1 for index, role in enumerate(roles) if role in (USER, TOOL)]
         ends += said[-1:]
-        ends += [end for end in said if end <= question][-1:] if places.before_question else []
+        # An output of Responses takes no mark.
+        marked = {SYSTEM, DEVELOPER, USER, TOOL} if _says_system_first(model) else {SYSTEM, DEVELOPER, USER}
+        before = [index + 1 for index, role in enumerate(roles[:question]) if role in marked]
+        ends += before[-1:] if places.before_question else []
     else:
+        # Claude's user messages in a row are one turn, and system messages are not between them.
+        while rules.kind == "cache_control" and question and _is_joined(measures[question - 1], model):
+            question -= 1
+        ends = [0]
         ends += [question] if places.before_question else []
         ends += [len(roles)] if places.newest else []
     return ends
+
+
+def _is_joined(before: Measure, model: Model) -> bool:
+    """Whether a message is sent in one turn with the user's message after it, or apart from all turns."""
+    return before.role <= USER and not came_in(before, model.format)
+
+
+def _leading_end(model: Model, window: Window, roles: list[int]) -> list[int]:
+    """The end of the leading system texts, if it takes a mark. Few-shots follow the system prompt."""
+    prompt = bool(window.tokens["system"])
+    if window.tokens["few_shots"]:
+        return [0] if prompt and _says_system_first(model) else []
+    leading = next((index for index, role in enumerate(roles) if role > DEVELOPER), len(roles))
+    texts = prompt + (window.summary is not None) + bool(window.note) + leading
+    return [leading] if texts > (not _says_system_first(model)) else []

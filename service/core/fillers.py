@@ -34,14 +34,17 @@ def is_filled(measure: Measure, form: str) -> bool:
     extra = measure.extra
     if measure.role != USER or measure.o200k or (extra is not None and (extra.images or extra.estimated)):
         return False
-    return not _came_in(measure, form)
+    return not came_in(measure, form)
 
 
-def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool) -> int:
-    """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest."""
+def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, is_behind_system: bool = False) -> int:
+    """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest.
+
+    ``is_behind_system`` if a system message stands before it in the provider's own form.
+    """
     if first.measure.role != ASSISTANT:
         return 0
-    if is_oldest and _came_in(first.measure, form):
+    if is_behind_system or (is_oldest and came_in(first.measure, form)):
         return bare_opening(model, form)
     return filler_tokens(model)
 
@@ -60,10 +63,11 @@ def joined_systems(view: View, form: str) -> list[int]:
     if SYSTEM in roles or DEVELOPER in roles:
         seqs += [first + index for index, role in enumerate(roles) if role <= DEVELOPER]
     measures = ((seq, view.record(seq).measure) for seq in seqs)
-    return sorted(seq for seq, each in measures if each.role <= DEVELOPER and not _came_in(each, form))
+    return sorted(seq for seq, each in measures if each.role <= DEVELOPER and not came_in(each, form))
 
 
-def _came_in(measure: Measure, form: str) -> bool:
+def came_in(measure: Measure, form: str) -> bool:
+    """Return whether a message came in this provider's form."""
     return measure.extra is not None and measure.extra.native_in(form) is not None
 
 

@@ -8,8 +8,15 @@ import msgspec
 
 from service.core.counting import first_system, messages_tokens, tools_tokens
 from service.core.estimates import spoken_tokens
-from service.core.families import ASSISTANT
-from service.core.fillers import FILLED_FORMATS, bare_opening, blank_line_tokens, few_shots_fillers, joined_systems
+from service.core.families import ASSISTANT, DEVELOPER
+from service.core.fillers import (
+    FILLED_FORMATS,
+    bare_opening,
+    blank_line_tokens,
+    came_in,
+    few_shots_fillers,
+    joined_systems,
+)
 from service.core.formats import render_request
 from service.core.measures import Measure
 from service.core.models import Model
@@ -60,7 +67,12 @@ class Fixed(msgspec.Struct, frozen=True):
         """Tokens of the definitions in a request of the fixed parts and ``messages``."""
         if not self.tools:
             return 0
-        first = first_system((*self.system, *self.few_shots, *messages), model.rules)
+        given = [*self.system, *self.few_shots, *messages]
+        if (
+            model.format in FILLED_FORMATS
+        ):  # system texts are sent before the messages, except in the provider's own form
+            given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
+        first = first_system(given, model.rules)
         tools, choice = self._tools_in(model.format)
         return tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
 

@@ -14,6 +14,7 @@ from itertools import accumulate
 
 import msgspec
 
+from service.core.attachments import text_in
 from service.core.text import Encoding, count_text, cut_text
 from service.problems import BadRequest
 
@@ -171,7 +172,12 @@ def _part(text: str) -> tuple[bytes, ...]:
 
 def content_text(value: bytes) -> str:
     """The text of a content's JSON value; the texts of parts are concatenated, as for counting."""
+    return "".join(content_texts(value))
+
+
+def content_texts(value: bytes) -> list[str]:
+    """The texts of the parts of a content's JSON value, with those of text files."""
     content = msgspec.json.decode(value) if value else None
     if isinstance(content, str):
-        return content
-    return "".join(part.get("text") or "" for part in content or () if part.get("type") == "text")
+        return [content]
+    return [part.get("text") or "" if part.get("type") == "text" else text_in(part) for part in content or ()]

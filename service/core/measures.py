@@ -20,6 +20,8 @@ from service.core.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
 from service.core.unpriced import unpriced_tokens
 
 ZERO: Pair = (0, 0)
+Part = tuple[int, int, Mix | None]
+"""A part's text: its tokens in both encodings, and its mix."""
 
 _WIDEST = 1_000_000  # pixels; a JSON number has no upper limit
 _PLAIN_MEMBERS = 2  # role and content
@@ -54,6 +56,10 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     paged: int = 0  # the part of ``estimated`` for these PDFs
     mix: Mix | None = None  # scripts and digits, for estimates in other vocabularies; None for plain Latin text
     call_objects: Pair | None = None  # ``call_arguments`` as the objects that some providers require, if different
+    calls_mix: Mix | None = None  # the mix of the calls' arguments
+    parts: tuple[Part, ...] = ()  # the texts of several parts, each of which is estimated by itself
+    together_objects: Pair | None = None  # ``together`` with the arguments as objects, if different
+    call_compact: Pair | None = None  # a legacy call's arguments as an ordinary call's are billed, if different
 
     @property
     def is_mix(self) -> bool:
@@ -89,8 +95,9 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
         mix = None if is_plain else mix_of(said, *counted)
         return Measure(role, *counted, Extra(mix=mix) if mix else None)
-    text, media = _content(said, image_sizes)
-    text += _string(message.get("refusal"))
+    texts, media = _content(said, image_sizes)
+    texts.append(_string(message.get("refusal")))
+    text = "".join(texts)
     counted = both(text)
     objects = [written_object(call) for call in functions_called(message)]
     fields: dict[str, Any] = _named(message, role) | media
@@ -107,10 +114,24 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
         fields |= _as_section(text, counted)
     if message.get("native"):
         fields["beside"] = measure_beside(message)
-    in_objects = fields.get("call_objects") or fields.get("call_arguments", ZERO)
-    if mix := mix_of(text + "".join(objects), counted[0] + in_objects[0], counted[1] + in_objects[1]):
-        fields["mix"] = mix
+    fields |= mixes(text.split("\n\n") if role in (SYSTEM, DEVELOPER) else texts, text, counted)
+    if calls_mix := mix_of("".join(objects), *(fields.get("call_objects") or fields.get("call_arguments", ZERO))):
+        fields["calls_mix"] = calls_mix
     return Measure(role, *counted, Extra(**fields) if fields else None)
+
+
+def mixes(parts: Sequence[str], text: str, counted: Pair) -> dict[str, Any]:
+    """Return the mix of a text, and those of its parts.
+
+    Other forms join the texts of several messages, as parts of one message or as paragraphs of one system text. Each part is
+    estimated by itself, so that a joined message is never dearer than the messages that it was made of.
+    """
+    mix = mix_of(text, *counted)
+    fields: dict[str, Any] = {"mix": mix} if mix else {}
+    given = [part for part in parts if part]
+    if len(given) > 1:
+        fields["parts"] = tuple((*pair, mix_of(part, *pair)) for part in given for pair in (both(part),))
+    return fields
 
 
 _HEADING = "# Instructions\n\n"
@@ -150,10 +171,10 @@ def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
 # ---- content
 
 
-def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, dict[str, Any]]:
-    """Return the text of a string or list content, and the measure's fields of its images and other parts."""
+def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[list[str], dict[str, Any]]:
+    """Return the texts of a string or list content, and the measure's fields of its images and other parts."""
     if isinstance(content, str):
-        return content, {}
+        return [content], {}
     texts: list[str] = []
     images: list[Image] = []
     guesses: list[Guess] = []
@@ -170,7 +191,7 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[str, dict[
     fields: dict[str, Any] = {"images": tuple(images)} if images else {}
     if guesses:
         fields |= zip(("estimated", "pages", "paged"), map(sum, zip(*guesses, strict=True)), strict=True)
-    return "".join(texts), fields
+    return texts, fields
 
 
 def _image(value: Any, given: tuple[int, int] | None) -> Image:
@@ -204,11 +225,15 @@ def _calls(message: Mapping[str, Any], objects: Sequence[str], *, has_text: bool
     }
     if objects != arguments:
         fields["call_objects"] = _total(map(both, objects))
+    if (written := [compact(each) for each in arguments]) != arguments:
+        fields["call_compact"] = _total(map(both, written))
     bare = _total(map(both, names))
     if bare != fields["call_names"]:
         fields["bare_names"] = bare
     if len(calls) > 1:
         fields["together"] = _together_tokens(names, arguments, fields["call_arguments"])
+    if len(calls) > 1 and objects != arguments:
+        fields["together_objects"] = _together_tokens(names, objects, fields["call_objects"])
     return fields | {"legacy_call": isinstance(legacy, Mapping), "has_text": has_text}
 
 

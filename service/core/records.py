@@ -28,11 +28,11 @@ DIGEST_BYTES: Final = 8
 _LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
-GENERATION: Final = 4
+GENERATION: Final = 5
 """The version of the measuring rules. Older messages are measured again: generation 0 did not count unknown members and
 reasoning; generation 1 did not count all repeated texts of a provider's message, nor the scripts of its thoughts; generation
 2 estimated all Latin languages like English, and reasoning without its scripts; generation 3 counted several message items
-of a Responses reply as one."""
+of a Responses reply as one; generation 4 estimated the parts of a message, and its calls, as one text."""
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
 """A bit in the byte of the generation: the message is in progress."""

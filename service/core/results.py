@@ -58,7 +58,7 @@ def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool
     measured = record.measure
     line = left_out_line(max(measured.o200k, measured.cl100k), seq, place, lost=_kinds_beside(measured))
     counted = both(line)
-    extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, *counted))
+    extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, *counted), parts=())
     if alone and extra.beside is not None:
         extra = msgspec.structs.replace(extra, beside=msgspec.structs.replace(extra.beside, images=(), estimated=0))
     if measured.role == TOOL:

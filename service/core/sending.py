@@ -37,7 +37,7 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
         if whole > tokens:
             left[seq] = whole - tokens
     if sent or left:
-        costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items() if view.is_known(seq)}
+        costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items()}
         view = msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
     return _with_durations(view, model, options) if options.stable and options.reasoning != "none" else view
 
@@ -87,16 +87,17 @@ def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | N
     if not costs:
         return view
     first = view.history.first_seq
-    inside, outside = view.costs.copy(), dict(view.outside)
+    inside, outside, reserved = view.costs.copy(), dict(view.outside), dict(view.reserved)
     for seq, cost in costs.items():
         if seq >= first:
             inside[seq - first] = cost
         else:
-            outside[seq] = cost
+            (outside if seq in outside else reserved)[seq] = cost
     return msgspec.structs.replace(
         view,
         costs=inside,
         outside=outside,
+        reserved=reserved,
         unit_costs=unit_costs(view.units, inside),
         edits={**view.edits, **(edits or {})},
     )
@@ -114,7 +115,7 @@ class Trimming(msgspec.Struct, frozen=True):
         limit = self.options.tool_result_max_tokens
         if limit is None:
             return view
-        results = _results_in(view, _groups(view))
+        results = _results_in(view, view.history.outside, _groups(view))
         return self._cut(view, {seq: limit for seq in results if view.cost_of(seq) > limit})
 
     def overlong(self, view: View, room: int) -> View:
@@ -144,17 +145,19 @@ class Trimming(msgspec.Struct, frozen=True):
         if self.options.stable:
             # Also pinned groups whose other results have not come yet.
             pinned = {unit_at(view.units, index) for index in view.history.records.pinned()}
-            view = self._shared(view, _results_in(view, sorted(pinned)), room // 2)
+            view = self._shared(view, _results_in(view, view.history.outside, sorted(pinned)), room // 2)
         free = room - beside - sum(view.always_costs().values())
         if free >= 0:
             return view
-        results = _results_in(view, view.always)
+        results = _results_in(view, view.outside, view.always)
         return self._shared(view, results, min(room // 2, free + sum(map(view.cost_of, results))))
 
     def grown(self, view: View, room: int) -> View:
         """The view in which the cut results of required messages are longer by the remaining ``room``."""
-        cut = [seq for seq in _results_in(view, view.always) if seq in view.edits] if room > 0 and view.edits else []
-        return view if self.options.stable or not cut else self._shared(view, cut, sum(map(view.cost_of, cut)) + room)
+        if room <= 0 or not view.edits or self.options.stable:
+            return view
+        cut = [seq for seq in _results_in(view, view.outside, view.always) if seq in view.edits]
+        return self._shared(view, cut, sum(map(view.cost_of, cut)) + room) if cut else view
 
     def cleared(self, view: View, newest_seq: int) -> View:
         """The view with results as one line each, except those of the newest ``tool_results_kept`` groups.
@@ -197,9 +200,9 @@ class Trimming(msgspec.Struct, frozen=True):
         return line_cost(record, seq, self.place, self.model, alone=alone)
 
 
-def _results_in(view: View, indexes: Iterable[int]) -> list[int]:
-    """Seqs of the tool results before the tail, and of those in these units."""
-    seqs = [*view.outside, *(seq for index in indexes for seq in _members(view, index))]
+def _results_in(view: View, before: Iterable[int], indexes: Iterable[int]) -> list[int]:
+    """Seqs of the tool results among messages before the tail, and of those in these units."""
+    seqs = [*before, *(seq for index in indexes for seq in _members(view, index))]
     return [seq for seq in seqs if _is_result(view, seq)]
 
 

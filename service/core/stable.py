@@ -18,13 +18,12 @@ more than existed then, so windows that ended before ``x`` had no larger value, 
     kept                              |--------------------------------|
 """
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from service.core.costs import record_cost, reference_costs
+from service.core.costs import reference_costs
 from service.core.documents import Documents
 from service.core.families import DEVELOPER, USER
 from service.core.models import Model
@@ -79,7 +78,7 @@ def cut_seq(
         record: Record, cost: int, length: int, thought: int = 0, *, continues: bool = False, more: int = 0
     ) -> Span:
         question = record.measure.role == USER
-        added = _documents_tokens(record, model, column, documents) if question else 0
+        added = documents.most_tokens(record, model) if question else 0
         cost += added if mode == "all" else 0
         return Span(cost, length, added if mode == "latest" else 0, question, thought, continues, more)
 
@@ -106,7 +105,7 @@ def cut_seq(
     asked = None
     for seq, record in history.outside.items():
         # As in the tail: a result's cost after its cut, and signatures without the reasoning of a turn.
-        cost = view.lasting_cost_of(seq) if view.is_known(seq) else record_cost(record, model)
+        cost = view.lasting_cost_of(seq)
         is_steady = record.pinned or seq != history.question
         if is_steady:
             room -= cost
@@ -136,14 +135,6 @@ def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
         whole = [min(tokens, max(limit, cost)) for tokens, cost in zip(whole, costs, strict=True)]
     now = sum(costs)
     return max((tokens - now for tokens in accumulate(whole) if now < tokens <= room), default=0)
-
-
-def _documents_tokens(record: Record, model: Model, column: int, documents: Documents) -> int:
-    """The most tokens that a message's documents add, in the model's tokens."""
-    if record.grounding is None:
-        return 0
-    tokens = math.ceil(record.grounding[column] * model.scale)
-    return tokens if documents.max_tokens is None else min(tokens, documents.max_tokens)
 
 
 def stable_cut(

@@ -1,7 +1,7 @@
 """A history for one model: its units, their costs, and the units of every window."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate
 
@@ -56,6 +56,8 @@ class View(msgspec.Struct, frozen=True):
     always: dict[int, str]
     outside: dict[int, int]
     """Tokens of required messages before the tail, by seq."""
+    reserved: dict[int, int]
+    """Tokens of unfinished pinned groups before the tail, by seq. They are not sent."""
     headless: bool
     """Whether the first unit may have begun before the tail, so that it cannot be judged."""
     reasoning: Mapping[int, int] = {}
@@ -95,14 +97,12 @@ class View(msgspec.Struct, frozen=True):
         """The record of a message that was read."""
         return self.history.record(seq)
 
-    def is_known(self, seq: int) -> bool:
-        """Whether a message was read and may be sent."""
-        return seq >= self.history.first_seq or seq in self.outside
-
     def cost_of(self, seq: int) -> int:
         """Tokens of a message that was read, without documents."""
         first = self.history.first_seq
-        return self.costs[seq - first] if seq >= first else self.outside[seq]
+        if seq >= first:
+            return self.costs[seq - first]
+        return self.outside[seq] if seq in self.outside else self.reserved[seq]
 
     def lasting_cost_of(self, seq: int) -> int:
         """Tokens of a message in later turns, without the reasoning that is sent in its own turn only."""
@@ -125,10 +125,8 @@ def view_history(history: History, model: Model) -> View | None:
         return None
     if first > 1 and units and ((newest := _newest(records, units)) is None or (headless and newest == 0)):
         return None
-    costs = message_costs(records, model)
-    return View(
-        history, costs, units, unit_costs(units, costs), _always(history, units), _outside(history, model), headless
-    )
+    costs, (outside, reserved) = message_costs(records, model), _outside(history, model)
+    return View(history, costs, units, unit_costs(units, costs), _always(history, units), outside, reserved, headless)
 
 
 def _any_pinned(records: Records, end: int) -> bool:
@@ -181,23 +179,22 @@ def unit_at(units: Units, index: int) -> int:
     return index if units.single else bisect_right(units.starts, index) - 1
 
 
-def _outside(history: History, model: Model) -> dict[int, int]:
-    """Tokens of required messages before the tail, by seq, without unfinished pinned groups."""
-    costs: dict[int, int] = {}
+def _outside(history: History, model: Model) -> tuple[dict[int, int], dict[int, int]]:
+    """Tokens of required messages before the tail, by seq, and those of unfinished pinned groups."""
+    costs: dict[int, int] = {seq: record_cost(record, model) for seq, record in history.outside.items()}
+    unfinished: list[int] = []
     for first, last in runs(sorted(history.outside)):
         seqs = range(first, last + 1)
-        costs |= _run_costs(seqs, [history.outside[seq] for seq in seqs], model)
-    return costs
+        unfinished += (seqs[index] for index in _unfinished([history.outside[seq] for seq in seqs]))
+    return costs, {seq: costs.pop(seq) for seq in unfinished}
 
 
-def _run_costs(seqs: Sequence[int], run: Sequence[Record], model: Model) -> dict[int, int]:
+def _unfinished(run: Sequence[Record]) -> Iterator[int]:
+    """Indexes of the messages of unfinished groups among consecutive ones before the tail."""
     if not any(record.grouped for record in run):
-        return {seq: record_cost(record, model) for seq, record in zip(seqs, run, strict=True)}
-    costs: dict[int, int] = {}
+        return
     for unit in group_units(Records.of(run)):
         # Calls at the end of this run are unanswered: only at the end of the history could they still wait.
         unanswered = run[unit.start].calls and unit.end - unit.start <= run[unit.start].calls
-        if unit.whole and not unanswered:
-            for index in range(unit.start, unit.end):
-                costs[seqs[index]] = record_cost(run[index], model)
-    return costs
+        if not unit.whole or unanswered:
+            yield from range(unit.start, unit.end)

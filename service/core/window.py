@@ -22,7 +22,7 @@ from service.core.documents import Documents
 from service.core.estimates import spoken_tokens
 from service.core.explain import Explained, does_not_fit, dropped, explain
 from service.core.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
-from service.core.fillers import FILLED_FORMATS, bare_opening, filler_tokens, opening_tokens
+from service.core.fillers import FILLED_FORMATS, bare_opening, came_in, filler_tokens, opening_tokens
 from service.core.fixed import Fixed, Line, fixed_costs
 from service.core.grounding import Grounded
 from service.core.measures import Measure
@@ -316,8 +316,11 @@ class _Frame(msgspec.Struct, frozen=True):
         return max(filler_tokens(self.model), bare_opening(self.model, form)) if self._is_opened() else 0
 
     def _opening(self, seq: int) -> int:
-        """The tokens that the request costs more if message ``seq`` is its first."""
-        return opening_tokens(self.view.record(seq), self.model, self.options.format, is_oldest=seq == 1)
+        """The tokens that the request costs more if message ``seq`` is its first, behind system messages."""
+        form, record = self.options.format, self.view.record
+        systems = [each for each in self.view.always_seqs() if each < seq and record(each).measure.role <= DEVELOPER]
+        is_behind = any(came_in(record(each).measure, form) for each in systems)
+        return opening_tokens(record(seq), self.model, form, is_oldest=seq == 1, is_behind_system=is_behind)
 
     def _beside_messages(self) -> int:
         """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""
@@ -443,9 +446,11 @@ class _Frame(msgspec.Struct, frozen=True):
             "reasoning": sum(sent.values()),
         }
         left = {**view.reasoning_left, **{seq: each for seq, each in reasoning.items() if seq < accepted}}
-        seals = self.options.reasoning == "none"
+        seals = self.options.reasoning == "none"  # a model that refuses a thought needs no seal of another model either
         without = {
-            seq: msgspec.structs.replace(view.edits.get(seq, Edit()), without_reasoning=True, without_seals=seals)
+            seq: msgspec.structs.replace(
+                view.edits.get(seq, Edit()), without_reasoning=True, without_seals=seals or seq < accepted
+            )
             for seq in seqs
             if seq in left
         }

@@ -121,7 +121,7 @@ class Conversations:
             )
             first, *others = await self._client.replies(call, *reads)
             match first:
-                case [b"conflict", int(index)] if sealer.active and not entries[index].as_before:
+                case [b"conflict", int(index), _] if sealer.active and not entries[index].as_before:
                     # It may be the same entry, stored before encryption had a key: its stored digest is then the plain one.
                     if await self._stored_digest(keys, entries[index].identity.id) == entries[index].identity.digest:
                         entries[index] = msgspec.structs.replace(entries[index], as_before=True)

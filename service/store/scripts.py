@@ -187,11 +187,12 @@ def _read_append(reply: list[Any]) -> AppendReply:
         ]
         return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], entries)
     match reply:
-        case [b"conflict", index]:
-            detail = "This id is stored with other content"
-            raise EntryConflict(
-                f"{detail}: an id names one entry for good.", errors=[Pointer(f"#/messages/{index}/id", detail)]
-            )
+        case [b"conflict", index, is_longer]:
+            detail, advice = "This id is stored with other content", "an id names one entry for good"
+            if is_longer:
+                detail = "A longer text of this reply in progress is stored"
+                advice = "leave this late retry, send the whole text so far, or end the reply with its status"
+            raise EntryConflict(f"{detail}: {advice}.", errors=[Pointer(f"#/messages/{index}/id", detail)])
         case [b"orphan", index]:
             raise orphan(f"/messages/{index}/message")
         case [b"pinned", index]:

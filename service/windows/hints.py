@@ -7,6 +7,7 @@ import msgspec
 from service.core.caching import caching_of
 from service.core.documents import Documents
 from service.core.expected import Expected, before_reply, expect, places_of
+from service.core.families import DEVELOPER
 from service.core.view import History
 from service.core.window import NeedOlder, Window
 from service.problems import WindowDoesNotFit
@@ -26,7 +27,7 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         return earlier
     if earlier is not None:
         with suppress(WindowDoesNotFit):
-            before = build(asked, earlier, documents)
+            before = build(asked, earlier, _documents_before(asked, earlier, documents))
     if isinstance(before, NeedOlder):
         return before
     # The window before is made without what it recalled.
@@ -34,8 +35,11 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
     if stayed is not None and places.recalled:
         stayed = msgspec.structs.replace(stayed, newest=False)
     question = earlier.question if earlier and earlier.question != history.question else 0
-    had_documents = query.grounding == "latest" and question and history.record(question).grounding is not None
-    had_more = question and (had_documents or places.recalled)
+    differs_at = question if places.recalled else 0
+    if earlier and question and before and before.dropped["messages"] and query.recall_max_tokens and not stable:
+        # The previous question had other recalled messages, between the system messages and the tail.
+        roles = ((seq, earlier.record(seq).measure.role) for seq in before.seqs)
+        differs_at = next((seq for seq, role in roles if role > DEVELOPER), 0)
     expected = expect(
         rules,
         model,
@@ -43,6 +47,13 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         (before, stayed) if before and stayed else None,
         (window, places),
         documents=documents,
-        differs_at=question if had_more else 0,
+        differs_at=differs_at,
     )
     return Hints(rules, places, asked.cache_key, expected)
+
+
+def _documents_before(asked: Asked, earlier: History, documents: Documents) -> Documents:
+    """The documents of the window before, with those of its question, which need not have been read."""
+    if asked.query.grounding != "latest" or not earlier.question:
+        return documents
+    return msgspec.structs.replace(documents, unread={earlier.question: earlier.record(earlier.question)})

@@ -86,6 +86,8 @@ def window_of_request(
     window = _window(asked, history, documents, bodies)
     if asked.query.stable and window.dropped["messages"]:
         asked = _with_aside(asked)
+    if window.recalled is not None and not window.recalled.block:
+        history = msgspec.structs.replace(history, recalled=window.recalled.lines.keys())
     hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
     if isinstance(hints, NeedOlder):
         raise Internal("A whole history was too short.")

@@ -383,3 +383,31 @@ async def test_usage_is_given_once(client: httpx.AsyncClient, conversation: str,
     body = {"model": "o3", "window_tokens": 100, **given}
     _, pointer, _ = await refused(client, "POST", f"/conversations/{conversation}/usage", json=body)
     assert pointer == "#/prompt_tokens"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/models"),
+        ("GET", "/models/gpt-4o"),
+        ("GET", "/conversations/{}"),
+        ("PATCH", "/conversations/{}"),
+        ("DELETE", "/conversations/{}"),
+        ("GET", "/conversations/{}/messages/1"),
+        ("POST", "/conversations/{}/rewind"),
+        ("PUT", "/conversations/{}/summary"),
+    ],
+)
+async def test_a_parameter_of_a_call_that_takes_none_is_refused(
+    client: httpx.AsyncClient, conversation: str, method: str, path: str
+) -> None:
+    """A query parameter is an error where a call takes none, and the call does nothing."""
+    body: dict[str, Any] = {"json": {}} if method in ("PATCH", "POST", "PUT") else {}
+    _, pointer, detail = await refused(client, method, path.format(conversation), params={"force": "1"}, **body)
+    assert (pointer, detail) == ("#/query/force", "An unknown parameter 'force'")
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/stats", "/dashboard"])
+async def test_operators_may_add_parameters(client: httpx.AsyncClient, path: str) -> None:
+    """Probes, figures and pages ignore parameters, because balancers, scrapers and links add their own."""
+    assert (await client.get(path, params={"x": "1"})).status_code == 200

@@ -263,6 +263,21 @@ async def test_a_changed_call_and_its_result_are_of_one_kind(
     assert count.json()["tokens"] <= made["tokens"]["total"]
 
 
+@pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
+async def test_chat_messages_without_content_are_taken_as_such(
+    client: httpx.AsyncClient, conversation: str, form: str
+) -> None:
+    """Legacy calls, their results and refusals are chat messages in every format, and come back as they were sent."""
+    said = [
+        {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
+        {"role": "function", "name": "look", "content": "found"},
+        {"role": "assistant", "content": None, "refusal": "No."},
+    ]
+    await append(client, conversation, *said, user("And now?"), format=form)
+    made = await window(client, conversation)
+    assert made["request"]["messages"][:3] == said
+
+
 async def test_chat_and_native_in_one_conversation(client: httpx.AsyncClient, conversation: str) -> None:
     """A result in chat format answers a call in Anthropic's format, and chat windows hold no ``native`` member."""
     await append(client, conversation, *CLAUDE[:2], format="anthropic")

@@ -96,7 +96,9 @@ async def test_a_late_retry_does_not_shorten_it(client: httpx.AsyncClient, conve
     await append(client, conversation, user("A story?"), reply("Once upon a time"))
 
     answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [reply("Once")]})
-    problem(answer, 409, "entry-conflict")
+    refused = problem(answer, 409, "entry-conflict")
+    assert refused["errors"][0]["detail"] == "A longer text of this reply in progress is stored"
+    assert refused["detail"].endswith("send the whole text so far, or end the reply with its status.")
     await append(client, conversation, reply("Once.", "completed"))
 
     assert (await history(client, conversation))[1]["message"]["content"] == "Once."

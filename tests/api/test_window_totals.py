@@ -99,19 +99,22 @@ async def test_a_message_that_a_form_leaves_out_is_free(client: httpx.AsyncClien
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
-@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5"])
+@pytest.mark.parametrize(
+    "model", ["gpt-4o", "gpt-5", "o3-mini", "claude-sonnet-5", "gemini-2.5-pro", "qwen-3-32b", "deepseek-chat"]
+)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_a_total_is_never_below_its_requests_count(
     client: httpx.AsyncClient, form: str, model: str, data: st.DataObject
 ) -> None:
     """In another form a window's total is /count of its request, or more; then it does not say that it is exact."""
-    texts = st.sampled_from(["", "a", "hello zebra", "12 talks", "\n\nlist", " ", "Zürich"])
+    texts = st.sampled_from(["", "a", "hello zebra", "12 talks", "\n\nlist", " ", "Zürich", "0" * 40, "今天天气很好"])
     names = st.sampled_from([{}, {}, {"name": "bob"}, {"name": "user"}, {"name": "Zoë_7"}])
     said = st.builds(
         lambda role, text, name: [{"role": role, "content": text, **name}],
         st.sampled_from(["user", "assistant", "assistant", "system", "developer"]),
-        texts,
+        texts
+        | st.lists(texts, min_size=1, max_size=3).map(lambda parts: [{"type": "text", "text": part} for part in parts]),
         names,
     )
     groups = [LEGACY, [calling("c1"), result("c1")], [calling("c1", "c2"), result("c1"), result("c2")]]

@@ -293,9 +293,10 @@ def test_hints_change_nothing_but_hints(model: str, form: str) -> None:
 
 def two_windows(model: str, form: str, messages: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
     """Return the window before the newest reply, and the window of all messages."""
-    reply = max(place for place, each in enumerate(messages) if each["role"] == "assistant")
+    entries = [each if "message" in each else {"message": each} for each in messages]
+    reply = max(place for place, each in enumerate(entries) if each["message"]["role"] == "assistant")
     body = {"model": model, "format": form, "cache": "auto", "tools": [TOOL], "system": "Be brief. " * 600, **more}
-    histories = ([{"message": each} for each in part] for part in (messages[:reply], messages))
+    histories = (entries[:reply], entries)
     made = (window_of_request(msgspec.convert({**body, "messages": each}, WindowRequest), {})[0] for each in histories)
     return [json.loads(each.body) for each in made]
 
@@ -314,6 +315,12 @@ def said(*texts: str) -> list[dict[str, Any]]:
 
 
 LONG = "and so on " * 300
+ZEBRA = said("A zebra has stripes. " * 20, *["It is so. " * 20, "And what of this? " * 20] * 7, "Yes.")
+GROUNDED = {
+    "message": {"role": "user", "content": "And this?"},
+    "grounding": {"documents": [{"text": "It is so. " * 400}]},
+}
+POLITE = {"role": "system", "content": "Be polite."}
 LOOP = [*said(LONG), *step(1, LONG), *step(2, LONG)]
 TURNS = said(LONG, "One.", LONG, "Two.", "And then?")
 RECALLED = said(*["Tell me of it. " * 20, "It is so. " * 20] * 8, "zebra? " + LONG)
@@ -336,6 +343,48 @@ CASES: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
         "anthropic",
         [*RECALLED, *step(1, "Found.")],
         {"stable": True, "max_tokens": 6800, "reserve": 0, "recall_max_tokens": 400, "recall_query": "zebra tell"},
+    ),
+    "documents of the question before left less room": (
+        "gpt-5.2",
+        "openai",
+        [*said(LONG, "One."), GROUNDED, *said("", "Two.", "Thanks.")[1:]],
+        {"max_tokens": 3700, "reserve": 0},
+    ),
+    "two questions in a row are one turn": (
+        "claude-sonnet-5",
+        "anthropic",
+        [*said(LONG, "One.", LONG), GROUNDED, *said("", "Two.", "Thanks.")[1:]],
+        {},
+    ),
+    "another question recalls other messages": (
+        "gpt-5.2",
+        "openai",
+        [*ZEBRA, *said("Tell me of the zebra.", "Fine.", "Thanks.")],
+        {"max_tokens": 2800, "reserve": 0, "recall_max_tokens": 400},
+    ),
+    "a loop recalls the same messages": (
+        "gpt-5.2",
+        "openai",
+        [*ZEBRA, *said("Tell me of the zebra."), *step(1, "Found.")],
+        {"max_tokens": 2800, "reserve": 0, "recall_max_tokens": 400},
+    ),
+    "leading system messages take a mark": (
+        "gpt-6.1-sol",
+        "responses",
+        [POLITE, *said(LONG, "One.", LONG, "Two.", "Thanks.")],
+        {"limit": 2},
+    ),
+    "results take no mark in Responses": (
+        "gpt-6.1-sol",
+        "responses",
+        [
+            *said(LONG, "One.", "Look."),
+            *step(1, LONG),
+            *said("", "Two.")[1:],
+            GROUNDED,
+            *said("", "Three.", "Thanks.")[1:],
+        ],
+        {},
     ),
     "a window without marks finds no entry of a message": (
         "claude-sonnet-5",

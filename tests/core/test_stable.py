@@ -340,3 +340,14 @@ def test_steps_are_of_the_model_s_tokens() -> None:
 def test_an_empty_history_has_no_cut() -> None:
     """A stable window of a conversation without messages has no messages."""
     assert talk(system="Be brief.").window(Ask(options=stable())).seqs == []
+
+
+@pytest.mark.parametrize("name", ["llama-3.3-70b", "claude-sonnet-4-5", "gemini-2.5-pro"])
+def test_documents_in_another_script_take_as_much_room_before(name: str) -> None:
+    """The cut stays when a question with documents in another script than Latin is no longer the newest."""
+    opened = [said(role, words(20)) for _ in range(20) for role in ("user", "assistant")]
+    asked = grounded("Which?", "Привет, как дела? Сегодня хорошая погода. " * 12)
+    found = talk(*opened, asked, *(said(role, "ok") for _ in range(6) for role in ("assistant", "user")))
+    for budget in range(900, 2000, 60):
+        firsts = [window.seqs[0] for window in lived(found, Ask(name, budget, stable(0.05)))[len(opened) :]]
+        assert firsts == sorted(firsts)

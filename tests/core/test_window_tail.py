@@ -241,3 +241,16 @@ def test_a_duplicate_of_what_is_pinned_before_the_tail() -> None:
     tail = found.build(ask, first_seq=8)
     assert isinstance(tail, Window)
     assert (tail, tail.seqs) == (found.window(ask), [1, 10, 12])
+
+
+@pytest.mark.parametrize("options", [WindowQuery(stable=True), WindowQuery(stable=True, tool_result_max_tokens=30)])
+@pytest.mark.parametrize("finished", [False, True])
+def test_an_unfinished_pinned_group_keeps_as_much_room_wherever_the_tail_begins(
+    options: WindowQuery,
+    finished: bool,  # noqa: FBT001
+) -> None:
+    """The room that stays reserved for an unfinished pinned group is that of its cut results, also before the tail."""
+    group = [calling("a", "b"), result("a", words(900)), *([result("b", words(200))] if finished else [])]
+    turns = [said(role, words(10)) for _ in range(60) for role in ("user", "assistant")]
+    found = talk(said("user", "Look."), *map(pinned, group), *turns)
+    check_every_tail((found, Ask(budget=400, options=options)))

@@ -33,7 +33,6 @@ SHORT = {
     "dd-trace-py-0007": _REPEATED,
     "fantasy-0017": "unexplained: 140 tokens more than the same tools a moment later",
     "fantasy-0031": _SEALED,
-    "openinference-0021": "unexplained: nine tokens more than its words",
     "pydantic-ai-0120": "a compaction of what came before, which is not shown",
     "ruby_llm-0043": _SEALED,
 }

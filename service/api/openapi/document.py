@@ -13,7 +13,7 @@ from service.api.openapi import examples
 from service.api.openapi.components import Json, components, plain, schema_of, union
 from service.api.openapi.faults import problem_responses, problem_schemas, response_name
 from service.api.openapi.links import all_links, links_of
-from service.api.openapi.operation import Operation, operation_of
+from service.api.openapi.operation import OPERATORS, Operation, operation_of
 from service.api.openapi.parameters import HEADERS, all_parameters
 from service.api.ring import FIGURES_PATHS, is_open
 from service.api.schemas import WINDOWS
@@ -157,7 +157,7 @@ class Route:
             found.add(401)
         elif not is_open(self.path):
             found |= {401, 429}
-        if self.declared.takes or self.declared.query or self.writes or self.of_conversations:
+        if self.declared.tag != OPERATORS:
             found.add(400)
         if "{" in self.path and "{owner_id}" not in self.path:
             found.add(404)

@@ -7,6 +7,8 @@ import msgspec
 from litestar.handlers import HTTPRouteHandler
 
 JSON: Final = "application/json"
+OPERATORS: Final = "operations"
+"""The tag of pages and probes for operators, which ignore query parameters, as scrapers and balancers may add their own."""
 _Handler = TypeVar("_Handler", bound=Callable[..., Any])
 
 

@@ -1,8 +1,8 @@
 """Read entries with a provider's own messages as entries with chat messages.
 
 An entry is a message, or an object with a message and facts about it. For Responses, ``message`` may be the list of a
-reply's items. A message that is clearly a chat message (a tool message, ``tool_calls``, an ``image_url`` part) is taken as
-one.
+reply's items. A message that is clearly a chat message (a tool message, ``tool_calls``, ``function_call``, an ``image_url``
+part) is taken as one.
 """
 
 import re
@@ -21,6 +21,7 @@ from service.problems import BadRequest, Pointer, Problem
 
 Object = dict[str, Any]
 
+_CHAT_MEMBERS: Final = frozenset({"tool_calls", "function_call", "refusal", "native"})
 _CHAT_PARTS: Final = {
     "anthropic": frozenset({"image_url", "input_audio", "file", "refusal"}),
     "responses": frozenset({"image_url", "text", "file"}),
@@ -122,11 +123,12 @@ def _messages(entry: NativeEntry, value: Object, place: int, prefix: str) -> lis
 
 def is_chat(form: str, message: Mapping[str, Any]) -> bool:
     """Return whether a message is a chat message, and not one of the provider's."""
-    if "tool_calls" in message or "native" in message or message.get("role") == "tool":
+    is_result = message.get("role") in ("tool", "function") and "parts" not in message
+    if is_result or message.keys() & _CHAT_MEMBERS:
         return True
     content = message.get("content")
     if form == "gemini":
-        return content is not None and "parts" not in message
+        return "parts" not in message and ("content" in message or message.get("role") == "assistant")
     if form == "anthropic" and message.get("role") == "developer":
         return True
     parts = [part.get("type") for part in content if isinstance(part, dict)] if isinstance(content, list) else []

@@ -9,7 +9,8 @@
 --         (it is still being written)
 --       2 settings of a new conversation; then for each entry: record, details, body, grounding or '', metadata or ''
 -- Gives {'ok', version, etag, settings, edited, then for each entry: seq, 1 for a duplicate, 1 for a parallel result}
---    or {'moved', version} {'conflict', index} {'orphan', index} {'pinned', index} {'foreign'} {'sealed'} {'damaged', part}
+--    or {'moved', version} {'conflict', index, 1 if a longer text of this entry in progress is stored} {'orphan', index}
+--       {'pinned', index} {'foreign'} {'sealed'} {'damaged', part}
 --
 -- Everything is checked before anything is written: a script is atomic, but it is not undone.
 -- include conversation.lua
@@ -58,11 +59,12 @@ local function stored_seq(id)
   return string.find(redis.call('LINDEX', details, seq - 1), head .. id, 20, true) == 20 and seq or nil
 end
 
--- The tokens that an entry in progress has in the totals, if it may be replaced by this entry; else nil.
+-- The tokens that an entry in progress has in the totals, if it may be replaced by this entry; else nil, and whether the
+-- stored text is longer: then this is a late retry.
 local function draft_of(seq, its_record, entry)
   local record = seq == length and record_at(seq)
   if not record or string.byte(record, 4) < IN_PROGRESS then return nil end
-  if entry.progress and size_of(its_record) < size_of(record) then return nil end -- a late retry of a shorter text
+  if entry.progress and size_of(its_record) < size_of(record) then return nil, true end
   local at, o200k, cl100k = string.match(redis.call('HGET', conversation, 'draft') or '', '^(%d+) (%d+) (%d+)$')
   return tonumber(at) == seq and {tonumber(o200k), tonumber(cl100k)} or nil
 end
@@ -94,8 +96,9 @@ for index, entry in ipairs(entries) do
     -- A redacted message stays redacted, whatever is sent again under its id: its old content is unknown.
     local redacted = seq and has(record_at(seq), REDACTED)
     local other = digest_of(known) ~= digest_of(its_details) and not redacted
-    local draft = other and seq and not replaced and fresh == 0 and draft_of(seq, its_record, entry)
-    if other and not draft then return {'conflict', index - 1} end
+    local draft, is_longer
+    if other and seq and not replaced and fresh == 0 then draft, is_longer = draft_of(seq, its_record, entry) end
+    if other and not draft then return {'conflict', index - 1, is_longer and 1 or 0} end
     -- Equal details mean that this same call was sent again, because its reply was lost: that is no duplicate.
     plan[index] = {
       seq = seq or earlier.seq, duplicate = not draft and (earlier or known ~= its_details) and 1 or 0,
