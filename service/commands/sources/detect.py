@@ -38,7 +38,7 @@ def conversations_in(data: bytes, name: str, *, order: Order = "auto") -> list[S
         return _from_list(value, stem, name, order)
     if isinstance(value, dict):
         return _from_object(value, stem, name, order)
-    raise SourceError(f"{name}: holds a single value, not messages or conversations")
+    raise SourceError(f"{name}: holds {type(value).__name__}, not messages or conversations")
 
 
 def from_redis(key: str, identity: str, texts: Sequence[bytes], *, order: Order = "auto") -> SourceConversation:
