@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from service.core.counting import first_system, messages_tokens, tools_tokens
+from service.core.counting import first_system, is_left_out, messages_tokens, tools_tokens
 from service.core.estimates import spoken_tokens
 from service.core.families import ASSISTANT, DEVELOPER
 from service.core.fillers import (
@@ -68,9 +68,10 @@ class Fixed(msgspec.Struct, frozen=True):
         if not self.tools:
             return 0
         given = [*self.system, *self.few_shots, *messages]
-        if (
-            model.format in FILLED_FORMATS
-        ):  # system texts are sent before the messages, except in the provider's own form
+        if model.format != "openai":
+            given = [each for each in given if not is_left_out(each, model.format)]
+        # System texts are sent before the messages, except in the provider's own form.
+        if model.format in FILLED_FORMATS:
             given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
         first = first_system(given, model.rules)
         tools, choice = self._tools_in(model.format)

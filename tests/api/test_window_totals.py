@@ -97,6 +97,14 @@ async def test_a_message_that_a_form_leaves_out_is_free(client: httpx.AsyncClien
     assert window["tokens"]["total"] == await counted(client, window, "responses") == 20
 
 
+async def test_definitions_join_a_note_behind_an_empty_few_shot(client: httpx.AsyncClient) -> None:
+    """Definitions are added to the request's first message, which is not a few-shot that the form leaves out."""
+    wanted = {"few_shots": [{"role": "assistant", "content": ""}], "tools": TOOLS, "note": True, "limit": 2}
+    window = await made(client, [*LEGACY, HELLO], model="o3-mini", format="responses", **wanted)
+    assert window["request"]["input"][0]["role"] == "system"
+    assert window["tokens"]["total"] == await counted(client, window, "responses")
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
 @pytest.mark.parametrize(
