@@ -20,7 +20,7 @@ WHOLE_BYTES = 64 * 1024
 _PIECE_BYTES = 32 * 1024
 """The smallest size of a larger answer's pieces, of which the server holds up to five until the kernel drops a client that
 does not read. Larger pieces are faster, because each one is a trip between threads."""
-_PIECES = 128
+_PIECES = 400
 """A piece has this part of the budget's free bytes: large pieces for few clients, small ones for a crowd."""
 _HELD_BYTES = 32 * 1024 * 1024
 _MAKING_BYTES = 2 * 1024 * 1024
