@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 WHOLE_BYTES = 64 * 1024
 """The largest answer that is sent in one piece."""
 _PIECE_BYTES = 32 * 1024
-"""The smallest size of a larger answer's pieces, of which the server holds up to five until the kernel drops a client that
-does not read. Larger pieces are faster, because each one is a trip between threads."""
+"""The smallest piece of a larger answer. The server holds up to five pieces until the kernel drops a client that does not
+read. Few large pieces are faster, because each piece is a trip between threads."""
 _PIECES = 400
-"""A piece has this part of the budget's free bytes: large pieces for few clients, small ones for a crowd."""
+"""A piece is the budget's free bytes divided by this: large while few answers are sent, small while many are."""
 _HELD_BYTES = 32 * 1024 * 1024
 _MAKING_BYTES = 2 * 1024 * 1024
 _LEAST_BYTES = 64 * 1024

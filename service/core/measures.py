@@ -121,7 +121,7 @@ def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]
 
 
 def mixes(parts: Sequence[str], text: str, counted: Pair) -> dict[str, Any]:
-    """Return the mix of a text, and those of its parts.
+    """Return the measure's fields ``mix`` and ``parts``, for a text and the parts that it was joined from.
 
     Other forms join the texts of several messages, as parts of one message or as paragraphs of one system text. Each part is
     estimated by itself, so that a joined message is never dearer than the messages that it was made of.

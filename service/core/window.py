@@ -446,7 +446,7 @@ class _Frame(msgspec.Struct, frozen=True):
             "reasoning": sum(sent.values()),
         }
         left = {**view.reasoning_left, **{seq: each for seq, each in reasoning.items() if seq < accepted}}
-        seals = self.options.reasoning == "none"  # a model that refuses a thought needs no seal of another model either
+        seals = self.options.reasoning == "none"  # they also go where the model refuses the thoughts (``accepted``)
         without = {
             seq: msgspec.structs.replace(
                 view.edits.get(seq, Edit()), without_reasoning=True, without_seals=seals or seq < accepted
