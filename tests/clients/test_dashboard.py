@@ -113,11 +113,15 @@ def asked(keyed: Served, path: str, key: str = "m1") -> Any:
 
 
 def agree(shown: Callable[[], Any], wanted: Callable[[], Any]) -> None:
-    """Wait up to 15 seconds until both are equal: the page asks every five seconds, the service sums up every few."""
-    give_up = time.monotonic() + 15
-    while (left := shown()) != (right := wanted()) and time.monotonic() < give_up:
+    """Wait up to 15 seconds until the page shows what the service said since: figures by the minute change all the time.
+
+    The page asks every five seconds, the service sums up every few.
+    """
+    give_up, said = time.monotonic() + 15, [wanted()]
+    while (left := shown()) not in said and time.monotonic() < give_up:
         time.sleep(0.1)
-    assert left == right
+        said.append(wanted())
+    assert left in said, said[-1]
 
 
 CARDS = """return Object.fromEntries([...document.querySelectorAll('#cards > section')].map((card) => {
