@@ -132,7 +132,7 @@ def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[H
 
 
 def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery) -> Window | None:
-    """The window of a plain chat: as many of the newest messages as a sum allows. None if the chat is not plain.
+    """The window of a plain chat: as many of the newest messages as sum and limit allow. None if the chat is not plain.
 
     It is the same window as by the full rules. A chat is plain if its only required messages are the newest one and the
     newest question, and it has no tool groups, documents, definitions, summary, note or deduplication.
@@ -151,7 +151,12 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
         messages -= costs[left]
         left += 1
     kept = len(costs) - left
-    begins = first + left
+    limit = options.limit or history.length + 1
+    limited = limit <= kept
+    if limited:
+        messages -= sum(costs[left : len(costs) - limit])
+        kept = limit
+    begins = history.length - kept + 1
     if not kept or history.question < begins or (first > 1 and kept == len(costs)):
         return None
     if options.format in FILLED_FORMATS and _needs_fillers(records, kept):
@@ -168,7 +173,7 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
         note=0,
         tokens={"total": sum(tokens.values()), **tokens},
         dropped=_NOTHING_DROPPED if whole else _dropped(history, model, messages, kept),
-        stop_reason="complete" if whole else "budget",
+        stop_reason="complete" if whole else "limit" if limited else "budget",
         explain=None,
     )
 
@@ -184,7 +189,6 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or options.explain
         or options.dedupe == "messages"
         or options.summary == "always"
-        or (options.limit is not None and options.limit < history.length)
         or TOOL in records.roles
         or FUNCTION in records.roles
         or (records.details and next(records.reasoned(), None) is not None)

@@ -268,10 +268,11 @@ def test_documents_stay_within_their_own_budget(case: Case) -> None:
 @quick
 @given(cases())
 def test_explained(case: Case) -> None:
-    """``explain`` has one line for each message, in order, with its role, its tokens, and whether it is kept."""
+    """``explain`` has one line for each message: its role, its tokens, whether it is kept. It changes nothing else."""
     talk, ask = case
     explained = msgspec.structs.replace(ask.options, explain=True)
     window = talk.window(Ask(ask.name, ask.budget, explained, ask.limits))
+    assert msgspec.structs.replace(window, explain=None) == talk.window(ask)
     lines = window.explain or []
     assert [line.seq for line in lines] == list(range(1, len(talk.messages) + 1))
     assert [line.seq for line in lines if line.kept] == window.seqs
