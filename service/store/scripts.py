@@ -37,8 +37,7 @@ MOST_PINNED = 1000
 """Messages of one conversation that may be in every window; each window reads all of them."""
 
 _FOLDER = files("service.store") / "scripts"
-_INCLUDED = "conversation.lua"
-_INCLUDE = re.compile(rb"^-- include conversation\.lua\n", re.MULTILINE)
+_INCLUDE = re.compile(rb"^-- include (.+)\n", re.MULTILINE)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -52,8 +51,12 @@ class Script(NamedTuple):
 
 
 def _load(name: str) -> Script:
-    included = (_FOLDER / _INCLUDED).read_bytes()
-    return _script(name.removesuffix(".lua"), _INCLUDE.sub(lambda _: included, (_FOLDER / name).read_bytes()))
+    return _script(name.removesuffix(".lua"), _INCLUDE.sub(_included, (_FOLDER / name).read_bytes()))
+
+
+def _included(line: re.Match[bytes]) -> bytes:
+    """Return the parts that a script includes. It includes what it uses only: each call makes their functions anew."""
+    return b"".join((_FOLDER / "parts" / f"{part}.lua").read_bytes() for part in line[1].decode().split(", "))
 
 
 def _script(name: str, source: bytes) -> Script:
@@ -62,9 +65,7 @@ def _script(name: str, source: bytes) -> Script:
 
 
 SCRIPTS = {
-    script.name: script
-    for script in (_load(file.name) for file in _FOLDER.iterdir() if file.name.endswith(".lua"))
-    if script.name != "conversation"
+    script.name: script for script in (_load(file.name) for file in _FOLDER.iterdir() if file.name.endswith(".lua"))
 }
 # A full store refuses the keys of other requests, which it would hold for a day.
 SCRIPTS["claim_erasure"] = _script(

@@ -13,7 +13,7 @@
 --       {'pinned', index} {'foreign'} {'sealed'} {'damaged', part}
 --
 -- Everything is checked before anything is written: a script is atomic, but it is not undone.
--- include conversation.lua
+-- include conversation, records, writing, blocks
 local BLOBS = 5
 local PARALLEL, REDACTED, LEGACY_CALL = 8, 16, 32
 local USER, FUNCTION, IN_PROGRESS = 2, 5, 128 -- in progress: added to a record's byte 4

@@ -4,7 +4,7 @@
 -- ARGV  1 name (tenant/conversation)   2 settings   3 now (ms)   4 ttl (ms) or ''   5 token of this request
 --       6 owner, or '' when there is none or the settings are readable   7 random name of this write
 -- Gives {'ok', etag}, {'exists'} when another request made it, or {'damaged', part}
--- include conversation.lua
+-- include conversation, writing
 local version, life, change, token = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'token'))
 if version then
   if token ~= ARGV[5] then return {'exists'} end

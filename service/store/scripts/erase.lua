@@ -4,7 +4,7 @@
 -- KEYS  the conversation's keys as always, then those of an older version's index
 -- ARGV  1 life that must stand, or '' for any   2 entity tag that must stand, '*' or ''
 -- Gives {'ok', version, ''}, {'moved', version}, or {} when that life has ended
--- include conversation.lua
+-- include conversation, writing
 local version, life, change = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change'))
 if not version then
   local left = remains()

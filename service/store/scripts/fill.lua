@@ -3,7 +3,7 @@
 --
 -- ARGV  1 life that must stand   2 name of the last write that was not an append, or ''   3 and on: fields and their values
 -- Gives 1, or 0 when that history is gone
--- include conversation.lua
+-- include conversation
 local version, life, edited = unpack(redis.call('HMGET', conversation, 'v', 'life', 'edited'))
 if not version or (life or '') ~= ARGV[1] or (edited or '') ~= ARGV[2] then return 0 end
 local made = ARGV[1] .. ' ' .. ARGV[2]

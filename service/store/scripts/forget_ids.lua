@@ -4,7 +4,7 @@
 -- ARGV  1 life that must stand; then id and seq of each entry that was forgotten
 -- An id that is used again, or whose place is taken, stays: the append script checks such ids itself.
 -- Gives 1, or 0 when that life has ended
--- include conversation.lua
+-- include conversation
 if redis.call('HGET', conversation, 'life') ~= ARGV[1] then return 0 end
 local length = redis.call('LLEN', log)
 for index = 2, #ARGV, 2 do

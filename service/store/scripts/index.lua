@@ -10,7 +10,7 @@
 -- Gives {messages in the index, length of the log}, {} when something has changed
 --
 -- Vectors of another model are dropped first, and the index begins again.
--- include conversation.lua
+-- include conversation, blocks
 local life, edited, model, ttl = unpack(redis.call('HMGET', conversation, 'life', 'edited', 'embedded', 'ttl'))
 if (life or '') ~= ARGV[1] or (edited or '') ~= ARGV[2] then return {} end
 local blocks = ARGV[3] == 'words' and words or vectors

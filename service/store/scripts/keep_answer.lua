@@ -4,7 +4,7 @@
 -- ARGV  1 life of the conversation   2 token of the request   3 now (ms), 13 digits   4 answer
 --       5 how long to keep it (ms)   6 version of the conversation that the answer shows
 -- Gives 1, or 0 when that life has ended, or something that the answer may show was taken away since
--- include conversation.lua
+-- include conversation
 local life, version, forgot = unpack(redis.call('HMGET', conversation, 'life', 'v', 'forgot'))
 if life ~= ARGV[1] or tonumber(version) < tonumber(ARGV[6]) or tonumber(forgot or 0) > tonumber(ARGV[6]) then return 0 end
 redis.call('HSET', answers, ARGV[2], ARGV[3] .. ARGV[4])

@@ -4,7 +4,7 @@
 -- ARGV  fields of the conversation
 -- Gives {} where no conversation is, {'damaged', part}, or {'ok', {value of each field}, length, when it expires (ms) or less
 --       than 0}
--- include conversation.lua
+-- include conversation
 local fields = redis.call('HMGET', conversation, unpack(ARGV))
 if not fields[1] then
   local left = remains()

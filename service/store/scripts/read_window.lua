@@ -12,7 +12,7 @@
 -- it or an older message is in every window. Where they have more than NEAR bytes together, only the FEW newest come, or one:
 -- a script copies each value twice more than a plain command does, while all clients wait, so plain commands read the others.
 -- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
--- include conversation.lua
+-- include conversation, records
 local ENOUGH, SLACK, NEAR, FEW, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 4194304, 4000
 local fields = redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0', 'g1', 'user',
   'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins')

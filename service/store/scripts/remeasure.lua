@@ -7,7 +7,7 @@
 --
 -- A message whose record or details have changed since it was read is skipped: it was rewritten or redacted meanwhile. A
 -- repair is no activity, so it changes neither the conversation's expiry nor its time of change.
--- include conversation.lua
+-- include conversation, records, writing
 local PARTS, SEALED, IN_PROGRESS = 9, 1, 128
 local version, life, updated, pins, gn, draft, was_rich =
   unpack(redis.call('HMGET', conversation, 'v', 'life', 'updated', 'pins', 'gn', 'draft', 'rich'))

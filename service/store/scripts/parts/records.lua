@@ -1,0 +1,14 @@
+-- Functions of scripts that look into records.
+local RICH, MIXED = 64, 128 -- the two highest bits of a record's first byte
+
+-- Whether a record has a flag of its first byte.
+local function has(record, flag) return math.floor(string.byte(record, 1) / flag) % 2 == 1 end
+
+-- The field `rich` after a message with this record: '1' where some message's details change its cost, 'scripts' where some
+-- have its scripts alone, which only estimates need; false where no details are needed.
+local function richer(rich, record)
+  if rich == '1' or has(record, RICH) then return '1' end
+  return has(record, MIXED) and 'scripts' or rich
+end
+
+local function pin_value(record, its_details, body) return struct.pack('>I4', #its_details) .. record .. its_details .. body end

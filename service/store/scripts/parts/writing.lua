@@ -1,0 +1,66 @@
+-- Functions of scripts that write a conversation.
+local KEPT, DAY = 11, 86400000
+
+local function stands(if_match, etag) return if_match == '' or if_match == '*' or if_match == etag end
+
+-- The error of the first of these commands that the user may not run. A script is not undone where a command in its middle is
+-- denied, so it asks about all that write before the first of them. Servers of other makes may not know how to ask.
+local function denial_of(commands)
+  for _, command in ipairs(redis.acl_check_cmd and commands or {}) do
+    if not redis.acl_check_cmd(command, log) then
+      return redis.error_reply("NOPERM the user may not run the '" .. string.lower(command) .. "' command")
+    end
+  end
+end
+
+-- Renew the time to live of all keys. Answers and tokens of requests expire after a day at the latest.
+local function renew(ttl)
+  if not ttl then return end
+  for index = 1, KEPT do redis.call('PEXPIRE', KEYS[index], ttl) end
+  redis.call('PEXPIRE', answers, math.min(ttl, DAY))
+  redis.call('PEXPIRE', done, math.min(ttl, DAY))
+end
+
+-- Write a new version, with other fields and their values; gives its entity tag. A conversation without a life, from an
+-- older version of Sash, gets one now.
+local function write_version(version, life, change, now, fields)
+  local short = string.sub(change, 1, 8)
+  redis.call('HSET', conversation, 'v', version, 'life', life or change, 'change', short, 'updated', now, unpack(fields or {}))
+  return etag_of(version, life or change, short)
+end
+
+-- Drop the answers that are kept for retries: they may show what this write takes away. An answer that was made before this
+-- version, but is not yet kept, is refused by keep_answer.
+local function forget_answers(version)
+  redis.call('UNLINK', answers)
+  redis.call('HSET', conversation, 'forgot', version)
+end
+
+local function was_done(token) return redis.call('HEXISTS', done, token) == 1 end
+
+-- Note that a request was done, so that a repetition changes nothing. Not every server can expire fields, so each new
+-- field drops a few old ones.
+local function mark_done(token, now, ttl)
+  redis.call('HSET', done, token, now)
+  local some = redis.call('HRANDFIELD', done, 4, 'WITHVALUES')
+  for index = 1, #some, 2 do
+    if some[index + 1] + DAY < tonumber(now) then redis.call('HDEL', done, some[index]) end
+  end
+  redis.call('PEXPIRE', done, math.min(ttl or DAY, DAY))
+end
+
+-- Drop documents and metadata of up to CHUNK messages that a rewind took away; `stale` is the last seq that may have some.
+local function sweep(length, stale)
+  local first, seqs = math.max(length, stale - CHUNK) + 1, {}
+  for seq = first, stale do seqs[#seqs + 1] = seq end
+  if #seqs > 0 then
+    redis.call('HDEL', grounding, unpack(seqs))
+    redis.call('HDEL', metadata, unpack(seqs))
+  end
+  if first - 1 <= length then
+    redis.call('HDEL', conversation, 'stale')
+    return 0
+  end
+  redis.call('HSET', conversation, 'stale', first - 1)
+  return first - 1
+end
