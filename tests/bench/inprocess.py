@@ -4,15 +4,17 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from service.api.asgi import App
 from service.serve import application
 from tests.bench.rig import ROOT, nothing_held
 
+if TYPE_CHECKING:  # earlier versions, which stages.py measures, have no such module
+    from service.api.asgi import App
+
 
 @asynccontextmanager
-async def running(app: App) -> AsyncIterator[App]:
+async def running(app: "App") -> AsyncIterator["App"]:
     """Yield the application between its startup and its shutdown."""
     inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -26,7 +28,7 @@ async def running(app: App) -> AsyncIterator[App]:
 
 
 @asynccontextmanager
-async def worker(url: str) -> AsyncIterator[App]:
+async def worker(url: str) -> AsyncIterator["App"]:
     """Yield what a worker of ``sash serve`` runs, on the store at ``url``; its log lines go to /dev/null."""
     os.environ |= {"SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "info", **nothing_held(ROOT)}
     with _stdout_nowhere():
@@ -46,7 +48,7 @@ def _stdout_nowhere() -> Any:
         os.close(nowhere)
 
 
-async def ask(app: App, method: str, target: str, body: bytes = b"") -> bytes:
+async def ask(app: "App", method: str, target: str, body: bytes = b"") -> bytes:
     """Send one request, and return the answer's body."""
     path, _, query = target.partition("?")
     sent = [{"type": "http.request", "body": body, "more_body": False}]

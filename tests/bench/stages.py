@@ -2,12 +2,15 @@
 
 In one process, warm, sixteen requests at once, as a worker of ``sash serve`` runs them. The kernel's timer of processor time
 interrupts at intervals; each tick counts for the stage of the innermost function that ``STAGES`` names. No function is
-wrapped, so nothing slows down. Prints microseconds a request as a table; ``--top`` adds the functions that take most.
+wrapped, so nothing slows down. Prints microseconds a request as a table; ``--top`` adds the functions that take most, and
+``--version`` measures another version of Sash with these tests.
 """
 
 import argparse
 import asyncio
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -16,16 +19,19 @@ from functools import cache
 from itertools import cycle, repeat
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import uvloop
 
-from service.api.asgi import App
 from service.store.embedded import EmbeddedStore
 from tests.bench import bare
 from tests.bench.inprocess import ask, running, worker
 from tests.bench.load import load, request
-from tests.bench.rig import beside, body_of, markdown
+from tests.bench.rig import ROOT, beside, body_of, markdown
+from tests.bench.versions import checked_out
+
+if TYPE_CHECKING:  # earlier versions have no such module
+    from service.api.asgi import App
 
 AT_ONCE = 16
 REQUESTS = 32_000
@@ -49,6 +55,11 @@ STAGES = {
     "service.api.keys": _EDGE,
     "service.api.large": _EDGE,
     "service.api.idempotency": _EDGE,
+    "service.api.edge": _EDGE,  # these five are of earlier versions
+    "service.api.drain": _EDGE,
+    "service.api.budgets": _EDGE,
+    "service.api.observed": _SAID,
+    "service.api.answer": _SPLICE,
     "service.store.limits": _EDGE,
     "service.store.entries:new_id": _EDGE,
     "service.store": _ASK,
@@ -123,7 +134,7 @@ class Spent:
         ]
 
 
-async def spent(targets: Iterable[tuple[App, str, str, bytes]], count: int) -> Spent:
+async def spent(targets: Iterable[tuple["App", str, str, bytes]], count: int) -> Spent:
     """Send ``count`` requests, sixteen at once, after a tenth as many to warm up; return their processor time."""
     asked, sampler = iter(targets), Sampler()
 
@@ -141,7 +152,7 @@ async def spent(targets: Iterable[tuple[App, str, str, bytes]], count: int) -> S
     return Spent(time.process_time() - started, count // AT_ONCE * AT_ONCE, sampler)
 
 
-async def turns(app: App, count: int) -> Iterator[tuple[App, str, str, bytes]]:
+async def turns(app: "App", count: int) -> Iterator[tuple["App", str, str, bytes]]:
     """Return appends with their windows, eight to each conversation, so that a window has 32 messages on average."""
     names = [f"t{number}" for number in range(count // _TURNS + AT_ONCE)]
     begin, turn = body_of(MESSAGES - _TURNS // 2, SIZE), body_of(1, SIZE)
@@ -197,11 +208,26 @@ def run(count: int, top: int = 0) -> str:
     return "\n\n".join([table(found), said, *tops])
 
 
+def run_version(version: str, count: int, top: int) -> None:
+    """Print what ``run`` returns for another version: its files of the service beside these tests."""
+    with tempfile.TemporaryDirectory() as folder, checked_out(version, Path(folder)) as tree:
+        both = Path(folder) / "both"
+        both.mkdir()
+        (both / "service").symlink_to(tree / "service")
+        (both / "tests").symlink_to(ROOT / "tests")
+        command = (sys.executable, "-m", "tests.bench.stages", "--requests", str(count), "--top", str(top))
+        subprocess.run(command, cwd=both, check=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.stages", description=__doc__)
     parser.add_argument("--requests", type=int, default=REQUESTS, help="windows; half as many appends")
     parser.add_argument("--top", type=int, default=0, help="functions that take most, so many of each kind")
+    parser.add_argument("--version", metavar="COMMIT|FOLDER", help="a version to measure in place of these files")
     options = parser.parse_args()
+    if options.version:
+        run_version(options.version, options.requests, options.top)
+        return
     print(run(options.requests, options.top))
 
 
