@@ -55,23 +55,6 @@ async def test_a_wrong_path_in_the_url_is_refused(served: Served) -> None:
     await session.close()
 
 
-@pytest.mark.parametrize("answer", ["HTTP/1.1 308 Moved\r\nLocation: https://sash/\r\n", "HTTP/1.1 200 OK\r\n"])
-async def test_a_server_that_is_not_sash_is_refused(answer: str) -> None:
-    """A redirection, or an answer that is not JSON, raises: an item that is added was not stored."""
-
-    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        body = "" if "308" in answer else "<html>"
-        writer.write(f"{answer}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode())
-        writer.close()
-
-    async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
-        session = SashSession("talks", url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        with pytest.raises(SashError, match="may be no Sash server"):
-            await session.add_items([QUESTION])
-        await session.close()
-
-
 async def test_a_session_gives_back_what_was_added(session: SashSession) -> None:
     """``get_items`` returns all items in order, or any number of the last ones."""
     await session.add_items(TURN)
