@@ -506,6 +506,7 @@ ADAPTED = {
         "Sash lists the sessions of one user",
         "gone",
         "refused",
+        "still running",
     ],
 }
 

@@ -101,6 +101,25 @@ async def main() -> None:
     except SashError as error:
         print("refused" if error.status == 422 else error)
     await sessions.sash.aclose()
+    await still_running()
+
+
+async def still_running() -> None:
+    """Check that a session whose creation is still running is not said to exist."""
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = b'{"type": "/problems/idempotency-key-in-progress", "detail": "still running"}'
+        writer.write(b"HTTP/1.1 409 Conflict\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(body), body))
+        writer.close()
+
+    async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+        sessions = SashSessionService(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        try:
+            await sessions.create_session(**ANN)
+        except SashError as error:
+            print(error)
+        await sessions.sash.aclose()
 
 
 asyncio.run(main())
