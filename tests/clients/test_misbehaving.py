@@ -112,6 +112,27 @@ async def test_a_server_that_does_not_answer_is_named(served: Served, answers: b
         await session.close()
 
 
+async def test_items_that_a_pop_could_not_put_back_are_in_the_error(served: Served, conversation: str) -> None:
+    """If the store fills up while a reply of two items loses its last one, the error has the first, to add it again."""
+    reasoning = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVk"}
+    said = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Yes.", "annotations": []}],
+    }
+    whole = SashSession(conversation, url=served.url)
+    await whole.add_items([QUESTION, reasoning, said])
+    with between(served.url, lambda _, asked: FULL if b"messages" in asked.body else "pass") as (url, _):
+        session = SashSession(conversation, url=url)
+        with pytest.raises(SashError, match="no free memory") as error:
+            await session.pop_item()
+        await session.close()
+    assert error.value.status == 507
+    await whole.add_items(error.value.problem["items"])
+    assert await whole.get_items() == [QUESTION, reasoning]
+    await whole.close()
+
+
 async def test_a_wrong_key_is_refused_once(tmp_path_factory: Any, fresh: Callable[[], str]) -> None:
     """A wrong key raises the server's 401, and is not tried again."""
     served = Served(tmp_path_factory.mktemp("keys") / "data", SASH_API_KEYS="tenant:0123456789abcdef")
