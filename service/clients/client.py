@@ -6,6 +6,7 @@ requests and blocks, ``Sash.ado`` sends them on an event loop, so that each sequ
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -17,6 +18,7 @@ import httpx2
 from service.clients.ids import safe_id
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 LOCAL = "http://127.0.0.1:8000"
 _PAGE = 1000
@@ -125,6 +127,7 @@ class Sash:
                 answer, pause = unreachable(error), next(waits, None)
             if pause is None:
                 return answer
+            tell_pause(answer, pause)
             time.sleep(pause)
 
     async def _answer_async(self, ask: Ask) -> Answer | SashError:
@@ -140,6 +143,7 @@ class Sash:
                 answer, pause = unreachable(error), next(waits, None)
             if pause is None:
                 return answer
+            tell_pause(answer, pause)
             await asyncio.sleep(pause)
 
 
@@ -173,6 +177,11 @@ def pause_seconds(response: httpx2.Response, wait: float | None) -> float | None
     if asked.isascii() and asked.isdigit():
         return max(wait, float(asked)) if float(asked) <= _LONGEST_WAIT_SECONDS else None
     return wait if response.status_code in _PASSING else None
+
+
+def tell_pause(answer: Answer | SashError, seconds: float) -> None:
+    """Log that a request is sent again after a pause. Without a handler, Python prints it on standard error."""
+    _log.warning("%s Trying again in %g s.", answer, seconds)
 
 
 def unreachable(error: httpx2.RequestError) -> SashUnreachable:

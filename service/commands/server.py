@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from service.clients.client import Ask, Sash, SashUnreachable, asked, pause_seconds, refusal, unreachable
+from service.clients.client import Ask, Sash, SashUnreachable, asked, pause_seconds, refusal, tell_pause, unreachable
 from service.commands.sources.conversation import SourceError
 from service.settings import mask_url
 
@@ -54,6 +54,7 @@ def stream(client: httpx2.Client, path: str) -> Iterator[bytes]:
             refused, pause = unreachable(error), wait
         if pause is None:
             raise refused
+        tell_pause(refused, pause)
         time.sleep(pause)
 
 

@@ -133,6 +133,17 @@ async def test_items_that_a_pop_could_not_put_back_are_in_the_error(served: Serv
     await whole.close()
 
 
+async def test_a_repeated_request_is_logged(
+    served: Served, conversation: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before a pause, a warning says what failed and when the request is sent again; ``sash import`` prints it."""
+    with between(served.url, first(LATE)) as (url, _):
+        session = SashSession(conversation, url=url)
+        await session.add_items([QUESTION])
+        await session.close()
+    assert caplog.messages == ["The body took too long. Trying again in 0.1 s."]
+
+
 async def test_a_wrong_key_is_refused_once(tmp_path_factory: Any, fresh: Callable[[], str]) -> None:
     """A wrong key raises the server's 401, and is not tried again."""
     served = Served(tmp_path_factory.mktemp("keys") / "data", SASH_API_KEYS="tenant:0123456789abcdef")
