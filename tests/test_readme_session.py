@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
 from conftest import Served
@@ -70,6 +71,16 @@ async def test_items_are_popped_one_by_one(session: SashSession) -> None:
     popped = [await session.pop_item() for _ in range(len(TURN) + 1)]
     assert popped == [*reversed(TURN), None]
     assert await session.get_items() == []
+
+
+async def test_a_reply_in_progress_is_no_item(served: Served, session: SashSession) -> None:
+    """``pop_item`` returns the question before another client's reply in progress, and removes both: it was no item yet."""
+    await session.add_items([PICTURE, QUESTION])
+    draft = {"id": "draft", "message": {"role": "assistant", "content": "At se"}, "status": "in_progress"}
+    async with httpx.AsyncClient(base_url=f"{served.url}/conversations/{session.session_id}") as other:
+        (await other.post("/messages", json={"messages": [draft]})).raise_for_status()
+    assert await session.pop_item() == QUESTION
+    assert await session.get_items() == [PICTURE]
 
 
 async def test_more_than_an_append_takes_is_several(session: SashSession) -> None:

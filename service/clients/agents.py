@@ -108,7 +108,7 @@ class SashSession:
                 if error.status != 412:  # another client changed the conversation meanwhile
                     raise
                 continue
-            if items and (count := _count(entry["message"])):
+            if items and (count := _count(entry)):
                 yield from self._put_back(items[len(items) - count : -1])
                 return items[-1]
         raise SashError(412, {"detail": "Others keep changing the conversation: nothing was taken away."})
@@ -137,8 +137,11 @@ def _requests(items: Sequence[Any]) -> Iterator[list[Any]]:
         yield part
 
 
-def _count(message: Mapping[str, Any]) -> int:
-    """The number of items that a stored message has in a window."""
+def _count(entry: Mapping[str, Any]) -> int:
+    """The number of items that a stored entry has in a window."""
+    if entry.get("status") == "in_progress":
+        return 0
+    message = entry["message"]
     native = message.get("native") or {}
     if native.get("format") == "responses":
         return len(native["messages"])
