@@ -507,6 +507,7 @@ ADAPTED = {
         "gone",
         "refused",
         "still running",
+        "still running",
     ],
 }
 

@@ -39,8 +39,8 @@ class SashSessionService(BaseSessionService):
         try:
             await self.sash.ado(create(name))
         except SashError as error:
-            if error.problem.get("type") != "/problems/conversation-exists":
-                raise  # another 409 means that a first attempt is still running
+            if not error.exists:
+                raise
             raise AlreadyExistsError(f"Session with id {name[2]} already exists.") from None
         await self.sash.ado(change(name, state or {}))
         found = await self.sash.ado(asked(Ask("GET", path_of_name(name))))

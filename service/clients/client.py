@@ -40,6 +40,11 @@ class SashError(Exception):
         self.status = status
         self.problem = problem
 
+    @property
+    def exists(self) -> bool:
+        """Whether the conversation to create exists. Another 409 means that a first attempt is still running."""
+        return self.problem.get("type") == "/problems/conversation-exists"
+
 
 class SashUnreachable(SashError):  # noqa: N818 - it reads as what happened
     """The server did not answer, or its answer broke off: ``status`` is 0. A change may or may not be stored."""

@@ -156,7 +156,7 @@ def _create(server: Sash, conversation: dict[str, Any]) -> bool:
     try:
         post(server, "/conversations", conversation)
     except SashError as refused:
-        if refused.problem.get("type") == "/problems/conversation-exists":
+        if refused.exists:
             return False  # an earlier run made it; its settings stay
         raise
     return True
