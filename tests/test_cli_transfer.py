@@ -4,7 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,12 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 from conftest import Served
+from misbehaving import Act, Reply, always, between, first
 from store.servers import free_port
 
 from service.cli import main
-from service.commands.server import Refused, RemoteServer, Unreachable, read_key
+from service.clients.client import SashError
+from service.commands.server import post, read_key, server_at
 from service.commands.sources.conversation import SourceError
 
 USER = {"role": "user", "content": "Two seats?"}
@@ -250,6 +252,62 @@ def test_an_export_to_nowhere_is_one_line(served: Served, tmp_path: Path) -> Non
 # ---- servers that misbehave
 
 
+@pytest.mark.parametrize("act", ["drop", "lose", "cut", Reply(503, b"{}"), Reply(500, b"{}", {"Retry-After": "1"})])
+def test_an_import_stores_entries_once_after_a_fault(
+    served: Served, tmp_path: Path, conversation: str, act: Act
+) -> None:
+    """After a fault of every second request, all entries are stored once and in order."""
+    entries = [{"message": {"role": "user", "content": f"{n}"}} for n in range(250)]
+    file = conversation_file(tmp_path, id=conversation, system="S", entries=entries)
+    with between(served.url, lambda number, _: "pass" if number % 2 else act) as (url, _):
+        assert sash("import", file, "--url", url).exit_code == 0
+    assert [message["message"]["content"] for message in stored(served, conversation)] == [f"{n}" for n in range(250)]
+
+
+@pytest.mark.parametrize("act", ["drop", "lose", "cut"])
+def test_a_whole_import_takes_effect_once(served: Served, conversation: str, tmp_path: Path, act: Act) -> None:
+    """An export whose import is not answered is sent again, and is the same conversation afterwards."""
+    file = conversation_file(tmp_path, id=conversation, entries=[{"message": USER}, {"message": REPLY}])
+    assert sash("import", file, "--url", served.url).exit_code == 0
+    exported = sash("export", conversation, "--url", served.url).stdout
+    httpx.delete(f"{served.url}/conversations/{conversation}").raise_for_status()
+    with between(served.url, first(act)) as (url, _):
+        assert sash("import", "-", "--url", url, given=exported).exit_code == 0
+    assert sash("export", conversation, "--url", served.url).stdout == exported
+
+
+def test_an_export_of_another_conversation_under_the_id_is_stored(served: Served, conversation: str) -> None:
+    """Where another conversation with the same version has the id, the import does not claim that it stored the export."""
+    path = f"{served.url}/conversations/{conversation}"
+    httpx.post(f"{path}/messages", json={"messages": [{"id": "old", "message": USER}]}).raise_for_status()
+    exported = sash("export", conversation, "--url", served.url).stdout
+    httpx.delete(path).raise_for_status()
+    httpx.post(f"{path}/messages", json={"messages": [{"id": "new", "message": REPLY}]}).raise_for_status()
+    told = json.loads(sash("import", "-", "--url", served.url, given=exported).stdout)
+    assert (told["messages"], told["duplicates"]) == (1, 0)
+    assert [message["id"] for message in stored(served, conversation)] == ["new", "old"]
+
+
+@pytest.mark.parametrize("act", ["drop", Reply(503, b"{}", {"Retry-After": "1"})])
+def test_an_export_is_asked_for_again(served: Served, conversation: str, act: Act) -> None:
+    """An export that does not begin, or is refused for a moment, is asked for again."""
+    httpx.post(f"{served.url}/conversations", json={"id": conversation}).raise_for_status()
+    with between(served.url, first(act)) as (url, seen):
+        result = sash("export", conversation, "--url", url)
+    assert (result.exit_code, len(seen)) == (0, 2)
+    assert result.stdout == sash("export", conversation, "--url", served.url).stdout
+
+
+def test_an_export_that_is_cut_leaves_no_file(served: Served, conversation: str, tmp_path: Path) -> None:
+    """An export that breaks off is an error that says so, and keeps no short file."""
+    httpx.post(f"{served.url}/conversations", json={"id": conversation}).raise_for_status()
+    with between(served.url, always("cut")) as (url, _):
+        result = sash("export", conversation, "--url", url, "-o", str(tmp_path / "x"))
+    assert result.exit_code == 1
+    assert "broke off in the middle of its answer" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @contextmanager
 def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
     """Yield the URL of a server that gives these answers in turn, repeating the last; and each request's key and body."""
@@ -285,48 +343,18 @@ def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, lis
             thread.join()
 
 
-def test_what_may_pass_is_asked_again() -> None:
-    """After no answer, 503 or 429, the request is sent again with the key, after at least the ``Retry-After``."""
-    waits: list[float] = []
-    busy = (429, b"{}", {"Retry-After": "3"})
-    answers = ((0, b"", {}), (503, b"{}", {}), busy, (200, b'{"version": 1}', {}))
-    with stub(*answers) as (url, seen), RemoteServer(url, "secret", sleep=waits.append) as server:
-        assert server.post("/x", {}) == {"version": 1}
-    assert waits == [0.1, 0.2, 3.0]
-    assert seen == [("Bearer secret", b"{}")] * 4
-
-
 def test_patience_ends() -> None:
-    """Repeated 503s end in Refused, repeated silence in Unreachable: after 3 attempts if no answer ever came, else 7."""
-    away = (503, b'{"detail": "The store is away."}', {})
-    with (
-        stub(away) as (url, seen),
-        RemoteServer(url, sleep=lambda _: None) as server,
-    ):
-        with pytest.raises(Refused, match=r"The store is away\."):
-            server.post("/x", {})
-        assert len(seen) == 7
-    with stub((0, b"", {})) as (url, seen), RemoteServer(url, sleep=lambda _: None) as server:
-        with pytest.raises(Unreachable, match="does not answer"):
-            server.post("/x", {})
+    """A server that never answered is asked 3 times, one that did 7 times: the error then says which it is."""
+    away = (0, b"", {})
+    with stub(away) as (url, seen), closing(server_at(url, None)) as server:
+        with pytest.raises(SashError, match=f"{url}/ does not answer"):
+            post(server, "/x", {})
         assert len(seen) == 3
-    lost = (0, b"", {})
-    with stub((200, b'{"version":1}', {}), lost) as (url, seen), RemoteServer(url, sleep=lambda _: None) as server:
-        server.post("/x", {})
-        with pytest.raises(Unreachable, match="does not answer"):
-            server.post("/x", {})
-        assert len(seen) == 1 + 7
-
-
-@pytest.mark.parametrize("answer", [(200, b"<html>"), (404, b"<html>"), (200, b'{"status":"ok"}'), (200, b"[]")])
-def test_another_programs_server_is_noticed(answer: tuple[int, bytes]) -> None:
-    """An HTML page or other JSON as the answer is Refused, because it is not from a Sash server."""
-    with (
-        stub((*answer, {})) as (url, _),
-        RemoteServer(url) as server,
-        pytest.raises(Refused, match="no Sash server"),
-    ):
-        server.post("/x", {})
+    with stub((200, b'{"conversation_id":"c"}', {}), away) as (url, seen), closing(server_at(url, "secret")) as server:
+        post(server, "/x", {})
+        with pytest.raises(SashError, match=f"{url}/ does not answer"):
+            post(server, "/x", {})
+        assert seen == [("Bearer secret", b"{}")] * (1 + 7)
 
 
 @pytest.mark.parametrize("came", [0, 1, 3])
@@ -353,7 +381,7 @@ def test_a_smaller_servers_limit_halves_the_batches(tmp_path: Path) -> None:
     """After a 413 for 100 entries, the import sends the entries in two halves."""
     too_large = (413, b'{"detail": "A request may append 50 entries."}', {})
     message = {"duplicate": False, "tokens": {"o200k_base": 1}}
-    stored_half = (201, json.dumps({"version": 1, "messages": [message] * 50}).encode(), {})
+    stored_half = (201, json.dumps({"conversation_id": "c", "messages": [message] * 50}).encode(), {})
     entries = [{"id": f"m{n}", "message": USER} for n in range(100)]
     file = conversation_file(tmp_path, id="c", entries=entries)
     with stub(too_large, stored_half) as (url, seen):
@@ -384,17 +412,54 @@ def test_a_refused_key_ends_the_import(tmp_path: Path) -> None:
     assert len(seen) == 1
 
 
-def test_a_server_that_goes_away_says_how_far_it_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the server stops answering, the error says how many messages were stored and to run the import again."""
-    monkeypatch.setattr("service.commands.server._ATTEMPTS", 2)  # the pauses of seven take seconds
-    file = conversation_file(tmp_path, id="c", system="S", entries=[{"message": USER}] * 150)
+def test_a_server_that_goes_away_says_how_far_it_came(tmp_path: Path) -> None:
+    """If the server stops answering, the import says so, how many messages were stored, and what was not sent."""
+    first, second = ({"id": name, "system": "S", "entries": [{"message": USER}] * 150} for name in "ab")
+    (tmp_path / "two.jsonl").write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
     message = {"duplicate": False, "tokens": {"o200k_base": 1}}
-    first = (201, json.dumps({"version": 1, "messages": [message] * 100}).encode(), {})
-    with stub((201, b'{"version": 0}', {}), first, (0, b"", {})) as (url, _):
-        result = sash("import", file, "--url", url)
+    batch = (201, json.dumps({"conversation_id": "a", "messages": [message] * 100}).encode(), {})
+    with stub((201, b'{"created_at": "x"}', {}), batch, (0, b"", {})) as (url, _):
+        result = sash("import", str(tmp_path / "two.jsonl"), "--url", url)
     assert result.exit_code == 1
-    assert f"{url} does not answer" in result.stderr
-    assert " 100 messages were stored; run it again." in result.stderr
+    assert f"sash: a: {url}/ does not answer" in result.stderr
+    assert "1 of 2 conversations failed, 1 were not sent: run it again" in result.stderr
+    assert json.loads(result.stdout)["messages"] == 100
+
+
+@pytest.mark.parametrize(
+    ("refusal", "attempts"),
+    [
+        ((503, b'{"detail": "The store is away."}', {}), 3),
+        ((429, b'{"detail": "Too many requests."}', {"Retry-After": "20"}), 1),
+        ((507, b'{"detail": "The store is full."}', {"Retry-After": "30"}), 1),
+        ((308, b"", {"Location": "https://sash.example/"}), 1),
+    ],
+)
+def test_a_refusal_that_all_would_get_ends_the_import(
+    tmp_path: Path, refusal: tuple[int, bytes, dict[str, str]], attempts: int
+) -> None:
+    """An import ends if the store is away or full, if the server asks for a long pause, or if it is elsewhere."""
+    path = tmp_path / "two.jsonl"
+    path.write_text("".join(json.dumps({"id": name, "entries": [{"message": USER}]}) + "\n" for name in "ab"))
+    with stub(refusal) as (url, seen):
+        result = sash("import", str(path), "--url", url)
+    assert result.exit_code == 1
+    assert len(seen) == attempts
+    assert "1 of 2 conversations failed, 1 were not sent" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "answer", [(200, b"<html>"), (404, b"<html>"), (200, b'{"version":"1"}'), (400, b'{"\xff":1}')]
+)
+def test_another_programs_server_is_noticed(tmp_path: Path, answer: tuple[int, bytes]) -> None:
+    """An HTML page, other JSON, or JSON that is not UTF-8 is one line: it is not from a Sash server."""
+    file = conversation_file(tmp_path, id="c", entries=[{"message": USER}])
+    with stub((*answer, {})) as (url, _):
+        for command in (("import", file), ("export", "c"), ("doctor",)):
+            result = sash(*command, "--url", url)
+            assert result.exit_code == 1
+            if command[0] != "doctor":
+                assert "no Sash server" in result.stderr
 
 
 def test_a_key_is_the_first_line_that_is_no_remark(tmp_path: Path) -> None:

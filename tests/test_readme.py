@@ -506,6 +506,8 @@ ADAPTED = {
         "Sash lists the sessions of one user",
         "gone",
         "refused",
+        "still running",
+        "still running",
     ],
 }
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
 from conftest import Served
@@ -55,23 +56,6 @@ async def test_a_wrong_path_in_the_url_is_refused(served: Served) -> None:
     await session.close()
 
 
-@pytest.mark.parametrize("answer", ["HTTP/1.1 308 Moved\r\nLocation: https://sash/\r\n", "HTTP/1.1 200 OK\r\n"])
-async def test_a_server_that_is_not_sash_is_refused(answer: str) -> None:
-    """A redirection, or an answer that is not JSON, raises: an item that is added was not stored."""
-
-    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        body = "" if "308" in answer else "<html>"
-        writer.write(f"{answer}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode())
-        writer.close()
-
-    async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
-        session = SashSession("talks", url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        with pytest.raises(SashError, match="may be no Sash server"):
-            await session.add_items([QUESTION])
-        await session.close()
-
-
 async def test_a_session_gives_back_what_was_added(session: SashSession) -> None:
     """``get_items`` returns all items in order, or any number of the last ones."""
     await session.add_items(TURN)
@@ -87,6 +71,16 @@ async def test_items_are_popped_one_by_one(session: SashSession) -> None:
     popped = [await session.pop_item() for _ in range(len(TURN) + 1)]
     assert popped == [*reversed(TURN), None]
     assert await session.get_items() == []
+
+
+async def test_a_reply_in_progress_is_no_item(served: Served, session: SashSession) -> None:
+    """``pop_item`` returns the question before another client's reply in progress, and removes both: it was no item yet."""
+    await session.add_items([PICTURE, QUESTION])
+    draft = {"id": "draft", "message": {"role": "assistant", "content": "At se"}, "status": "in_progress"}
+    async with httpx.AsyncClient(base_url=f"{served.url}/conversations/{session.session_id}") as other:
+        (await other.post("/messages", json={"messages": [draft]})).raise_for_status()
+    assert await session.pop_item() == QUESTION
+    assert await session.get_items() == [PICTURE]
 
 
 async def test_more_than_an_append_takes_is_several(session: SashSession) -> None:

@@ -39,7 +39,7 @@ class SashSessionService(BaseSessionService):
         try:
             await self.sash.ado(create(name))
         except SashError as error:
-            if error.status != 409:
+            if not error.exists:
                 raise
             raise AlreadyExistsError(f"Session with id {name[2]} already exists.") from None
         await self.sash.ado(change(name, state or {}))

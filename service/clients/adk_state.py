@@ -3,7 +3,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -39,7 +38,7 @@ def create(name: Sequence[str]) -> Asking[Any]:
 def change(name: Sequence[str], delta: Mapping[str, Any]) -> Asking[None]:
     """Set keys of a session's, a user's or an app's state, by their prefixes.
 
-    Each value is stored as JSON text, because a merge patch would merge objects.
+    Each value is stored as JSON text, because a merge patch would merge objects. Raises SashError.
     """
     changes: dict[int, dict[str, str]] = {}
     for key, value in delta.items():
@@ -51,8 +50,11 @@ def change(name: Sequence[str], delta: Mapping[str, Any]) -> Asking[None]:
     for depth, state in changes.items():
         patch = Ask("PATCH", path_of_name(name[:depth]), body={"metadata": {METADATA: {"state": state}}})
         if (yield from asked(patch)) is None:
-            with suppress(SashError):  # another client has just created it
+            try:
                 yield from create(name[:depth])
+            except SashError as error:
+                if not error.exists:  # else another client has just created it
+                    raise
             yield from asked(patch)
 
 

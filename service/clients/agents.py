@@ -68,7 +68,8 @@ class SashSession:
     async def pop_item(self) -> Any | None:
         """Take the last item away and return it; None when there is none. Raises SashError.
 
-        A message of several items is put back without its last one.
+        A message of several items is removed, and stored again without its last one. If that fails, the error's ``problem``
+        has the others as ``items``, because they are stored nowhere.
         """
         return await self.sash.ado(self._popped())
 
@@ -107,10 +108,18 @@ class SashSession:
                 if error.status != 412:  # another client changed the conversation meanwhile
                     raise
                 continue
-            if items and (count := _count(entry["message"])):
-                yield from self._add(items[len(items) - count : -1])
+            if items and (count := _count(entry)):
+                yield from self._put_back(items[len(items) - count : -1])
                 return items[-1]
         raise SashError(412, {"detail": "Others keep changing the conversation: nothing was taken away."})
+
+    def _put_back(self, items: list[Any]) -> Asking[None]:
+        try:
+            yield from self._add(items)
+        except SashError as error:
+            lost = f"The last item was removed, and {len(items)} before it could not be stored again"
+            detail = f"{lost} (add_items(error.problem['items']) does so): {error}"
+            raise SashError(error.status, {**error.problem, "detail": detail, "items": items}) from error
 
     def _rewind(self, seq: int, version: str | None = None) -> Ask:
         return Ask("POST", f"{self._path}/rewind", body={"to_seq": seq}, if_match=version)
@@ -128,8 +137,11 @@ def _requests(items: Sequence[Any]) -> Iterator[list[Any]]:
         yield part
 
 
-def _count(message: Mapping[str, Any]) -> int:
-    """The number of items that a stored message has in a window."""
+def _count(entry: Mapping[str, Any]) -> int:
+    """The number of items that a stored entry has in a window."""
+    if entry.get("status") == "in_progress":
+        return 0
+    message = entry["message"]
     native = message.get("native") or {}
     if native.get("format") == "responses":
         return len(native["messages"])

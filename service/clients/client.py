@@ -6,6 +6,7 @@ requests and blocks, ``Sash.ado`` sends them on an event loop, so that each sequ
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -17,15 +18,18 @@ import httpx2
 from service.clients.ids import safe_id
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 LOCAL = "http://127.0.0.1:8000"
 _PAGE = 1000
 _TIMEOUT_SECONDS = 30.0
 _WAITS_SECONDS = (0.1, 0.5, 2.0)
 """Pauses before the second to fourth attempt. A request may be sent twice: entries have ids, other changes a key."""
-_PASSING = {409, 429, 502, 503, 504}
+_PASSING = {408, 429, 502, 503, 504}
 _LONGEST_WAIT_SECONDS = 10.0
 _ENTRIES = 100
+_MEMBERS = {"conversation_id", "created_at", "next_cursor"}
+"""Each answer about conversations has one of these members. Another program's server may answer with other JSON."""
 
 
 class SashError(Exception):
@@ -36,15 +40,25 @@ class SashError(Exception):
         self.status = status
         self.problem = problem
 
+    @property
+    def exists(self) -> bool:
+        """Whether the conversation to create exists. Another 409 means that a first attempt is still running."""
+        return self.problem.get("type") == "/problems/conversation-exists"
+
+
+class SashUnreachable(SashError):  # noqa: N818 - it reads as what happened
+    """The server did not answer, or its answer broke off: ``status`` is 0. A change may or may not be stored."""
+
 
 class Ask(NamedTuple):
-    """A request."""
+    """A request. A ``body`` of bytes is sent as it is, any other value as JSON."""
 
     method: str
     path: str
     params: Mapping[str, Any] | None = None
     body: Any = None
     if_match: str | None = None
+    content_type: str = "application/json"
 
 
 class Answer(NamedTuple):
@@ -60,23 +74,31 @@ Pair = tuple[dict[str, Any], dict[str, Any] | None]
 
 
 class Sash:
-    """One server, over persistent connections. A request that fails temporarily is sent at most four times in all."""
+    """One server, over persistent connections. A request that fails temporarily is sent again after ``waits_seconds``."""
 
-    def __init__(self, url: str = LOCAL, api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str = LOCAL,
+        api_key: str | None = None,
+        *,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+        waits_seconds: Sequence[float] = _WAITS_SECONDS,
+    ) -> None:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._options: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": _TIMEOUT_SECONDS}
+        self.waits_seconds = waits_seconds
+        self._options: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": timeout_seconds}
         self._client: httpx2.Client | None = None
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
 
     def do(self, asking: Asking[T]) -> T:
-        """The generator's result. The generator may handle a SashError. Raises SashError, httpx2.TransportError."""
+        """The generator's result. The generator may handle a SashError. Raises SashError."""
         answer: Answer | SashError | None = None
         while True:
             try:
                 ask = _next(asking, answer)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
-            answer = self._answer(_request(ask))
+            answer = self._answer(ask)
 
     async def ado(self, asking: Asking[T]) -> T:
         """Like ``do``, without blocking the event loop."""
@@ -86,7 +108,7 @@ class Sash:
                 ask = _next(asking, answer)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
-            answer = await self._answer_async(_request(ask))
+            answer = await self._answer_async(ask)
 
     def close(self) -> None:
         """Close the connections of ``do``."""
@@ -99,33 +121,35 @@ class Sash:
         if client := self._clients.pop(asyncio.get_running_loop(), None):
             await client.aclose()
 
-    def _answer(self, request: dict[str, Any]) -> Answer | SashError:
+    def _answer(self, ask: Ask) -> Answer | SashError:
         self._client = client = self._client or httpx2.Client(**self._options)
-        for wait in _WAITS_SECONDS:
+        request, waits = _request(ask), iter(self.waits_seconds)
+        while True:
             try:
                 response = client.request(**request)
-                pause = _pause_seconds(response, wait)
-            except httpx2.TransportError:
-                pause = wait
+                answer, pause = _read(response, ask), pause_seconds(response, next(waits, None))
+            except httpx2.RequestError as error:
+                answer, pause = unreachable(error), next(waits, None)
             if pause is None:
-                return _read(response)
+                return answer
+            tell_pause(answer, pause)
             time.sleep(pause)
-        return _read(client.request(**request))
 
-    async def _answer_async(self, request: dict[str, Any]) -> Answer | SashError:
+    async def _answer_async(self, ask: Ask) -> Answer | SashError:
         loop = asyncio.get_running_loop()  # a client belongs to one loop; the Agents SDK's run_sync has its own
         if (client := self._clients.get(loop)) is None:
             client = self._clients[loop] = httpx2.AsyncClient(**self._options)
-        for wait in _WAITS_SECONDS:
+        request, waits = _request(ask), iter(self.waits_seconds)
+        while True:
             try:
                 response = await client.request(**request)
-                pause = _pause_seconds(response, wait)
-            except httpx2.TransportError:
-                pause = wait
+                answer, pause = _read(response, ask), pause_seconds(response, next(waits, None))
+            except httpx2.RequestError as error:
+                answer, pause = unreachable(error), next(waits, None)
             if pause is None:
-                return _read(response)
+                return answer
+            tell_pause(answer, pause)
             await asyncio.sleep(pause)
-        return _read(await client.request(**request))
 
 
 def _next(asking: Asking[Any], answer: Answer | SashError | None) -> Ask:
@@ -134,40 +158,73 @@ def _next(asking: Asking[Any], answer: Answer | SashError | None) -> Ask:
 
 
 def _request(ask: Ask) -> dict[str, Any]:
-    """The arguments of a request, the same at each attempt. A change without entries' ids has an Idempotency-Key."""
-    headers = {"Content-Type": "application/json"}
-    if ask.method != "GET" and not ask.path.endswith("/messages"):
+    """The arguments of a request, the same at each attempt.
+
+    A change has an Idempotency-Key, except for those that are stored once without it: entries and imports have ids.
+    """
+    headers = {"Content-Type": ask.content_type}
+    if ask.method != "GET" and not ask.path.endswith(("/messages", "/import")):
         headers["Idempotency-Key"] = uuid4().hex
     if ask.if_match is not None:
         headers["If-Match"] = ask.if_match
-    content = None if ask.body is None else json.dumps(ask.body).encode()
+    content = ask.body if isinstance(ask.body, bytes | None) else json.dumps(ask.body).encode()
     return {"method": ask.method, "url": ask.path, "params": ask.params, "content": content, "headers": headers}
 
 
-def _pause_seconds(response: httpx2.Response, wait: float) -> float | None:
-    """How long to wait before the request is sent again, at least ``wait``; None when the answer is final."""
-    asked = response.headers.get("retry-after", "")
-    if response.status_code not in _PASSING or (response.status_code == 409 and not asked):
+def pause_seconds(response: httpx2.Response, wait: float | None) -> float | None:
+    """How long to wait before the request is sent again, at least ``wait``; None when the answer is final.
+
+    An answer is final if the server asks for a longer pause than ``_LONGEST_WAIT_SECONDS``.
+    """
+    if wait is None or response.status_code < 400:
         return None
-    return max(wait, min(float(asked), _LONGEST_WAIT_SECONDS)) if asked.isascii() and asked.isdigit() else wait
+    asked = response.headers.get("retry-after", "")
+    if asked.isascii() and asked.isdigit():
+        return max(wait, float(asked)) if float(asked) <= _LONGEST_WAIT_SECONDS else None
+    return wait if response.status_code in _PASSING else None
 
 
-def _read(response: httpx2.Response) -> Answer | SashError:
-    """The answer in a response, or the refusal."""
-    if response.is_success and not response.content:
-        return Answer(None, response.headers.get("etag"))
-    try:
-        value = response.json()
-    except ValueError:
-        value = None
-    if response.is_success and value is not None:
-        return Answer(value, response.headers.get("etag"))
-    if not isinstance(value, dict):
-        value = {"detail": f"HTTP {response.status_code} without JSON of Sash: {response.url} may be no Sash server."}
-    in_a_conversation = str(value.get("instance")).startswith("/conversations/")  # not so with a path in the URL given
-    if value.get("type") == "/problems/not-found" and in_a_conversation:
-        return Answer(None, None)
+def tell_pause(answer: Answer | SashError, seconds: float) -> None:
+    """Log that a request is sent again after a pause. Without a handler, Python prints it on standard error."""
+    _log.warning("%s Trying again in %g s.", answer, seconds)
+
+
+def unreachable(error: httpx2.RequestError) -> SashUnreachable:
+    """The error that says which server did not answer."""
+    server = error.request.url.copy_with(raw_path=b"/", userinfo=b"")
+    why = str(error) or type(error).__name__
+    detail = f"{server} does not answer ({why}). Is the server running there (sash serve)?"
+    return SashUnreachable(0, {"detail": detail})
+
+
+def refusal(response: httpx2.Response) -> SashError:
+    """The refusal in a response. Where it is no problem of Sash, the error says what came instead."""
+    value, url = _json(response), response.url.copy_with(query=None, userinfo=b"")
+    if response.has_redirect_location:
+        value = {"detail": f"{url} leads to {response.headers['location']}: use the address of the server there."}
+    elif not isinstance(value, dict) or response.is_success:
+        value = {"detail": f"HTTP {response.status_code} without JSON of Sash: {url} may be no Sash server."}
     return SashError(response.status_code, value)
+
+
+def _read(response: httpx2.Response, ask: Ask) -> Answer | SashError:
+    """The answer in a response, or the refusal."""
+    value, etag = _json(response), response.headers.get("etag")
+    if response.is_success and isinstance(value, dict) and value.keys() & _MEMBERS:
+        return Answer(value, etag)
+    if response.status_code == 204 and ask.method == "DELETE":
+        return Answer(None, etag)
+    if isinstance(value, dict) and (value.get("type"), value.get("instance")) == ("/problems/not-found", ask.path):
+        return Answer(None, None)  # with a path in the URL given, another path is not found
+    return refusal(response)
+
+
+def _json(response: httpx2.Response) -> Any:
+    """The response's JSON; None if it is none."""
+    try:
+        return response.json()
+    except (ValueError, RecursionError):
+        return None
 
 
 def path_of(name: str) -> str:

@@ -115,7 +115,7 @@ def _check_service(url: str) -> Finding:
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         found = f"{shown} does not answer: {error or type(error).__name__}"
         return Finding("service", "problem", found, "start it (sash serve), or correct --url")
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         said = {}
     if ("durability" if answer.status_code == 200 else "type") not in said:
         return Finding("service", "problem", f"{shown} is no Sash: HTTP {answer.status_code}", "correct --url")

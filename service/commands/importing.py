@@ -2,12 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from service.commands.server import Refused, RemoteServer
+from service.clients.client import Ask, Sash, SashError
+from service.commands.server import ask, post
 from service.commands.sources.conversation import SourceConversation, SourceError, format_hint
 from service.core.messages import Entry, calls_of, parallel_flags
 from service.core.settings import ConversationSettings, check_settings
@@ -18,6 +19,8 @@ _BATCH_ENTRIES = 100
 _BATCH_BYTES = 2 * 1024 * 1024  # the server's own limit is 4 MiB, unless it was changed
 _ADDED = {"version", "created_at", "updated_at", "expires_at", "messages", "tokens", "summary"}
 """Members that a server adds to a conversation's settings; the first line of an export has them all."""
+_STATE = ("version", "created_at", "updated_at", "messages", "tokens")
+"""Members that an import restores, and that differ in another conversation."""
 
 
 class ImportReport(msgspec.Struct):
@@ -100,14 +103,14 @@ def _is_plain(message: Any) -> bool:
 
 
 def send(
-    server: RemoteServer,
+    server: Sash,
     source: SourceConversation,
     imported: ImportReport,
     advance: Callable[[int], None],
     *,
     every_seconds: float | None = None,
 ) -> None:
-    """Create the conversation, append its entries, and add to the figures. Raises Refused, Unreachable.
+    """Create the conversation, append its entries, and add to the figures. Raises SashError.
 
     With ``every_seconds`` entries are sent one by one, with this pause between, so that a person can watch.
     """
@@ -123,16 +126,16 @@ def send(
         time.sleep(every_seconds or 0)
 
 
-def _restore(
-    server: RemoteServer, source: SourceConversation, imported: ImportReport, advance: Callable[[int], None]
-) -> bool:
+def _restore(server: Sash, source: SourceConversation, imported: ImportReport, advance: Callable[[int], None]) -> bool:
     """Import an export as a whole. Returns False if the conversation has changed since: its entries must be appended."""
+    lines = b"".join(msgspec.json.encode(line) + b"\n" for line in source.exported)
+    into, kind = {"id": source.id}, "application/x-ndjson"
     try:
-        server.post_lines(f"/conversations/import?id={source.id}", source.exported)
-    except Refused as refused:
+        ask(server, Ask("POST", "/conversations/import", into, lines, content_type=kind))
+    except SashError as refused:
         if refused.status != 409:
             raise
-        if server.get(f"/conversations/{source.id}")["version"] != source.settings["version"]:
+        if not _is_unchanged(ask(server, Ask("GET", f"/conversations/{source.id}")), source.settings):
             return False
         imported.duplicates += len(source.entries)
     else:
@@ -143,27 +146,32 @@ def _restore(
     return True
 
 
-def _create(server: RemoteServer, conversation: dict[str, Any]) -> bool:
-    """Create the conversation. Returns whether it is new."""
+def _is_unchanged(found: Mapping[str, Any] | None, exported: Mapping[str, Any]) -> bool:
+    """Return whether a conversation is the exported one. Another one under its id may have the same version."""
+    return found is not None and all(found.get(name) == exported.get(name) for name in _STATE)
+
+
+def _create(server: Sash, conversation: dict[str, Any]) -> bool:
+    """Create the conversation. Returns whether it is new. Raises SashError."""
     try:
-        server.post("/conversations", conversation)
-    except Refused as refused:
-        if refused.status == 409:
+        post(server, "/conversations", conversation)
+    except SashError as refused:
+        if refused.exists:
             return False  # an earlier run made it; its settings stay
         raise
     return True
 
 
 def _append(
-    server: RemoteServer,
+    server: Sash,
     identity: str,
     batch: list[dict[str, Any]],
     imported: ImportReport,
     advance: Callable[[int], None],
 ) -> None:
     try:
-        answer = server.post(f"/conversations/{identity}/messages", {"messages": batch})
-    except Refused as refused:
+        answer = post(server, f"/conversations/{identity}/messages", {"messages": batch})
+    except SashError as refused:
         if refused.status != 413 or len(batch) == 1:
             raise
         middle = len(batch) // 2  # the server has smaller limits

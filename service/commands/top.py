@@ -70,7 +70,7 @@ def _asker(url: str, key: str | None) -> Any:
     def ask(path: str) -> dict[str, Any]:
         try:
             body = client.get(path).json()
-        except (httpx2.HTTPError, ValueError) as error:
+        except (httpx2.HTTPError, ValueError, RecursionError) as error:
             return {"title": "Sash does not answer", "detail": f"{url}: {str(error) or type(error).__name__}"}
         if not isinstance(body, dict) or body.keys().isdisjoint(_SAID):
             return {"title": "Sash does not answer", "detail": f"{url}: another server answers there"}

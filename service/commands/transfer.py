@@ -28,13 +28,17 @@ from service.core.bounds import IDS
 from service.settings import mask_url
 
 if TYPE_CHECKING:
+    import httpx2
+
+    from service.clients.client import Sash
     from service.commands.importing import ImportReport
-    from service.commands.server import RemoteServer
 
 _STORES = {"redis", "rediss", "unix"}
 _KEYS = ("message_store:*", "agents:session:*:messages")
 """Keys of the lists of LangChain's RedisChatMessageHistory and the Agents SDK's RedisSession."""
 _SHOWN_FAILURES = 10
+_HOPELESS = {401, 404, 408, 429, 502, 503, 504, 507}
+"""Refusals that the next conversation would get too: no key, no memory, a server that is busy. Below 400 is no Sash."""
 
 _url_option = click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="URL of the service.")
 _key_option = click.option("--api-key-file", metavar="FILE", help="File with the API key, if the service needs one.")
@@ -100,7 +104,7 @@ def import_(
     All conversations are checked before the first is sent. Entries keep their ids, so a second run adds only new ones.
     """
     from service.commands.importing import ImportReport, check, without_orphans  # noqa: PLC0415
-    from service.commands.server import RemoteServer, read_key  # noqa: PLC0415
+    from service.commands.server import read_key, server_at  # noqa: PLC0415
 
     with plain_errors(format_is="--format="):
         found = [each for source in sources for each in _read(source, keys or _KEYS, order, form)]
@@ -119,7 +123,7 @@ def import_(
                 left_out=dict(sum((Counter(each.left_out) for each in found), Counter())),
             )
         else:
-            with RemoteServer(url, read_key(api_key_file)) as server:
+            with contextlib.closing(server_at(url, read_key(api_key_file))) as server:
                 imported = _send_all(server, found, url, every)
     if wants_json(as_json):
         print_json(imported)
@@ -128,7 +132,9 @@ def import_(
     for line in imported.failed[:_SHOWN_FAILURES]:
         click.echo(f"sash: {line}", err=True)
     if imported.failed:
-        click.echo(f"sash: {len(imported.failed)} of {len(found)} conversations failed", err=True)
+        left = len(found) - imported.conversations
+        rest = f", {left} were not sent: run it again" if left else ""
+        click.echo(f"sash: {len(imported.failed)} of {len(found)} conversations failed{rest}", err=True)
         sys.exit(1)
 
 
@@ -166,10 +172,10 @@ def _named(found: list[SourceConversation], identity: str | None) -> list[Source
     return found
 
 
-def _send_all(server: "RemoteServer", found: list[SourceConversation], url: str, every: float | None) -> "ImportReport":
-    """Send the conversations one after the other, and go on after one that is refused."""
+def _send_all(server: "Sash", found: list[SourceConversation], url: str, every: float | None) -> "ImportReport":
+    """Send the conversations one after the other. Go on after one that is refused, if the next need not fail too."""
+    from service.clients.client import SashError  # noqa: PLC0415
     from service.commands.importing import ImportReport, send  # noqa: PLC0415
-    from service.commands.server import Refused, Unreachable  # noqa: PLC0415
 
     imported = ImportReport()
     with progress_bar() as progress:
@@ -181,12 +187,10 @@ def _send_all(server: "RemoteServer", found: list[SourceConversation], url: str,
                 )
             try:
                 send(server, each, imported, lambda sent: progress.advance(task, sent), every_seconds=every)
-            except Refused as refused:
-                imported.failed.append(f"{each.id}: {refused}")
-                if refused.status in {200, 401, 404}:  # no key, or not a Sash server: the next would fail too
+            except SashError as error:
+                imported.failed.append(f"{each.id}: {error}")
+                if error.status < 400 or error.status in _HOPELESS:
                     break
-            except Unreachable as error:
-                raise click.ClickException(f"{error} {imported.messages} messages were stored; run it again.") from None
     return imported
 
 
@@ -222,33 +226,34 @@ def export(conversations: tuple[str, ...], *, url: str, api_key_file: str | None
 
     Each is a line of settings, then one line for each entry. `sash import` reads these files.
     """
-    from service.commands.server import Refused, RemoteServer, Unreachable, read_key  # noqa: PLC0415
+    from service.clients.client import SashError  # noqa: PLC0415
+    from service.commands.server import client_of, read_key  # noqa: PLC0415
 
     with plain_errors():
         for each in conversations:
             if not IDS.fullmatch(each):
                 raise SourceError(f"{each!r} is no conversation's id")
-        with RemoteServer(url, read_key(api_key_file)) as server, _written(output) as put:
+        with client_of(url, read_key(api_key_file)) as server, _written(output) as put:
             for each in conversations:
                 try:
                     _export(server, each, put)
-                except Refused as refused:
-                    raise click.ClickException(f"{each}: {refused}") from None
-                except Unreachable as error:
-                    raise click.ClickException(str(error)) from None
+                except SashError as error:
+                    raise click.ClickException(f"{each}: {error}") from None
 
 
-def _export(server: "RemoteServer", conversation: str, put: Callable[[bytes], Any]) -> None:
-    """Write one conversation. Raises SourceError if the answer is not a complete export."""
+def _export(server: "httpx2.Client", conversation: str, put: Callable[[bytes], Any]) -> None:
+    """Write one conversation. Raises SashError, and SourceError if the answer is not a complete export."""
+    from service.commands.server import stream  # noqa: PLC0415
+
     head, lines = bytearray(), 0
-    for piece in server.stream(f"/conversations/{conversation}/export"):
+    for piece in stream(server, f"/conversations/{conversation}/export"):
         if not lines:
             head += piece.partition(b"\n")[0]
         lines += piece.count(b"\n")
         put(piece)
     try:
         promised = msgspec.json.decode(bytes(head))["messages"]["count"] + 1
-    except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError):
         raise SourceError("The answer is no export: that is no Sash server.") from None
     if lines != promised:
         raise SourceError(f"{conversation}: {lines} of {promised} lines came; the export broke off, try again")

@@ -11,6 +11,7 @@ from google.adk.sessions.base_session_service import GetSessionConfig
 from google.genai.types import Blob, Content, FunctionCall, FunctionResponse, Part
 
 from service.clients.adk import SashSessionService
+from service.clients.adk_state import change
 from service.clients.client import SashError
 
 URL = "http://127.0.0.1:8000"
@@ -101,6 +102,29 @@ async def main() -> None:
     except SashError as error:
         print("refused" if error.status == 422 else error)
     await sessions.sash.aclose()
+    await refused()
+
+
+async def refused() -> None:
+    """Check that only a session that exists is said to exist, and that state is not lost where it cannot be stored."""
+    running = b'{"type": "/problems/idempotency-key-in-progress", "detail": "still running"}'
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        method, path, _ = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
+        body, status = (running, 409) if method == b"POST" else (b"", 404)
+        if status == 404:
+            body = b'{"type": "/problems/not-found", "instance": "%b"}' % path
+        writer.write(b"HTTP/1.1 %d No\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (status, len(body), body))
+        writer.close()
+
+    async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+        sessions = SashSessionService(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        for attempt in (sessions.create_session(**ANN), sessions.sash.ado(change(("tables",), {"app:open": False}))):
+            try:
+                await attempt
+            except SashError as error:
+                print(error)
+        await sessions.sash.aclose()
 
 
 asyncio.run(main())
