@@ -33,7 +33,7 @@ from service.api.errors import PROBLEM_TYPE, render
 from service.api.incoming import Incoming
 from service.api.keys import DEFAULT_TENANT, Callers
 from service.api.large import WHOLE_BYTES, Making, Sending
-from service.api.paths import Paths
+from service.api.paths import Paths, template_of
 from service.operations.logging import describe, get_logger, printable
 from service.operations.metrics import LINE, Metrics
 from service.operations.requests import Requests
@@ -66,7 +66,6 @@ _NO_STORE = (b"cache-control", b"no-store")
 _ASK_AGAIN = (b"cache-control", b"private, no-cache")
 _CLOSE = (b"connection", b"close")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_KIND_OF_PARAMETER = re.compile(r":\w+\}")
 _LOOK_SECONDS = 0.1
 _log = get_logger()
 
@@ -378,7 +377,7 @@ def _operation(scope: Scope) -> str | None:
 def _route(scope: Scope) -> str:
     """The path's template; empty at an unknown path."""
     paths = getattr(scope.get("route_handler"), "paths", ())
-    return _KIND_OF_PARAMETER.sub("}", min(paths, default=""))
+    return template_of(min(paths, default=""))
 
 
 def _with_head(methods: bytes) -> bytes:
