@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -19,11 +19,6 @@ from service.core.mistakes import invalid
 from service.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
 
 T = TypeVar("T")
-
-Cursor = Annotated[
-    str, msgspec.Meta(extra_json_schema={"pattern": "^[A-Za-z0-9_-]+$", "minLength": 1, "maxLength": 256})
-]
-"""Where a page begins. The schema describes any cursor of this service; each listing accepts only cursors of its own."""
 
 LONG_BYTES = 32 * 1024
 """Work on this many bytes or more runs in a thread, so that the event loop stays free for other requests."""
