@@ -208,15 +208,14 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     app, paths = cast("App", framework), Paths(ROUTES)
     return Ring(
         Direct(framework, app, (messages.append_messages, window.get_window)),
-        once=Idempotent(
-            app, claims, paths, max_body_bytes=settings.max_body_bytes, max_import_bytes=settings.max_import_bytes
-        ),
+        once=Idempotent(app, claims, paths, max_import_bytes=settings.max_import_bytes),
         keys=Callers(
             settings.api_keys, ApiKeys(client), required=settings.require_keys, metrics_key=settings.metrics_key
         ),
         paths=paths,
         limits=RateLimits(client, settings.rate_limit),
         timeout_seconds=settings.request_timeout_seconds,
+        max_body_bytes=settings.max_body_bytes,
         requests=requests,
         metrics=metrics,
         spans=spans,

@@ -36,11 +36,10 @@ _GONE = 404
 class Idempotent:
     """The wrapper: an ASGI application around another."""
 
-    def __init__(self, app: App, claims: Claims, paths: Paths, *, max_body_bytes: int, max_import_bytes: int) -> None:
+    def __init__(self, app: App, claims: Claims, paths: Paths, *, max_import_bytes: int) -> None:
         self._app = app
         self._claims = claims
         self._paths = paths
-        self._max_body_bytes = max_body_bytes
         self._max_import_bytes = max_import_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,7 +51,7 @@ class Idempotent:
         if scope["path"] == _STREAMED:
             receive = streamed = _Streamed(receive)
         else:
-            body = await read_whole(receive, self._max_body_bytes)
+            body = await read_whole(receive)
             receive = _replay(body, receive)
         tenant = scope["sash.tenant"]
         erases = scope["method"] == "DELETE" or scope["path"].endswith("/rewind")

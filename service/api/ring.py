@@ -190,6 +190,7 @@ class Ring:
         paths: Paths,
         limits: RateLimits,
         timeout_seconds: float,
+        max_body_bytes: int,
         metrics: Metrics,
         requests: Requests,
         spans: OpenTelemetry | None = None,
@@ -203,6 +204,7 @@ class Ring:
         self._keys = keys
         self._paths = paths
         self._limits = limits
+        self._max_body_bytes = max_body_bytes
         self._free = keys.anonymous and limits.rate is None
         self._hosts = hosts
         self._cors = cors
@@ -286,7 +288,8 @@ class Ring:
     async def _answer(self, exchange: Exchange, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> None:
         path, method = scope["path"], exchange.method
         if method not in _READS:
-            exchange.body = Incoming(receive, self.timeout_seconds)
+            limit_bytes = None if path == _STREAMED else self._max_body_bytes
+            exchange.body = Incoming(receive, self.timeout_seconds, limit_bytes, headers.get(b"content-length", b""))
             receive = exchange.body.receive
         self._check(scope, headers)
         if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
@@ -329,8 +332,8 @@ class Ring:
             return DEFAULT_TENANT
         caller = await self._keys.caller(authorization)
         await self._limits.take(caller.tenant, caller.rate, caller.rated_key)
-        if caller.max_body_bytes is not None and body is not None and path != _STREAMED:
-            body.bound(caller.max_body_bytes, headers.get(b"content-length", b""))
+        if caller.max_body_bytes is not None and body is not None and body.limit_bytes is not None:
+            body.limit_bytes = min(body.limit_bytes, caller.max_body_bytes)
         return caller.tenant
 
     def _end(self, exchange: Exchange, scope: Scope) -> None:
