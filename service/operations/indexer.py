@@ -20,11 +20,11 @@ from service.core.settings import recall_of
 from service.operations.embedder import BATCH, Embedder, NotEmbedded
 from service.operations.logging import best_effort, describe, get_logger
 from service.problems import NotFound, Problem
-from service.store.indexing import SHORT_BYTES, Index, Place, Standing
+from service.store.indexing import SHORT_BYTES, Index, Place
 from service.store.layout import life_of
 from service.store.messages import NewEntry
 from service.store.reading import Reader
-from service.store.replies import HistoryEdited
+from service.store.replies import HistoryEdited, Made
 from service.store.scripts import AppendReply
 from service.tasks import end_tasks
 
@@ -40,12 +40,12 @@ _log = get_logger()
 
 
 class Waiting(NamedTuple):
-    """Digests and bodies of an append's entries, and the state in which their words may be written."""
+    """Digests and bodies of an append's entries, and the history to which their words may be written."""
 
     first_seq: int
     digests: Sequence[bytes]
     bodies: Sequence[bytes]
-    standing: Standing
+    made: Made
     semantic: bool
 
 
@@ -91,10 +91,10 @@ class Indexer:
                 self.notice(tenant, conversation, reply.settings)
             elif fresh:
                 self._waiting_bytes += size
-                standing = Standing(life_of(reply.etag), reply.edited)
+                made = life_of(reply.etag).encode(), reply.edited
                 semantic = mode == "semantic" and self._embedder is not None
                 (first, *_), digests, bodies = zip(*fresh, strict=True)
-                waiting = Waiting(first, digests, bodies, standing, semantic)
+                waiting = Waiting(first, digests, bodies, made, semantic)
                 self._waiting[tenant, conversation].append(waiting)
                 self._begin("appended", self._write_waiting())
 
@@ -145,8 +145,8 @@ class Indexer:
     async def _write(self, place: Place, part: Waiting, words: Sequence[bytes]) -> bool:
         """Write a conversation's waiting words. False if the index does not end just before them."""
         digests = await self._index.stored_digests(*place, part.digests)
-        length, standing = part.first_seq - 1, part.standing
-        written = await self._index.write(*place, "words", length, words, standing=standing, digests=digests)
+        length = part.first_seq - 1
+        written = await self._index.write(*place, "words", length, words, made=part.made, digests=digests)
         return written is not None
 
     # ---- missing messages
@@ -180,7 +180,7 @@ class Indexer:
         embedder = self._embedder if part == "vectors" and mode == "semantic" else None
         if mode == "off" or (part == "vectors" and embedder is None):
             return True
-        progress, standing, model = await self._index.progress(*place), Standing.of(state), ""
+        progress, model = await self._index.progress(*place), ""
         length, most = progress.words, _STEP_MESSAGES
         if embedder is not None:
             model, most = embedder.model, BATCH
@@ -194,7 +194,7 @@ class Indexer:
             else:
                 elements = await self._index.words(*place, first, records, state=state)
             written = await self._index.write(
-                *place, part, length, elements, standing=standing, digests=digests, model=model
+                *place, part, length, elements, made=state.made, digests=digests, model=model
             )
             if written is None:
                 return False
@@ -223,8 +223,8 @@ def _joined(parts: Sequence[Waiting]) -> Waiting:
     digests: list[bytes] = []
     bodies: list[bytes] = []
     for part in parts:
-        if part.first_seq != first.first_seq + len(bodies) or part.standing != first.standing:
+        if part.first_seq != first.first_seq + len(bodies) or part.made != first.made:
             break
         digests += part.digests
         bodies += part.bodies
-    return Waiting(first.first_seq, digests, bodies, first.standing, parts[-1].semantic)
+    return Waiting(first.first_seq, digests, bodies, first.made, parts[-1].semantic)
