@@ -32,7 +32,7 @@ from service.store import datafiles
 from service.store.addresses import Address, read_url
 from service.store.durability import evicts, waits_for_disk
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, socket_url
-from service.store.findings import Finding, Verdict
+from service.store.findings import Finding, Verdict, halves
 from service.store.permissions import CHECK, denial, denial_behind, denied_call, denied_commands
 from service.store.versions import LAYOUT, LAYOUT_KEY, too_new
 
@@ -64,7 +64,7 @@ def _check_at(url: str, durability: str, change: str) -> Iterator[Finding]:
     except (RedisError, RedisClusterException, OSError, ValueError) as error:
         denied = denial_behind(error)
         if denied is not None:
-            yield Finding("store", "problem", *_halves(denied_call(denied).detail))
+            yield Finding("store", "problem", *halves(denied_call(denied).detail))
         else:
             yield Finding("store", "problem", f"does not answer: {error or type(error).__name__}", change)
 
@@ -133,14 +133,8 @@ def _permissions(client: "Redis", durability: str) -> Finding:
         reply = error
     denied = denied_commands(reply, sometimes=("WAIT",) if durability == "replicated" else ())
     if denied:
-        return Finding("store permissions", "problem", *_halves(denial(denied).detail))
+        return Finding("store permissions", "problem", *halves(denial(denied).detail))
     return Finding("store permissions", "good", "every command that the service sends")
-
-
-def _halves(detail: str) -> tuple[str, str]:
-    """Split a problem's detail into what is wrong, and what to do about it."""
-    found, _, change = detail.rstrip(".").partition(": ")
-    return found, change
 
 
 def _times(client: "Redis") -> list[Finding]:
@@ -276,7 +270,7 @@ def _layout(client: "Redis") -> Finding:
     layout = int(noted) if isinstance(noted, str | bytes) else LAYOUT
     newer = too_new(layout)
     if newer:
-        return Finding("store layout", "problem", newer.partition(": ")[0], newer.partition(": ")[2])
+        return Finding("store layout", "problem", *halves(newer))
     return Finding("store layout", "good", f"layout {layout}, which this version reads")
 
 
@@ -323,7 +317,7 @@ def _check_running(directory: Path, holder: str, durability: str) -> Iterator[Fi
     except OSError:
         lost = f"the store's files in {directory} were deleted or moved: export what you need; start the service anew"
     if lost:
-        yield Finding("store files", "problem", *lost.split(": ", 1))
+        yield Finding("store files", "problem", *halves(lost))
     url = socket_url(directory)
     if url is None:
         yield Finding("store", "problem", "its socket cannot be found", "ask the service itself: sash doctor --url")
