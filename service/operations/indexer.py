@@ -52,20 +52,11 @@ class Waiting(NamedTuple):
 class Indexer:
     """Writes the index of conversations. ``default`` is the recall mode of conversations without one."""
 
-    def __init__(
-        self,
-        reader: Reader,
-        index: Index,
-        *,
-        default: str = "off",
-        embedder: Embedder | None = None,
-        pause_seconds: float = _PAUSE_SECONDS,
-    ) -> None:
+    def __init__(self, reader: Reader, index: Index, *, default: str, embedder: Embedder | None) -> None:
         self._embedder = embedder
         self._reader = reader
         self._index = index
         self._default = default
-        self._pause_seconds = pause_seconds
         self._waiting: defaultdict[Place, list[Waiting]] = defaultdict(list)
         self._waiting_bytes = 0
         self._tasks: dict[Place | str, asyncio.Task[None]] = {}
@@ -121,7 +112,7 @@ class Indexer:
     async def _write_waiting(self) -> None:
         """Write the words of all waiting entries, until none waits."""
         while True:
-            await asyncio.sleep(self._pause_seconds)
+            await asyncio.sleep(_PAUSE_SECONDS)
             waiting, self._waiting, self._waiting_bytes = self._waiting, defaultdict(list), 0
             if not waiting:
                 return
@@ -153,7 +144,7 @@ class Indexer:
 
     async def _work(self, place: Place) -> None:
         for attempt in range(_ATTEMPTS):
-            await asyncio.sleep(self._pause_seconds * 2**attempt)
+            await asyncio.sleep(_PAUSE_SECONDS * 2**attempt)
             try:
                 async with self._slots:
                     if await self._extend(place, "words") and await self._extend(place, "vectors"):
