@@ -208,7 +208,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     app, paths = cast("App", framework), Paths(ROUTES)
     return Ring(
         Direct(framework, app, (messages.append_messages, window.get_window)),
-        once=Idempotent(app, claims, paths, max_import_bytes=settings.max_import_bytes),
+        once=Idempotent(app, claims, paths),
         keys=Callers(
             settings.api_keys, ApiKeys(client), required=settings.require_keys, metrics_key=settings.metrics_key
         ),
@@ -216,6 +216,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         limits=RateLimits(client, settings.rate_limit),
         timeout_seconds=settings.request_timeout_seconds,
         max_body_bytes=settings.max_body_bytes,
+        max_import_bytes=settings.max_import_bytes,
         requests=requests,
         metrics=metrics,
         spans=spans,

@@ -12,6 +12,7 @@ client that sends the whole body before it reads would never see why it was refu
 
 import asyncio
 import contextlib
+import sys
 import time
 
 from service.api.asgi import Message, Receive
@@ -29,8 +30,8 @@ _REST_SECONDS = 1.0  # between two pieces of a rest that nobody uses
 class Incoming:
     """A request's body. ``waiting`` is true while the application waits for more of it, ``ended`` when all was read."""
 
-    def __init__(self, receive: Receive, patience_seconds: float, limit_bytes: int | None, length: bytes) -> None:
-        """``limit_bytes`` is the largest size, None for any. ``length`` is the Content-Length, empty if there is none."""
+    def __init__(self, receive: Receive, patience_seconds: float, limit_bytes: int, length: bytes) -> None:
+        """``limit_bytes`` is the largest size, and ``length`` is the Content-Length, which may be empty."""
         self._receive = receive
         self.limit_bytes = limit_bytes
         self._announced_bytes = int(length[:20]) if length.isdigit() else 0
@@ -43,7 +44,7 @@ class Incoming:
 
     async def receive(self) -> Message:
         """The body's next piece. Raises TooLarge, at once if the announced body is over the limit, and RequestTimeout."""
-        if self.limit_bytes is not None and self._announced_bytes > self.limit_bytes:
+        if self._announced_bytes > self.limit_bytes:
             raise too_large_body(self.limit_bytes)
         self.waiting = True
         began = looked = time.monotonic()
@@ -55,7 +56,7 @@ class Incoming:
         self.ended = not message.get("more_body")
         size = len(message.get("body", b""))
         self._came_bytes += size
-        if self.limit_bytes is not None and self._came_bytes > self.limit_bytes:
+        if self._came_bytes > self.limit_bytes:
             raise too_large_body(self.limit_bytes)
         if message.get("more_body"):
             now = time.monotonic()
@@ -67,7 +68,7 @@ class Incoming:
 
     async def discard(self) -> None:
         """Read the rest of the body, until it does not come."""
-        self.limit_bytes = None
+        self.limit_bytes = sys.maxsize
         with contextlib.suppress(TimeoutError, RequestTimeout):
             async with asyncio.timeout(self._patience_seconds):
                 while not self.ended:

@@ -54,7 +54,7 @@ OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboa
 FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 """Paths with figures of all tenants: they need the key of SASH_METRICS_KEY if API keys are on."""
 
-_STREAMED = "/conversations/import"  # never whole in memory; has a limit of its own
+_STREAMED = "/conversations/import"  # never whole in memory
 _PAGE = "/messages"  # the end of a path that lists a history
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
 _SLASH_IN_NAME = b"/models/"  # a model's name may contain a slash, which clients encode
@@ -191,6 +191,7 @@ class Ring:
         limits: RateLimits,
         timeout_seconds: float,
         max_body_bytes: int,
+        max_import_bytes: int,
         metrics: Metrics,
         requests: Requests,
         spans: OpenTelemetry | None = None,
@@ -205,6 +206,7 @@ class Ring:
         self._paths = paths
         self._limits = limits
         self._max_body_bytes = max_body_bytes
+        self._max_import_bytes = max_import_bytes
         self._free = keys.anonymous and limits.rate is None
         self._hosts = hosts
         self._cors = cors
@@ -288,7 +290,7 @@ class Ring:
     async def _answer(self, exchange: Exchange, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> None:
         path, method = scope["path"], exchange.method
         if method not in _READS:
-            limit_bytes = None if path == _STREAMED else self._max_body_bytes
+            limit_bytes = self._max_import_bytes if path == _STREAMED else self._max_body_bytes
             exchange.body = Incoming(receive, self.timeout_seconds, limit_bytes, headers.get(b"content-length", b""))
             receive = exchange.body.receive
         self._check(scope, headers)
@@ -332,7 +334,7 @@ class Ring:
             return DEFAULT_TENANT
         caller = await self._keys.caller(authorization)
         await self._limits.take(caller.tenant, caller.rate, caller.rated_key)
-        if caller.max_body_bytes is not None and body is not None and body.limit_bytes is not None:
+        if caller.max_body_bytes is not None and body is not None and path != _STREAMED:
             body.limit_bytes = min(body.limit_bytes, caller.max_body_bytes)
         return caller.tenant
 

@@ -37,6 +37,7 @@ def ring(app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMI
         limits=limits,
         timeout_seconds=timeout_seconds,
         max_body_bytes=1 << 20,
+        max_import_bytes=1 << 20,
         metrics=metrics,
         requests=Requests(metrics, Pseudonyms(), options.pop("log", None)),
         **options,
