@@ -12,7 +12,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_type_hints
 from urllib.parse import unquote
 
 import msgspec
@@ -35,6 +35,9 @@ from service.variables import (
     store_url,
     tenant_keys,
 )
+
+if TYPE_CHECKING:
+    from service.core.models import Model
 
 _KUBERNETES_NAME = re.compile(
     r"SASH_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
@@ -176,6 +179,26 @@ def mask_urls(text: str) -> str:
     'POST https://llm/v1?api_key=*** gave 200'
     """
     return _URL.sub(lambda match: mask_url(match[0]), text) if "://" in text else text
+
+
+def read_models(models_file: Path | None, tokenizers: Path | None) -> "Mapping[str, Model]":
+    """A deployment's own models and vocabularies. Raises SettingsError if a file is missing or broken."""
+    from service.core.models import OwnModels, load_models_toml  # noqa: PLC0415 - the settings alone need no tokeniser
+    from service.core.text.vocabularies import find_files  # noqa: PLC0415
+
+    name, path = "SASH_MODELS_FILE", models_file
+    try:
+        models = load_models_toml(models_file.read_text("utf-8")) if models_file is not None else {}
+        if tokenizers is None:
+            return models
+        name, path = "SASH_TOKENIZERS", tokenizers
+        files = find_files(tokenizers)
+        for vocabulary in files.values():
+            vocabulary.count("")
+        return OwnModels(models, files)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise SettingsError((f"{name} is {str(path)!r}, which cannot be used: {reason}",)) from None
 
 
 VARIABLES = tuple(
