@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import cast
 
 from litestar import Litestar
@@ -40,8 +39,8 @@ from service.api.idempotency import Idempotent
 from service.api.keys import Callers
 from service.api.paths import Paths
 from service.api.ring import Ring
-from service.core.models import Model, OwnModels, list_models, load_models_toml
-from service.core.text.vocabularies import find_files, load_vocabularies
+from service.core.models import Model, list_models
+from service.core.text.vocabularies import load_vocabularies
 from service.operations.embedder import Embedder
 from service.operations.indexer import Indexer
 from service.operations.logging import RequestLog, get_logger, log_request
@@ -55,7 +54,7 @@ from service.operations.summarizer import Summarizer
 from service.operations.summary import Prices
 from service.operations.tracing import OpenTelemetry, wants_spans
 from service.operations.watch import Watch
-from service.settings import Settings, SettingsError
+from service.settings import Settings, read_models
 from service.store import datafiles
 from service.store.claims import Claims
 from service.store.client import Client
@@ -138,7 +137,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     recaller = Recaller(stored.reader, index, counts, default=settings.recall, embeddings=embeddings)
     claims = Claims(client, data_keys)
     calibrations = Calibrations(client)
-    models = read_models(settings)
+    models = read_models(settings.models_file, settings.tokenizers)
     pseudonyms = Pseudonyms()
     requests = Requests(metrics, pseudonyms, log)
     statistics = Statistics(client, metrics, requests, prices=lambda name: _prices(name, models))
@@ -208,15 +207,15 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     app, paths = cast("App", framework), Paths(ROUTES)
     return Ring(
         Direct(framework, app, (messages.append_messages, window.get_window)),
-        once=Idempotent(
-            app, claims, paths, max_body_bytes=settings.max_body_bytes, max_import_bytes=settings.max_import_bytes
-        ),
+        once=Idempotent(app, claims, paths),
         keys=Callers(
             settings.api_keys, ApiKeys(client), required=settings.require_keys, metrics_key=settings.metrics_key
         ),
         paths=paths,
         limits=RateLimits(client, settings.rate_limit),
         timeout_seconds=settings.request_timeout_seconds,
+        max_body_bytes=settings.max_body_bytes,
+        max_import_bytes=settings.max_import_bytes,
         requests=requests,
         metrics=metrics,
         spans=spans,
@@ -224,28 +223,6 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         cors=Cors(settings.cors_origins) if settings.cors_origins else None,
         ends_on_sigterm=ends_on_sigterm,
     )
-
-
-def read_models(settings: Settings) -> Mapping[str, Model]:
-    """The deployment's own models and vocabularies. Raises SettingsError if a file is missing or broken."""
-    try:
-        models = load_models_toml(settings.models_file.read_text("utf-8")) if settings.models_file is not None else {}
-    except (OSError, ValueError) as error:
-        raise _unusable("SASH_MODELS_FILE", settings.models_file, error) from None
-    if settings.tokenizers is None:
-        return models
-    try:
-        files = find_files(settings.tokenizers)
-        for vocabulary in files.values():
-            vocabulary.count("")
-        return OwnModels(models, files)
-    except (OSError, ValueError) as error:
-        raise _unusable("SASH_TOKENIZERS", settings.tokenizers, error) from None
-
-
-def _unusable(name: str, path: Path | None, error: Exception) -> SettingsError:
-    reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
-    return SettingsError((f"{name} is {str(path)!r}, which cannot be used: {reason}",))
 
 
 def _hosts(settings: Settings) -> re.Pattern[bytes] | None:

@@ -24,12 +24,12 @@ from granian.http import HTTP1Settings, HTTP2Settings
 from granian.server.mp import MPServer, WorkerProcess
 
 from service.api.asgi import App
-from service.app import create_app, read_models
+from service.app import create_app
 from service.core.text.vocabularies import load_vocabularies
 from service.listeners import BACKLOG, listen
 from service.operations.registry import FOLDER_VARIABLE, ended
 from service.operations.watch import WORKER_VARIABLE
-from service.settings import Settings, SettingsError, mask_url
+from service.settings import Settings, SettingsError, mask_url, read_models
 from service.store import datafiles
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 from service.store.sealing import Master
@@ -84,7 +84,7 @@ def _end_with_parent(parent: int) -> None:
 def run(settings: Settings) -> int:
     """Serve until stopped. Returns the exit status."""
     try:
-        read_models(settings)
+        read_models(settings.models_file, settings.tokenizers)
         listeners = listen(settings)
     except SettingsError as error:
         for line in error.lines:

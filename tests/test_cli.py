@@ -154,7 +154,19 @@ def test_own_models_are_known(chat: str, tmp_path: Path) -> None:
     window = answer("window", chat, "--model", "mine", "--models-file", str(models))
     assert window["context_window"] == 5000
     models.write_text("[models.mine]\n")
-    assert "models.toml: model 'mine'" in sash("window", chat, "--model", "mine", "--models-file", str(models)).stderr
+    assert (
+        "models.toml', which cannot be used: model 'mine'"
+        in sash("window", chat, "--model", "mine", "--models-file", str(models)).stderr
+    )
+
+
+def test_a_vocabulary_that_is_none_is_one_line(chat: str, tmp_path: Path) -> None:
+    """A broken file in SASH_TOKENIZERS is named, as at the start of the service."""
+    folder = tmp_path / "vocabularies"
+    folder.mkdir()
+    (folder / "llama.json").write_text("broken")
+    refused = sash("count", chat, "--model", "llama-3.3-70b", SASH_TOKENIZERS=str(folder))
+    assert "llama.json cannot be read as a vocabulary" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -393,7 +405,7 @@ def test_an_option_that_is_not_a_number_is_refused(command: tuple[str, ...]) -> 
         ("rediss://host?ssl_ca_certs=/nowhere/ca.pem", "ssl_ca_certs is '/nowhere/ca.pem', which cannot be read"),
         ("redis://host?ssl_ca_certs=ca.pem", "a connection has no parameter 'ssl_ca_certs'"),
         ("rediss+cluster://host?ssl_cert_reqs=perhaps", "Invalid SSL Certificate Requirements Flag: perhaps"),
-        ("unix:///socket?db=one", "Invalid value for 'db' in connection URL."),
+        ("unix:///socket?db=one", "Invalid value for 'db' in connection URL"),
     ],
 )
 def test_a_wrong_parameter_of_the_stores_url_ends_the_command(command: tuple[str, ...], url: str, mistake: str) -> None:

@@ -84,9 +84,9 @@ def test_data_of_a_newer_version_is_a_problem(server: redis.Redis) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "durability", "subject", "verdict", "change"),
     [
-        ("appendonly", "no", "durable", "store persistence", "problem", "appendonly yes"),
-        ("appendfsync", "everysec", "durable", "store persistence", "advice", "appendfsync always: "),
-        ("appendfsync", "no", "fast", "store persistence", "problem", "appendfsync always: "),
+        ("appendonly", "no", "durable", "store persistence", "problem", "set appendonly yes"),
+        ("appendfsync", "everysec", "durable", "store persistence", "problem", "set appendfsync always"),
+        ("appendfsync", "no", "fast", "store persistence", "advice", "set appendfsync always"),
         ("maxmemory", "1mb", "durable", "store memory", "problem", "raise maxmemory, "),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_replica_takes_no_writes(server: redis.Redis) -> None:
 def test_replicated_durability_needs_a_replica(server: redis.Redis) -> None:
     """Replicated durability without a replica is a problem, because no append would be acknowledged."""
     assert worst(check_server(server, "replicated"))["store replicas"].verdict == "problem"
-    assert checks._replicas({"connected_slaves": 2}).verdict == "good"
+    assert checks._replicas({"connected_slaves": "2"}, "replicated").verdict == "good"
 
 
 @contextmanager
@@ -476,14 +476,14 @@ def test_a_cluster_that_denies_its_map_is_said_to(tmp_path: Path) -> None:
 
 
 def test_the_primary_that_sentinels_name_is_looked_at(tmp_path: Path) -> None:
-    """The primary that the sentinels name is checked, and its sync every second is the only advice."""
+    """The primary that the sentinels name is checked, and its sync every second, which the service refuses, is found."""
     assert VALKEY is not None
     sentinels = Sentinels(VALKEY, tmp_path, appendonly="yes", appendfsync="everysec")
     try:
         findings = check_store(sentinels.start().url, tmp_path, "durable")
     finally:
         sentinels.kill()
-    assert {subject: each.verdict for subject, each in worst(findings).items()} == {"store persistence": "advice"}
+    assert {subject: each.verdict for subject, each in worst(findings).items()} == {"store persistence": "problem"}
 
 
 def test_any_store_can_be_tried(patient: EmbeddedStore, server: redis.Redis) -> None:

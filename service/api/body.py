@@ -4,14 +4,13 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 from litestar.handlers import HTTPRouteHandler
 
-from service.api.context import Req, context_of
-from service.api.errors import too_large_body
+from service.api.context import Req
 from service.api.openapi.operation import OPERATORS, operation_of
 from service.core.bounds import IDS
 from service.core.messages import decode_json
@@ -19,11 +18,6 @@ from service.core.mistakes import invalid
 from service.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
 
 T = TypeVar("T")
-
-Cursor = Annotated[
-    str, msgspec.Meta(extra_json_schema={"pattern": "^[A-Za-z0-9_-]+$", "minLength": 1, "maxLength": 256})
-]
-"""Where a page begins. The schema describes any cursor of this service; each listing accepts only cursors of its own."""
 
 LONG_BYTES = 32 * 1024
 """Work on this many bytes or more runs in a thread, so that the event loop stays free for other requests."""
@@ -42,25 +36,19 @@ async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> by
         raise UnsupportedMediaType(
             "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
         )
-    length = header(request, b"content-length")
-    return await read_whole(request.receive, context_of(request).settings.max_body_bytes, int(length or 0))
+    return await read_whole(request.receive)
 
 
-async def read_whole(receive: Callable[[], Awaitable[Any]], limit_bytes: int, announced_bytes: int = 0) -> bytes:
-    """The whole body. Raises TooLarge, at once if ``announced_bytes`` is over the limit, and BadRequest if it ends early."""
-    if announced_bytes > limit_bytes:
-        raise too_large_body(limit_bytes)
+async def read_whole(receive: Callable[[], Awaitable[Any]]) -> bytes:
+    """The whole body. Raises TooLarge (incoming.py), and BadRequest if it ends early."""
     parts: list[bytes] = []
-    read_bytes, more = 0, True
+    more = True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise BadRequest("The body ended early.")
         parts.append(message.get("body", b""))
         more = message.get("more_body", False)
-        read_bytes += len(parts[-1])
-        if read_bytes > limit_bytes:
-            raise too_large_body(limit_bytes)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

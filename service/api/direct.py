@@ -11,6 +11,7 @@ from litestar import Litestar, Request
 from litestar.handlers import HTTPRouteHandler
 
 from service.api.asgi import App, Receive, Scope, Send
+from service.api.paths import template_of
 
 
 class Direct:
@@ -20,7 +21,7 @@ class Direct:
         self._framework = framework
         self._app = app
         self._handlers = {
-            (method, path.rpartition("/")[2]): (handler, path.replace(":str", ""))
+            (method, path.rpartition("/")[2]): (handler, template_of(path))
             for handler in handlers
             for path in handler.paths
             for method in handler.http_methods

@@ -15,7 +15,6 @@ import msgspec
 from service.api.asgi import App, Message, Receive, Scope, Send
 from service.api.body import read_whole
 from service.api.context import now_ms
-from service.api.errors import too_large_body
 from service.api.paths import Paths
 from service.problems import BadRequest, Conflict, KeyInProgress, KeyReused, StoreFull, StoreUnavailable
 from service.store.claims import HOLD_MS, Claim, Claims, Forgotten, KeptAnswer
@@ -36,12 +35,10 @@ _GONE = 404
 class Idempotent:
     """The wrapper: an ASGI application around another."""
 
-    def __init__(self, app: App, claims: Claims, paths: Paths, *, max_body_bytes: int, max_import_bytes: int) -> None:
+    def __init__(self, app: App, claims: Claims, paths: Paths) -> None:
         self._app = app
         self._claims = claims
         self._paths = paths
-        self._max_body_bytes = max_body_bytes
-        self._max_import_bytes = max_import_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = _key(scope)
@@ -52,7 +49,7 @@ class Idempotent:
         if scope["path"] == _STREAMED:
             receive = streamed = _Streamed(receive)
         else:
-            body = await read_whole(receive, self._max_body_bytes)
+            body = await read_whole(receive)
             receive = _replay(body, receive)
         tenant = scope["sash.tenant"]
         erases = scope["method"] == "DELETE" or scope["path"].endswith("/rewind")
@@ -84,8 +81,6 @@ class Idempotent:
             message = await streamed()
             if message["type"] == "http.disconnect":
                 raise BadRequest("The body ended early.")
-            if streamed.size_bytes > self._max_import_bytes:
-                raise too_large_body(self._max_import_bytes)
             scope["sash.exchange"].extend()
         return streamed.digest()
 
@@ -159,15 +154,12 @@ class _Streamed:
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._hash = sha256()
-        self.size_bytes = 0
         self.more = True
 
     async def __call__(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
-            body = message.get("body", b"")
-            self._hash.update(body)
-            self.size_bytes += len(body)
+            self._hash.update(message.get("body", b""))
             self.more = message.get("more_body", False)
         return message
 

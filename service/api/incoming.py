@@ -12,6 +12,7 @@ client that sends the whole body before it reads would never see why it was refu
 
 import asyncio
 import contextlib
+import sys
 import time
 
 from service.api.asgi import Message, Receive
@@ -29,24 +30,22 @@ _REST_SECONDS = 1.0  # between two pieces of a rest that nobody uses
 class Incoming:
     """A request's body. ``waiting`` is true while the application waits for more of it, ``ended`` when all was read."""
 
-    def __init__(self, receive: Receive, patience_seconds: float) -> None:
+    def __init__(self, receive: Receive, patience_seconds: float, limit_bytes: int, length: bytes) -> None:
+        """``limit_bytes`` is the largest size, and ``length`` is the Content-Length, which may be empty."""
         self._receive = receive
+        self.limit_bytes = limit_bytes
+        self._announced_bytes = int(length[:20]) if length.isdigit() else 0
         self.waiting = False
         self.ended = False
         self._patience_seconds = patience_seconds
         self._behind_seconds = 0.0
         self._waits = 0
-        self._limit_bytes: int | None = None
         self._came_bytes = 0
 
-    def bound(self, limit_bytes: int, length: bytes) -> None:
-        """Limit the body's size. Raises TooLarge if its Content-Length is over the limit."""
-        self._limit_bytes = limit_bytes
-        if length.isdigit() and int(length[:20]) > limit_bytes:
-            raise too_large_body(limit_bytes)
-
     async def receive(self) -> Message:
-        """The body's next piece. Raises TooLarge, RequestTimeout."""
+        """The body's next piece. Raises TooLarge, at once if the announced body is over the limit, and RequestTimeout."""
+        if self._announced_bytes > self.limit_bytes:
+            raise too_large_body(self.limit_bytes)
         self.waiting = True
         began = looked = time.monotonic()
         if self._waits > 1 and self._behind_seconds > _BEHIND_SECONDS:
@@ -57,8 +56,8 @@ class Incoming:
         self.ended = not message.get("more_body")
         size = len(message.get("body", b""))
         self._came_bytes += size
-        if self._limit_bytes is not None and self._came_bytes > self._limit_bytes:
-            raise too_large_body(self._limit_bytes)
+        if self._came_bytes > self.limit_bytes:
+            raise too_large_body(self.limit_bytes)
         if message.get("more_body"):
             now = time.monotonic()
             self._waits = self._waits + 1 if now - looked > _AT_ONCE_SECONDS else 0
@@ -69,7 +68,7 @@ class Incoming:
 
     async def discard(self) -> None:
         """Read the rest of the body, until it does not come."""
-        self._limit_bytes = None
+        self.limit_bytes = sys.maxsize
         with contextlib.suppress(TimeoutError, RequestTimeout):
             async with asyncio.timeout(self._patience_seconds):
                 while not self.ended:

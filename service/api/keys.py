@@ -6,8 +6,8 @@ from hmac import compare_digest
 import msgspec
 
 from service.problems import Unauthorized
-from service.settings import ApiKey
 from service.store.keys import KEY_PREFIX, ApiKeys
+from service.variables import ApiKey
 
 DEFAULT_TENANT = "default"
 

@@ -1,8 +1,6 @@
 """Messages: append them, and read them page by page."""
 
 import asyncio
-import base64
-import binascii
 import time
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -12,9 +10,10 @@ from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import Meta
 
-from service.api.body import Cursor, checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
+from service.api.body import checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
 from service.api.context import Context, Req, context_of, fresh_id, line_of, now_ms, tell_made, tenant_of
 from service.api.conversations import timestamp
+from service.api.cursors import Cursor, cursor_of, place_in
 from service.api.direct import Answer
 from service.api.openapi.operation import documented
 from service.api.schemas import (
@@ -211,21 +210,13 @@ def _prepared(entries: list[Entry], template: Any, now: int) -> list[NewEntry]:
     return prepare(entries, template, now)
 
 
-class _Appended(msgspec.Struct, frozen=True):
-    conversation_id: str
-    version: int
-    first_seq: int
-    last_seq: int
-    messages: list[AppendedMessage]
-
-
 def _appended(identity: str, entries: list[NewEntry], reply: AppendReply) -> bytes:
     messages = []
     for entry, step in zip(entries, reply.entries, strict=True):
         tokens = entry.tokens_parallel if step.parallel else entry.tokens
         messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*tokens)))
     seqs = [message.seq for message in messages]
-    return msgspec.json.encode(_Appended(identity, reply.version, min(seqs), max(seqs), messages))
+    return msgspec.json.encode(AppendedMessages(identity, reply.version, min(seqs), max(seqs), messages))
 
 
 def _answer(reply: AppendReply, body: bytes) -> Answer:
@@ -262,7 +253,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
         if len(stored) % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # a page may have a thousand messages: let other requests run between them
         stored.append(stored_message(message, page))
-    cursor = _cursor(following, query.order, page.life) if following else None
+    cursor = cursor_of(f"{query.order[0]}{following}:{page.life}") if following else None
     if cursor:
         path = f"/conversations/{identity}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
         headers["Link"] = f'<{path}>; rel="next"'
@@ -310,16 +301,9 @@ def stored_message(message: Message, page: Page) -> StoredMessage:
     )
 
 
-def _cursor(seq: int, order: str, life: str) -> str:
-    return base64.urlsafe_b64encode(f"{order[0]}{seq}:{life}".encode()).decode().rstrip("=")
-
-
 def _place(cursor: str, order: str) -> tuple[int, str]:
     """The seq at which the page begins, and the conversation's life when the cursor was made. Raises InvalidCursor."""
-    try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
-    except (binascii.Error, ValueError):
-        text = ""
+    text = place_in(cursor)
     seq, _, life = text[1:].partition(":")
     if text[:1] != order[0] or not seq.isdigit() or len(seq) > 15:
         raise _no_cursor()

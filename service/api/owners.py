@@ -1,7 +1,5 @@
 """Owners: list the conversations of an owner or of the tenant, or erase all of an owner's."""
 
-import base64
-import binascii
 from functools import partial
 from hashlib import blake2b
 from typing import Annotated
@@ -11,9 +9,10 @@ from litestar import Response, delete, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from service.api.body import Cursor, checked_id, query_of, refuse_state
+from service.api.body import checked_id, is_known, query_of, refuse_state
 from service.api.context import Req, context_of, extend_deadline, tenant_of
 from service.api.conversations import conversation_body
+from service.api.cursors import Cursor, cursor_of, place_in
 from service.api.openapi.operation import documented
 from service.api.schemas import Conversation
 from service.core.bounds import IDS
@@ -51,7 +50,7 @@ async def list_conversations(request: Req) -> Response[bytes]:
     with large settings are; only the last ``next_cursor`` is null."""
     query = query_of(request, ListQuery)
     page, after = await _page(request, query)
-    cursor = _cursor(*after) if after is not None else None
+    cursor = cursor_of(f"{after[0]:.0f}:{after[1]}") if after is not None else None
     body = (
         b'{"conversations":['
         + b",".join(conversation_body(each.id, each.state) for each in page)
@@ -59,12 +58,12 @@ async def list_conversations(request: Req) -> Response[bytes]:
         + msgspec.json.encode(cursor)
         + b"}"
     )
-    tag = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
-    headers = {"ETag": tag}
+    tag = blake2b(body, digest_size=12).hexdigest()
+    headers = {"ETag": f'W/"{tag}"'}
     if cursor is not None:
         owner = f"owner={query.owner}&" if query.owner is not None else ""
         headers["Link"] = f'</conversations?{owner}limit={query.limit}&cursor={cursor}>; rel="next"'
-    if {tag, "*"} & {each.strip() for each in request.headers.get("if-none-match", "").split(",")}:
+    if is_known(request, tag):
         return Response(b"", status_code=304, headers=headers)
     return Response(body, headers=headers)
 
@@ -90,16 +89,8 @@ async def delete_owner(request: Req, owner_id: FromPath[str]) -> None:
         extend_deadline(request)
 
 
-def _cursor(score: float, identity: str) -> str:
-    return base64.urlsafe_b64encode(f"{score:.0f}:{identity}".encode()).decode().rstrip("=")
-
-
 def _place(cursor: str) -> Place:
-    try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
-    except (binascii.Error, ValueError):
-        text = ""
-    score, _, identity = text.partition(":")
+    score, _, identity = place_in(cursor).partition(":")
     if not (score.isdigit() and len(score) <= 16 and IDS.fullmatch(identity)):
         raise InvalidCursor.at("#/query/cursor", "The cursor is not from this listing: begin without one")
     return float(score), identity

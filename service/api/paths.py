@@ -1,4 +1,4 @@
-"""The methods that the routes have at each path, for layers that run before the router."""
+"""The framework's paths: as templates, and the methods of each, for layers that run before the router."""
 
 import re
 from collections.abc import Sequence
@@ -23,6 +23,11 @@ class Paths:
             if pattern.fullmatch(path):
                 return methods
         return frozenset()
+
+
+def template_of(path: str) -> str:
+    """The framework's path as a template of OpenAPI: ``{seq:str}`` becomes ``{seq}``."""
+    return re.sub(r":\w+\}", "}", path)
 
 
 def _pattern(path: str) -> re.Pattern[str]:

@@ -33,7 +33,7 @@ from service.api.errors import PROBLEM_TYPE, render
 from service.api.incoming import Incoming
 from service.api.keys import DEFAULT_TENANT, Callers
 from service.api.large import WHOLE_BYTES, Making, Sending
-from service.api.paths import Paths
+from service.api.paths import Paths, template_of
 from service.operations.logging import describe, get_logger, printable
 from service.operations.metrics import LINE, Metrics
 from service.operations.requests import Requests
@@ -54,7 +54,7 @@ OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboa
 FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 """Paths with figures of all tenants: they need the key of SASH_METRICS_KEY if API keys are on."""
 
-_STREAMED = "/conversations/import"  # never whole in memory; has a limit of its own
+_STREAMED = "/conversations/import"  # never whole in memory
 _PAGE = "/messages"  # the end of a path that lists a history
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
 _SLASH_IN_NAME = b"/models/"  # a model's name may contain a slash, which clients encode
@@ -66,7 +66,6 @@ _NO_STORE = (b"cache-control", b"no-store")
 _ASK_AGAIN = (b"cache-control", b"private, no-cache")
 _CLOSE = (b"connection", b"close")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_KIND_OF_PARAMETER = re.compile(r":\w+\}")
 _LOOK_SECONDS = 0.1
 _log = get_logger()
 
@@ -191,6 +190,8 @@ class Ring:
         paths: Paths,
         limits: RateLimits,
         timeout_seconds: float,
+        max_body_bytes: int,
+        max_import_bytes: int,
         metrics: Metrics,
         requests: Requests,
         spans: OpenTelemetry | None = None,
@@ -204,6 +205,8 @@ class Ring:
         self._keys = keys
         self._paths = paths
         self._limits = limits
+        self._max_body_bytes = max_body_bytes
+        self._max_import_bytes = max_import_bytes
         self._free = keys.anonymous and limits.rate is None
         self._hosts = hosts
         self._cors = cors
@@ -287,7 +290,8 @@ class Ring:
     async def _answer(self, exchange: Exchange, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> None:
         path, method = scope["path"], exchange.method
         if method not in _READS:
-            exchange.body = Incoming(receive, self.timeout_seconds)
+            limit_bytes = self._max_import_bytes if path == _STREAMED else self._max_body_bytes
+            exchange.body = Incoming(receive, self.timeout_seconds, limit_bytes, headers.get(b"content-length", b""))
             receive = exchange.body.receive
         self._check(scope, headers)
         if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
@@ -331,7 +335,7 @@ class Ring:
         caller = await self._keys.caller(authorization)
         await self._limits.take(caller.tenant, caller.rate, caller.rated_key)
         if caller.max_body_bytes is not None and body is not None and path != _STREAMED:
-            body.bound(caller.max_body_bytes, headers.get(b"content-length", b""))
+            body.limit_bytes = min(body.limit_bytes, caller.max_body_bytes)
         return caller.tenant
 
     def _end(self, exchange: Exchange, scope: Scope) -> None:
@@ -378,7 +382,7 @@ def _operation(scope: Scope) -> str | None:
 def _route(scope: Scope) -> str:
     """The path's template; empty at an unknown path."""
     paths = getattr(scope.get("route_handler"), "paths", ())
-    return _KIND_OF_PARAMETER.sub("}", min(paths, default=""))
+    return template_of(min(paths, default=""))
 
 
 def _with_head(methods: bytes) -> bytes:

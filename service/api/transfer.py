@@ -131,7 +131,7 @@ async def import_conversation(request: Req) -> Response[bytes]:
     refuse_state(request, "A new conversation")
     named = query_of(request, ImportQuery).id
     longest_line = max(_LINE_BYTES, _LINE_BODIES * context.settings.max_body_bytes)
-    batches = _batches(request, context.settings.max_import_bytes, longest_line)
+    batches = _batches(request, longest_line)
     first: list[ImportLine] = await anext(batches, [])
     if not first:
         raise BadRequest.at("#/lines/1", "The body is empty: send the settings in a first line, then entries")
@@ -197,15 +197,12 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
     )
 
 
-async def _batches(request: Req, limit_bytes: int, longest_line: int) -> AsyncIterator[list[ImportLine]]:
+async def _batches(request: Req, longest_line: int) -> AsyncIterator[list[ImportLine]]:
     """The body's lines in batches of bounded size. Raises TooLarge, BadRequest."""
-    rest, number, size = bytearray(), 0, 0
+    rest, number = bytearray(), 0
     batch: list[ImportLine] = []
     held = 0
     async for chunk in _stream(request):
-        size += len(chunk)
-        if size > limit_bytes:
-            raise TooLarge(f"An import may have {limit_bytes} bytes.", members={"limit": limit_bytes, "unit": "bytes"})
         extend_deadline(request)  # the ring refuses a body that arrives too slowly
         rest += chunk
         whole: list[bytes] = []

@@ -16,7 +16,7 @@ from service.commands.repair import check_counts, repair_counts
 from service.commands.store import read_settings
 from service.commands.terminal import console, grid, print_json, shape_option, wants_json
 from service.settings import Settings, SettingsError, mask_url
-from service.store.findings import Finding
+from service.store.findings import Finding, halves
 
 _PARITY = (
     # a text, and its tokens in o200k_base and cl100k_base by tiktoken 0.14
@@ -75,7 +75,7 @@ def examine(variables: Mapping[str, str], *, repair: bool = False) -> Iterator[F
     except SettingsError as error:
         for line in error.lines:
             subject, _, rest = line.partition(" ")
-            yield Finding(subject, "problem", *_halves(rest))
+            yield Finding(subject, "problem", *halves(rest))
     else:
         yield from _check_settings(settings)
         if settings.redis_url is not None:
@@ -120,17 +120,11 @@ def _check_service(url: str) -> Finding:
     if ("durability" if answer.status_code == 200 else "type") not in said:
         return Finding("service", "problem", f"{shown} is no Sash: HTTP {answer.status_code}", "correct --url")
     if answer.status_code != 200:
-        why = str(said.get("detail", f"HTTP {answer.status_code}")).removeprefix("Not ready: ").rstrip(".")
-        found, change = _halves(why)
+        why = str(said.get("detail", f"HTTP {answer.status_code}")).removeprefix("Not ready: ")
+        found, change = halves(why)
         return Finding("service", "problem", f"{shown} is not ready: {found}", change or "look at its log")
     how = said.get("store", {}).get("how", "")
     return Finding("service", "good", f"{shown} is ready, durability {said.get('durability')} ({how})")
-
-
-def _halves(line: str) -> tuple[str, str | None]:
-    """Split a settings error, or a problem's detail, into the fault and the change to make."""
-    found, mark, change = line.partition(": ")
-    return (found, change) if mark else (line, None)
 
 
 def _check_settings(settings: Settings) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from service.commands.sources.conversation import SourceConversation, SourceError
 from service.problems import Problem
+from service.settings import SettingsError, read_models
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PREVIEW_CHARACTERS = 48
@@ -165,14 +166,8 @@ def tools_of(name: str) -> list[Any]:
 
 def own_models(path: str | None) -> Any:
     """Return the models of the user's file, with the vocabularies of SASH_TOKENIZERS. Raises SourceError."""
-    from service.core.models import OwnModels, load_models_toml  # noqa: PLC0415
-    from service.core.text.vocabularies import find_files  # noqa: PLC0415
-
+    folder = environ.get("SASH_TOKENIZERS", "").strip()
     try:
-        models = load_models_toml(read_bytes(path).decode()) if path is not None else {}
-        folder = environ.get("SASH_TOKENIZERS", "").strip()
-        return OwnModels(models, find_files(Path(folder))) if folder else models
-    except OSError as error:
-        raise SourceError(f"SASH_TOKENIZERS: {error}") from None
-    except (ValueError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: {error}") from None
+        return read_models(Path(path) if path else None, Path(folder) if folder else None)
+    except SettingsError as error:
+        raise SourceError(str(error)) from None

@@ -5,14 +5,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import click
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from service.commands.sources.conversation import SourceError
-from service.commands.terminal import Number
+from service.commands.terminal import Number, console, grid
 
 _COLOURS = {"well": "green", "nearly-full": "yellow", "slow": "yellow"}
 _REFUSALS_SHOWN = 8
@@ -48,7 +46,7 @@ def top(url: str, metrics_key_file: str | None, every: float, once: bool) -> Non
         raise click.UsageError(str(error)) from None
     if once:
         status, stats = ask()
-        Console().print(page(status, stats))
+        console().print(page(status, stats))
         raise SystemExit(0 if status.get("condition", {}).get("name") == "well" else 1)
     try:
         with Live(page(*ask()), screen=True, auto_refresh=False) as live:
@@ -133,13 +131,15 @@ def _tables(status: dict[str, Any], stats: dict[str, Any]) -> Iterable[Renderabl
     quarter = stats.get("quarter")
     problems = quarter["requests"]["problems"] if quarter else status["worker"]["problems"]
     if problems:
-        yield _table("refused and failed", [(each["problem"], f"{each['requests']:,}") for each in problems])
+        yield _table(
+            [(each["problem"], f"{each['requests']:,}") for each in problems], "refused and failed", "#requests"
+        )
     if quarter and quarter["tenants"]:
         rows = [
             (each["tenant"], f"{each['requests']:,}", f"{each['client_errors']:,}", f"{each['server_errors']:,}")
             for each in quarter["tenants"][:_TENANTS_SHOWN]
         ]
-        yield _table("tenant", rows, "requests", "refused", "failed")
+        yield _table(rows, "tenant", "#requests", "#refused", "#failed")
     latest = status["worker"]["refusals"][:_REFUSALS_SHOWN]
     if latest:
         shown = [
@@ -152,14 +152,14 @@ def _tables(status: dict[str, Any], stats: dict[str, Any]) -> Iterable[Renderabl
             )
             for each in latest
         ]
-        yield _table("refused lately", shown, "status", "cause", "operation", "conversation")
+        yield _table(shown, "refused lately", "status", "cause", "operation", "conversation")
 
 
-def _table(title: str, rows: Iterable[tuple[str, ...]], *heads: str) -> RenderableType:
-    table = Table(title, *(heads or ("requests",)), box=SIMPLE_HEAD)
+def _table(rows: Iterable[tuple[str, ...]], *columns: str) -> RenderableType:
+    table = grid(*columns)
     for row in rows:
         table.add_row(*map(escape, row))
-    return table
+    return Group(table, "")
 
 
 def _bars(numbers: Iterable[int]) -> str:

@@ -4,7 +4,7 @@ import math
 from functools import lru_cache
 from operator import add
 
-from service.core.counting import REFERENCE_MODELS, message_tokens, reasoning_tokens
+from service.core.counting import REFERENCE_MODELS, message_tokens, reference_tokens
 from service.core.families import TOOL
 from service.core.models import Model
 from service.core.records import Record, Records
@@ -48,12 +48,8 @@ def record_cost(record: Record, model: Model) -> int:
 
 
 def reference_cost(record: Record, column: int) -> int:
-    """One message's tokens in a conversation's totals: with reasoning, without documents.
-
-    The place of a tool result among several results is not considered.
-    """
-    model, measure = REFERENCE_MODELS[column], record.measure
-    return message_tokens(measure, model, parallel=bool(record.parallel)) + reasoning_tokens(measure, model)
+    """One message's tokens in a conversation's totals: with reasoning, without documents and its place among results."""
+    return reference_tokens(record.measure, parallel=record.parallel)[column]
 
 
 def reference_costs(records: Records, column: int) -> list[int]:

@@ -37,7 +37,7 @@ def is_filled(measure: Measure, form: str) -> bool:
     return not came_in(measure, form)
 
 
-def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, is_behind_system: bool = False) -> int:
+def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, is_behind_system: bool) -> int:
     """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest.
 
     ``is_behind_system`` if a system message stands before it in the provider's own form.
@@ -71,7 +71,7 @@ def came_in(measure: Measure, form: str) -> bool:
     return measure.extra is not None and measure.extra.native_in(form) is not None
 
 
-def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool = True) -> int:
+def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool) -> int:
     """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's if they are the request's first
     messages, and words for empty turns."""
     if form not in FILLED_FORMATS or not few_shots:

@@ -1,0 +1,12 @@
+"""For the people on call, and work beside requests.
+
+::
+
+    a request ───── requests ── its log line (logging), its metrics, and the last minutes for GET /status
+    a window ────── served ── window_metrics, followups
+    all workers ─── statistics ── series ── summary ── GET /stats, which the dashboard draws
+    the store ───── watch ── conditions ── gauges, log events; readiness ── GET /readyz
+    in background ─ indexer, embedder (recall); summarizer
+
+Metrics are in ``registry``, spans in ``tracing``.
+"""

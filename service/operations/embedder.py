@@ -23,6 +23,7 @@ BATCH: Final = 64
 """Texts of one request."""
 _CHARACTERS: Final = 8_000
 """Only this start of each text is sent: endpoints refuse texts over their model's limit, usually 8,192 tokens."""
+_TIMEOUT_SECONDS: Final = 30.0
 _QUESTION_SECONDS: Final = 0.5
 _LIMIT_BYTES: Final = 32 * 1024 * 1024
 
@@ -46,13 +47,11 @@ _decode = msgspec.json.Decoder(_Answer).decode
 class Embedder:
     """Asks the endpoint for vectors."""
 
-    def __init__(
-        self, metrics: Metrics, *, url: str, model: str, key: str | None, timeout_seconds: float = 30.0
-    ) -> None:
+    def __init__(self, metrics: Metrics, *, url: str, model: str, key: str | None) -> None:
         self.model = model
         self._metrics = metrics
         self._endpoint = Endpoint(
-            "not embedded", url=url, key=key, timeout_seconds=timeout_seconds, limit_bytes=_LIMIT_BYTES
+            "not embedded", url=url, key=key, timeout_seconds=_TIMEOUT_SECONDS, limit_bytes=_LIMIT_BYTES
         )
 
     @property

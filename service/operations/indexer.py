@@ -20,11 +20,11 @@ from service.core.settings import recall_of
 from service.operations.embedder import BATCH, Embedder, NotEmbedded
 from service.operations.logging import best_effort, describe, get_logger
 from service.problems import NotFound, Problem
-from service.store.indexing import SHORT_BYTES, Index, Place, Standing
+from service.store.indexing import SHORT_BYTES, Index, Place
 from service.store.layout import life_of
 from service.store.messages import NewEntry
 from service.store.reading import Reader
-from service.store.replies import HistoryEdited
+from service.store.replies import HistoryEdited, Made
 from service.store.scripts import AppendReply
 from service.tasks import end_tasks
 
@@ -40,32 +40,23 @@ _log = get_logger()
 
 
 class Waiting(NamedTuple):
-    """Digests and bodies of an append's entries, and the state in which their words may be written."""
+    """Digests and bodies of an append's entries, and the history to which their words may be written."""
 
     first_seq: int
     digests: Sequence[bytes]
     bodies: Sequence[bytes]
-    standing: Standing
+    made: Made
     semantic: bool
 
 
 class Indexer:
     """Writes the index of conversations. ``default`` is the recall mode of conversations without one."""
 
-    def __init__(
-        self,
-        reader: Reader,
-        index: Index,
-        *,
-        default: str = "off",
-        embedder: Embedder | None = None,
-        pause_seconds: float = _PAUSE_SECONDS,
-    ) -> None:
+    def __init__(self, reader: Reader, index: Index, *, default: str, embedder: Embedder | None) -> None:
         self._embedder = embedder
         self._reader = reader
         self._index = index
         self._default = default
-        self._pause_seconds = pause_seconds
         self._waiting: defaultdict[Place, list[Waiting]] = defaultdict(list)
         self._waiting_bytes = 0
         self._tasks: dict[Place | str, asyncio.Task[None]] = {}
@@ -91,10 +82,10 @@ class Indexer:
                 self.notice(tenant, conversation, reply.settings)
             elif fresh:
                 self._waiting_bytes += size
-                standing = Standing(life_of(reply.etag), reply.edited)
+                made = life_of(reply.etag).encode(), reply.edited
                 semantic = mode == "semantic" and self._embedder is not None
                 (first, *_), digests, bodies = zip(*fresh, strict=True)
-                waiting = Waiting(first, digests, bodies, standing, semantic)
+                waiting = Waiting(first, digests, bodies, made, semantic)
                 self._waiting[tenant, conversation].append(waiting)
                 self._begin("appended", self._write_waiting())
 
@@ -121,7 +112,7 @@ class Indexer:
     async def _write_waiting(self) -> None:
         """Write the words of all waiting entries, until none waits."""
         while True:
-            await asyncio.sleep(self._pause_seconds)
+            await asyncio.sleep(_PAUSE_SECONDS)
             waiting, self._waiting, self._waiting_bytes = self._waiting, defaultdict(list), 0
             if not waiting:
                 return
@@ -145,15 +136,15 @@ class Indexer:
     async def _write(self, place: Place, part: Waiting, words: Sequence[bytes]) -> bool:
         """Write a conversation's waiting words. False if the index does not end just before them."""
         digests = await self._index.stored_digests(*place, part.digests)
-        length, standing = part.first_seq - 1, part.standing
-        written = await self._index.write(*place, "words", length, words, standing=standing, digests=digests)
+        length = part.first_seq - 1
+        written = await self._index.write(*place, "words", length, words, made=part.made, digests=digests)
         return written is not None
 
     # ---- missing messages
 
     async def _work(self, place: Place) -> None:
         for attempt in range(_ATTEMPTS):
-            await asyncio.sleep(self._pause_seconds * 2**attempt)
+            await asyncio.sleep(_PAUSE_SECONDS * 2**attempt)
             try:
                 async with self._slots:
                     if await self._extend(place, "words") and await self._extend(place, "vectors"):
@@ -180,7 +171,7 @@ class Indexer:
         embedder = self._embedder if part == "vectors" and mode == "semantic" else None
         if mode == "off" or (part == "vectors" and embedder is None):
             return True
-        progress, standing, model = await self._index.progress(*place), Standing.of(state), ""
+        progress, model = await self._index.progress(*place), ""
         length, most = progress.words, _STEP_MESSAGES
         if embedder is not None:
             model, most = embedder.model, BATCH
@@ -194,7 +185,7 @@ class Indexer:
             else:
                 elements = await self._index.words(*place, first, records, state=state)
             written = await self._index.write(
-                *place, part, length, elements, standing=standing, digests=digests, model=model
+                *place, part, length, elements, made=state.made, digests=digests, model=model
             )
             if written is None:
                 return False
@@ -223,8 +214,8 @@ def _joined(parts: Sequence[Waiting]) -> Waiting:
     digests: list[bytes] = []
     bodies: list[bytes] = []
     for part in parts:
-        if part.first_seq != first.first_seq + len(bodies) or part.standing != first.standing:
+        if part.first_seq != first.first_seq + len(bodies) or part.made != first.made:
             break
         digests += part.digests
         bodies += part.bodies
-    return Waiting(first.first_seq, digests, bodies, first.standing, parts[-1].semantic)
+    return Waiting(first.first_seq, digests, bodies, first.made, parts[-1].semantic)

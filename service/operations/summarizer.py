@@ -51,6 +51,7 @@ _ROUNDS = 50
 _ATTEMPTS = 6
 _AT_ONCE = 4
 _LEASE_MS = 150_000
+_TIMEOUT_SECONDS = 60.0
 _LIMIT_BYTES = 1024 * 1024
 _log = get_logger()
 
@@ -77,14 +78,13 @@ class Summarizer:
         model: str,
         key: str | None,
         prompt: str | None,
-        timeout_seconds: float = 60.0,
     ) -> None:
         self._reader = reader
         self._histories = histories
         self._model = model
         self._prompt = prompt or _PROMPT
         self._endpoint = Endpoint(
-            "summary not written", url=url, key=key, timeout_seconds=timeout_seconds, limit_bytes=_LIMIT_BYTES
+            "summary not written", url=url, key=key, timeout_seconds=_TIMEOUT_SECONDS, limit_bytes=_LIMIT_BYTES
         )
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,9 +30,9 @@ from redis.sentinel import Sentinel
 
 from service.store import datafiles
 from service.store.addresses import Address, read_url
-from service.store.durability import evicts, waits_for_disk
+from service.store.durability import Durability, Level, evicts
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, socket_url
-from service.store.findings import Finding, Verdict
+from service.store.findings import Finding, halves
 from service.store.permissions import CHECK, denial, denial_behind, denied_call, denied_commands
 from service.store.versions import LAYOUT, LAYOUT_KEY, too_new
 
@@ -43,7 +43,7 @@ _LEAST_FREE_BYTES = 1 << 30
 _TIMEOUT_SECONDS = 3
 
 
-def check_store(redis_url: str | None, data_dir: Path, durability: str) -> list[Finding]:
+def check_store(redis_url: str | None, data_dir: Path, durability: Level) -> list[Finding]:
     """Look at the store of a deployment, the embedded one when there is no URL.
 
     Raises nothing: a store that cannot be reached is a finding.
@@ -53,7 +53,7 @@ def check_store(redis_url: str | None, data_dir: Path, durability: str) -> list[
     return list(_check_at(redis_url, durability, "start it, or correct SASH_REDIS_URL"))
 
 
-def _check_at(url: str, durability: str, change: str) -> Iterator[Finding]:
+def _check_at(url: str, durability: Level, change: str) -> Iterator[Finding]:
     """Look at each server of a deployment; ``change`` says what to do when one does not answer."""
     try:
         with ExitStack() as stack:
@@ -64,7 +64,7 @@ def _check_at(url: str, durability: str, change: str) -> Iterator[Finding]:
     except (RedisError, RedisClusterException, OSError, ValueError) as error:
         denied = denial_behind(error)
         if denied is not None:
-            yield Finding("store", "problem", *_halves(denied_call(denied).detail))
+            yield Finding("store", "problem", *halves(denied_call(denied).detail))
         else:
             yield Finding("store", "problem", f"does not answer: {error or type(error).__name__}", change)
 
@@ -101,7 +101,7 @@ def _login(address: Address) -> dict[str, Any]:
 # ---- one server
 
 
-def check_server(client: "Redis", durability: str = "durable") -> list[Finding]:
+def check_server(client: "Redis", durability: Level = "durable") -> list[Finding]:
     """Look at one server: age, role, permissions, persistence, memory, scripts, clock.
 
     Raises RedisError when it does not answer.
@@ -110,10 +110,10 @@ def check_server(client: "Redis", durability: str = "durable") -> list[Finding]:
     findings = [_permissions(client, durability), *_times(client)]
     facts: dict[str, Any] | None = _unless_denied(client.info)
     if facts is not None:
-        configuration = _configuration(client)
-        findings += [_version(facts), _role(facts), _persistence(facts, configuration, durability), _memory(facts)]
+        info, settings = {name: str(value) for name, value in facts.items()}, _configuration(client)
+        findings += [_version(info), _role(info), _persistence(info, settings, durability), _memory(info)]
         if durability == "replicated":
-            findings.append(_replicas(facts))
+            findings.append(_replicas(info, durability))
     return [*findings, _scripts(client), _layout(client)]
 
 
@@ -125,7 +125,7 @@ def _unless_denied(ask: Callable[[], T]) -> T | None:
         return None
 
 
-def _permissions(client: "Redis", durability: str) -> Finding:
+def _permissions(client: "Redis", durability: Level) -> Finding:
     """Check that the user may run every command that the service sends."""
     try:
         reply: Any = client.eval(CHECK[1], 0, *CHECK[3:])
@@ -133,14 +133,8 @@ def _permissions(client: "Redis", durability: str) -> Finding:
         reply = error
     denied = denied_commands(reply, sometimes=("WAIT",) if durability == "replicated" else ())
     if denied:
-        return Finding("store permissions", "problem", *_halves(denial(denied).detail))
+        return Finding("store permissions", "problem", *halves(denial(denied).detail))
     return Finding("store permissions", "good", "every command that the service sends")
-
-
-def _halves(detail: str) -> tuple[str, str]:
-    """Split a problem's detail into what is wrong, and what to do about it."""
-    found, _, change = detail.rstrip(".").partition(": ")
-    return found, change
 
 
 def _times(client: "Redis") -> list[Finding]:
@@ -167,9 +161,9 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _version(facts: Mapping[str, Any]) -> Finding:
-    name = "valkey" if "valkey_version" in facts else "redis"
-    version = str(facts.get("valkey_version") or facts.get("redis_version") or "0")
+def _version(info: dict[str, str]) -> Finding:
+    name = "valkey" if "valkey_version" in info else "redis"
+    version = info.get("valkey_version") or info.get("redis_version") or "0"
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     oldest = _OLDEST[name]
     if numbers < oldest:
@@ -178,8 +172,8 @@ def _version(facts: Mapping[str, Any]) -> Finding:
     return Finding("store version", "good", f"{name} {version}")
 
 
-def _role(facts: Mapping[str, Any]) -> Finding:
-    if facts.get("role") != "master":
+def _role(info: dict[str, str]) -> Finding:
+    if info.get("role") != "master":
         return Finding(
             "store role", "problem", "a replica, which takes no writes", "name its primary in SASH_REDIS_URL"
         )
@@ -203,36 +197,23 @@ def _clock(ours: float, theirs: float) -> Finding:
     return Finding("store clock", "good", f"within {_SKEW_SECONDS:.0f} s of the store's")
 
 
-def _persistence(facts: Mapping[str, Any], held: Mapping[str, str] | None, durability: str) -> Finding:
-    if facts.get("aof_last_write_status", "ok") != "ok":
+def _persistence(info: dict[str, str], held: dict[str, str] | None, durability: Level) -> Finding:
+    """Check the settings for the disk, as the service judges them; with ``fast`` its refusal would be advice."""
+    if info.get("aof_last_write_status", "ok") != "ok":
         return Finding(
             "store disk", "problem", "the last write to the append-only file failed", "make room on its disk"
         )
-    if held is None and durability == "assume":
-        return Finding("store persistence", "good", "assumed: the server does not show its settings")
-    appendonly = held.get("appendonly") if held else ("yes" if facts.get("aof_enabled") else "no")
-    if appendonly != "yes":
-        return Finding(
-            "store persistence", "problem", "no append-only file: a restart loses conversations", "appendonly yes"
-        )
-    fsync = held.get("appendfsync") if held else None
-    if fsync is None:
-        found = "append-only file; the server does not show whether appendfsync is always"
-        change = "allow +config|get, or set SASH_DURABILITY=assume if you know that it is"
-        verdict: Verdict = "advice" if durability == "fast" or waits_for_disk(facts) else "problem"
-        return Finding("store persistence", verdict, found, change)
-    found = f"append-only file, appendfsync {fsync}"
-    if fsync == "always" or (fsync == "everysec" and durability == "fast"):
-        return Finding("store persistence", "good", found)
-    lost = "two seconds" if fsync == "everysec" else "half a minute"
-    change = f"appendfsync always: a crash can lose {lost} of acknowledged turns"
-    return Finding("store persistence", "advice" if fsync == "everysec" else "problem", found, change)
+    is_fast = durability == "fast"
+    judged = Durability("durable" if is_fast else durability, wait_seconds=_TIMEOUT_SECONDS).sync(held, info)
+    if judged.refusal and not (is_fast and judged.appendfsync == "everysec"):
+        return Finding("store persistence", "advice" if is_fast else "problem", *halves(judged.refusal))
+    return Finding("store persistence", "good", f"appendonly {judged.appendonly}, appendfsync {judged.appendfsync}")
 
 
-def _memory(facts: Mapping[str, Any]) -> Finding:
-    policy = str(facts.get("maxmemory_policy") or "unknown")
-    limit, used = int(facts.get("maxmemory") or 0), int(facts.get("used_memory") or 0)
-    if evicts({"maxmemory_policy": policy, "maxmemory": str(limit)}):
+def _memory(info: dict[str, str]) -> Finding:
+    policy = info.get("maxmemory_policy") or "unknown"
+    limit, used = int(info.get("maxmemory") or 0), int(info.get("used_memory") or 0)
+    if evicts(info):
         found = f"maxmemory-policy {policy}: a full store forgets conversations in silence"
         return Finding("store memory", "problem", found, "maxmemory-policy noeviction")
     if policy not in {"noeviction", "unknown"}:
@@ -244,12 +225,10 @@ def _memory(facts: Mapping[str, Any]) -> Finding:
     return Finding("store memory", "good", found)
 
 
-def _replicas(facts: Mapping[str, Any]) -> Finding:
-    connected = int(facts.get("connected_slaves") or 0)
-    if connected:
-        return Finding("store replicas", "good", f"{connected} connected")
-    change = "connect a replica, or set SASH_DURABILITY=durable"
-    return Finding("store replicas", "problem", "none, and SASH_DURABILITY is replicated", change)
+def _replicas(info: dict[str, str], durability: Level) -> Finding:
+    if refusal := Durability(durability, wait_seconds=_TIMEOUT_SECONDS).alone(info):
+        return Finding("store replicas", "problem", *halves(refusal))
+    return Finding("store replicas", "good", f"{info.get('connected_slaves', '0')} connected")
 
 
 def _scripts(client: "Redis") -> Finding:
@@ -276,14 +255,14 @@ def _layout(client: "Redis") -> Finding:
     layout = int(noted) if isinstance(noted, str | bytes) else LAYOUT
     newer = too_new(layout)
     if newer:
-        return Finding("store layout", "problem", newer.partition(": ")[0], newer.partition(": ")[2])
+        return Finding("store layout", "problem", *halves(newer))
     return Finding("store layout", "good", f"layout {layout}, which this version reads")
 
 
 # ---- the embedded store
 
 
-def _check_embedded(data_dir: Path, durability: str) -> Iterator[Finding]:
+def _check_embedded(data_dir: Path, durability: Level) -> Iterator[Finding]:
     """Check the server that runs on the directory; where none runs, try one in a temporary directory."""
     directory = data_dir.absolute()
     yield _room(directory)
@@ -316,14 +295,14 @@ def _holder(directory: Path) -> str | None:
     return None
 
 
-def _check_running(directory: Path, holder: str, durability: str) -> Iterator[Finding]:
+def _check_running(directory: Path, holder: str, durability: Level) -> Iterator[Finding]:
     yield Finding("embedded store", "good", f"the one that runs here, of {holder}")
     try:
         lost = datafiles.missing(datafiles.identify(directory))
     except OSError:
         lost = f"the store's files in {directory} were deleted or moved: export what you need; start the service anew"
     if lost:
-        yield Finding("store files", "problem", *lost.split(": ", 1))
+        yield Finding("store files", "problem", *halves(lost))
     url = socket_url(directory)
     if url is None:
         yield Finding("store", "problem", "its socket cannot be found", "ask the service itself: sash doctor --url")

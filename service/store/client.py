@@ -194,27 +194,28 @@ class Client:
             return []
         return await self._answer("commands", words, writes=not _READING.issuperset(map(_name, words)))
 
-    async def scan(self, pattern: str) -> AsyncIterator[bytes]:
-        """Yield every key that matches ``pattern``, on every node; some may come twice. Scans all keys of the store.
+    async def scan(self, pattern: str) -> AsyncIterator[str]:
+        """Yield what stands in place of ``*`` in each key that matches ``pattern``, on every node; some may come twice.
 
-        Raises what ``scan_steps`` raises.
+        Scans all keys of the store. Raises what ``scan_steps`` raises.
         """
-        async for keys in self.scan_steps(pattern):
-            for key in keys:
-                yield key
+        async for names in self.scan_steps(pattern):
+            for name in names:
+                yield name
 
-    async def scan_steps(self, pattern: str) -> AsyncIterator[list[bytes]]:
-        """Yield the keys that each step of ``scan`` finds; most steps find none where few keys match.
+    async def scan_steps(self, pattern: str) -> AsyncIterator[list[str]]:
+        """Yield what each step of ``scan`` finds; most steps find nothing where few keys match.
 
         Raises:
             StoreUnavailable: no answer before the deadline.
             StorePermissionDenied: the store's user may not run SCAN.
         """
+        begin, end = pattern.split("*")
         for server in await self._primaries():
             cursor = b"0"
             while True:
                 cursor, keys = await self._scan(server, cursor, pattern)
-                yield keys
+                yield [key.decode(errors="replace").removeprefix(begin).removesuffix(end) for key in keys]
                 if int(cursor) == 0:
                     break
 

@@ -262,9 +262,8 @@ class DataKeys:
 
     async def tenants(self) -> list[str]:
         """Return every tenant with keys, listed or not. Goes through all keys of the store. Raises StoreUnavailable."""
-        found = {key.decode() async for key in self._client.scan(_key_of("*"))}
-        start, end = _key_of("*").split("*")
-        return sorted({key.removeprefix(start).removesuffix(end) for key in found} | await self._listed())
+        found = {tenant async for tenant in self._client.scan(_key_of("*"))}
+        return sorted(found | await self._listed())
 
     async def _listed(self) -> set[str]:
         (found,) = await self._client.commands([("SMEMBERS", _TENANTS)])

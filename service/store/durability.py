@@ -108,14 +108,14 @@ class Durability:
         """Return the inspection from a server's answers to INSPECT; an answer may be an error."""
         config, answer, check = replies
         settings, info = None if isinstance(config, ResponseError) else _pairs(config), _lines(answer)
-        found = self._sync(settings, info)
+        found = self.sync(settings, info)
         replica = _REPLICA if self._single and info.get("role") == "slave" else ""
-        refusal = replica or evicts(info) or datafiles.missing(self._data_files) or found.refusal or self._alone(info)
+        refusal = replica or evicts(info) or datafiles.missing(self._data_files) or found.refusal or self.alone(info)
         waits = {words[0] for words in found.barrier.words} if found.barrier else ()
         denied = denied_commands(check, sometimes=waits)
         return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info)
 
-    def _alone(self, info: dict[str, str]) -> str:
+    def alone(self, info: dict[str, str]) -> str:
         """Return why a primary with these fields of INFO acknowledges nothing without a replica; empty when it does."""
         if info.get("role") != "master":
             return ""
@@ -123,8 +123,8 @@ class Durability:
             return _TOO_FEW
         return _NO_REPLICA if self.level == "replicated" and info.get("connected_slaves") == "0" else ""
 
-    def _sync(self, settings: dict[str, str] | None, info: dict[str, str]) -> Inspection:
-        """Return the inspection by the settings for the disk."""
+    def sync(self, settings: dict[str, str] | None, info: dict[str, str]) -> Inspection:
+        """Return the inspection by the settings for the disk; ``settings`` are None where the server does not show them."""
         held = settings or {}
         aof_enabled = {"0": "no", "1": "yes"}.get(info.get("aof_enabled", ""), "unknown")
         appendonly, appendfsync = held.get("appendonly") or aof_enabled, held.get("appendfsync", "unknown")
@@ -137,7 +137,7 @@ class Durability:
         waits: list[tuple[Any, ...]] = []
         if appendfsync == "always":
             how = "appendfsync always"
-        elif waits_for_disk(info):
+        elif _waits_for_disk(info):
             how = "WAITAOF"
             waits.append(("WAITAOF", 1, 0, self._wait_ms))
         else:
@@ -172,9 +172,9 @@ def _lines(info: Any) -> dict[str, str]:
     return {name: value for name, colon, value in lines if colon}
 
 
-def waits_for_disk(info: Mapping[str, Any]) -> bool:
+def _waits_for_disk(info: Mapping[str, str]) -> bool:
     """Return whether WAITAOF waits for the disk on a server with these fields of INFO."""
     if "valkey_version" in info:
         return False
-    major = str(info.get("redis_version", "0")).partition(".")[0]
+    major = info.get("redis_version", "0").partition(".")[0]
     return major.isdecimal() and int(major) >= _TRUSTED_WAITAOF

@@ -37,16 +37,16 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
     return "".join([_DIGIT_PAIRS[value >> shift & 1023] for shift in _PAIR_SHIFTS])
 
 
-def check_entries(entries: Sequence[Entry], prefix: str = "") -> None:
-    """Check entries. Problems point to the place of an entry below ``prefix``, a JSON pointer.
+def check_entries(entries: Sequence[Entry]) -> None:
+    """Check the entries of a request, to whose places problems point.
 
     Raises InvalidEntry where an entry holds no chat message, Unprocessable where its message cannot have its documents or
     its status.
     """
     for index, entry in enumerate(entries):
-        check_entry(entry, f"{prefix}/messages/{index}")
+        check_entry(entry, f"/messages/{index}")
         if entry.status is not None:
-            check_status(entry, f"{prefix}/messages/{index}")
+            check_status(entry, f"/messages/{index}")
 
 
 def check_entry(entry: Entry, pointer: str) -> None:

@@ -14,3 +14,9 @@ class Finding(msgspec.Struct, frozen=True):
     verdict: Verdict
     found: str
     change: str | None = None
+
+
+def halves(detail: str) -> tuple[str, str | None]:
+    """Split a problem's detail, or an error of the settings, into what is wrong and what to do about it."""
+    found, _, change = detail.rstrip(".").partition(": ")
+    return found, change or None

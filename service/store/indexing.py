@@ -26,7 +26,7 @@ from service.store.client import Client
 from service.store.datakeys import DataKeys
 from service.store.layout import conversation_name, keys_of, places
 from service.store.reading import Reader
-from service.store.replies import State, check_history
+from service.store.replies import Made, State, check_history
 from service.store.sealing import PLAIN, Purpose
 
 _DIGEST = slice(3, 19)
@@ -58,18 +58,6 @@ class Progress(NamedTuple):
     words: int
     vectors: int
     model: str
-
-
-class Standing(NamedTuple):
-    """The history that indexed messages belong to: a life, and its last edit. Other values mean another history."""
-
-    life: str
-    edited: bytes
-
-    @classmethod
-    def of(cls, state: State) -> "Standing":
-        """Return the standing of a state."""
-        return cls(state.life, state.made[1])
 
 
 class Index:
@@ -174,19 +162,19 @@ class Index:
         length: int,
         elements: Sequence[bytes],
         *,
-        standing: Standing,
+        made: Made,
         digests: Sequence[bytes],
         model: str = "",
     ) -> tuple[int, int] | None:
         """Write ``elements`` at the end of the index of ``part`` (``words``, ``vectors``), which has ``length`` messages.
 
-        ``digests`` are those of the entries. Returns the lengths of the index and of the log; None if the history has
-        changed, or the index has another length.
+        ``made`` is the history that they belong to, and ``digests`` are those of the entries. Returns the lengths of the
+        index and of the log; None if the history has changed, or the index has another length.
         """
         call = scripts.index(
             keys_of(conversation_name(tenant, conversation)),
-            life=standing.life,
-            edited=standing.edited,
+            life=made[0].decode(),
+            edited=made[1],
             part=part,
             length=length,
             model=model,

@@ -68,11 +68,6 @@ class ApiKeys:
         (removed,) = await self._client.commands([("HDEL", _HASH, identity)])
         return bool(removed)
 
-    async def tenant(self, key: str) -> str | None:
-        """Return the tenant of a key; None when there is no such key. Raises StoreUnavailable."""
-        found = await self.find(key)
-        return found.tenant if found is not None else None
-
     async def find(self, key: str) -> StoredKey | None:
         """Return the stored record of a key; None when there is no such key. Raises StoreUnavailable."""
         name, now = sha256(key.encode()).hexdigest(), self._clock()

@@ -11,7 +11,6 @@ While the store does not answer, no request is refused here: a request that need
 import asyncio
 import math
 import time
-from collections.abc import Callable
 
 from service.problems import StoreFull, StoreUnavailable, TooManyRequests
 from service.store import scripts
@@ -42,10 +41,9 @@ class _Lease:
 class RateLimits:
     """``rate`` requests a second for each tenant, with bursts of one second's requests; None for no limit."""
 
-    def __init__(self, client: Client, rate: float | None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: Client, rate: float | None) -> None:
         self._client = client
         self.rate = rate
-        self._clock = clock
         self._leases: dict[str, _Lease] = {}
 
     async def take(self, tenant: str, rate: float | None = None, key: str = "") -> None:
@@ -62,7 +60,7 @@ class RateLimits:
         while len(self._leases) > _BUCKETS:
             del self._leases[next(iter(self._leases))]
         while True:
-            now = self._clock()
+            now = time.monotonic()
             if lease.left > 0 and now < lease.until:
                 lease.left -= 1
                 return
@@ -87,9 +85,9 @@ class RateLimits:
         try:
             taken = await self._client.run(scripts.take(key, rate=rate, burst=max(1.0, rate), wanted=wanted))
         except (StoreUnavailable, StoreFull):
-            lease.blind_until = self._clock() + _KEPT_SECONDS
+            lease.blind_until = time.monotonic() + _KEPT_SECONDS
             return
-        now = self._clock()
+        now = time.monotonic()
         lease.left, lease.until = taken.granted, now + _KEPT_SECONDS
         if not taken.granted:
             lease.refused_until = now + taken.wait_ms / 1000

@@ -126,9 +126,8 @@ class Repair:
     async def _named(self, limit: int, pattern: str) -> AsyncIterator[list[str]]:
         """Yield the names of conversations that have a key of ``pattern``, in lists of up to ``limit``."""
         names: list[str] = []
-        begin, end = pattern.split("*")
-        async for key in self._client.scan(pattern):
-            names.append(key.decode().removeprefix(begin).removesuffix(end))
+        async for name in self._client.scan(pattern):
+            names.append(name)
             if len(names) == limit:
                 yield names
                 names = []

@@ -64,10 +64,7 @@ class Tenants:
         """Return the first ``count`` places after ``before``. A scan may name a conversation twice."""
         kept: dict[str, Place] = {}
         # Neither a tenant nor an id has a character that a pattern interprets.
-        pattern = keys_of(conversation_name(tenant, "*")).conversation
-        begin, end = pattern.split("*")
-        async for keys in self._client.scan_steps(pattern):
-            names = [key.decode(errors="replace").removeprefix(begin).removesuffix(end) for key in keys]
+        async for names in self._client.scan_steps(keys_of(conversation_name(tenant, "*")).conversation):
             ids = [name for name in names if IDS.fullmatch(name)]
             for start in range(0, len(ids), _TIMES):
                 times = await self._times(tenant, ids[start : start + _TIMES])

@@ -5,25 +5,21 @@ read new data: a further field is no new layout.
 """
 
 from contextlib import suppress
-from typing import Protocol
 
 from service.problems import StoreFull, StoreUnavailable
+from service.store.client import Client
 
 LAYOUT = 1
 LAYOUT_KEY = "sash:layout"
 
 
-class _Asks(Protocol):
-    async def commands(self, words: list[tuple[str, ...]]) -> list[bytes | None]: ...
-
-
-async def stored_layout(store: _Asks) -> int:
+async def stored_layout(client: Client) -> int:
     """Return the stored layout; where there is none, store the layout of this version. Raises StoreUnavailable."""
-    (found,) = await store.commands([("GET", LAYOUT_KEY)])
+    (found,) = await client.commands([("GET", LAYOUT_KEY)])
     if found is not None:
         return int(found)
     with suppress(StoreFull, StoreUnavailable):  # it is stored later, when there is room or a disk again
-        await store.commands([("SET", LAYOUT_KEY, str(LAYOUT), "NX")])
+        await client.commands([("SET", LAYOUT_KEY, str(LAYOUT), "NX")])
     return LAYOUT
 
 

@@ -15,9 +15,10 @@
         │ asked.limits_of        model, reserve, budget           │
         │ tail.GrowingTail       reads older messages if needed   │
         ▼                                                         ▼
-    core.window.build_window ── the law, which chooses the messages: NeedOlder, or a Window of seqs and figures
-        ▼
-    answer.make ── figures encoded, stored bodies spliced: Made, whose body is sent unchanged
+    answer.make_if_read ── or what must be read first: older messages, or bodies
+        │ core.window.build_window   the law, which chooses the messages: a Window of seqs and figures
+        ▼                            figures are encoded, and stored bodies spliced in
+    Made, whose body is sent unchanged
 
 Nothing is kept between requests. Each parameter is declared once, in ``core/parameters.py``.
 """

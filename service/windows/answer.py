@@ -1,12 +1,11 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from service.core.caching import Caching
 from service.core.costs import record_cost
 from service.core.counting import is_estimate, reasoning_tokens
 from service.core.definitions import unpriced_members
@@ -15,7 +14,7 @@ from service.core.expected import Expected
 from service.core.explain import Explained
 from service.core.fillers import FILLED_FORMATS
 from service.core.formats.history import is_of
-from service.core.hints import Places, hinted
+from service.core.hints import hinted
 from service.core.models import NO_WINDOW, Model
 from service.core.native.costs import Beside
 from service.core.reasoning import without_reasoning
@@ -24,8 +23,10 @@ from service.core.records import StoredGrounding
 from service.core.render import Bodies, render_openai, render_other
 from service.core.results import cut_result, line_cost
 from service.core.view import History
-from service.core.window import Window
-from service.windows.asked import Asked
+from service.core.window import NeedOlder, Window
+from service.windows.asked import Asked, build, documents_of
+from service.windows.hints import Hints, hints_of
+from service.windows.recall import recollected
 
 _encode = msgspec.json.Encoder().encode
 
@@ -118,15 +119,6 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     explain: list[Any] | None = None
 
 
-class Hints(NamedTuple):
-    """Additions of ``cache=auto``: the cache's rules, the places of the hints, the cache key, and the expected result."""
-
-    rules: Caching | None
-    places: Places
-    key: str
-    expected: Expected
-
-
 class Made(msgspec.Struct, frozen=True):
     """A finished window: its JSON, and the objects that it was made from."""
 
@@ -140,13 +132,43 @@ class Made(msgspec.Struct, frozen=True):
 _NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False)
 
 
-def make(
+def make_if_read(
+    asked: Asked,
+    history: History,
+    bodies: Bodies,
+    grounding: Mapping[int, StoredGrounding],
+    chosen: Window | None = None,
+) -> Made | Window | NeedOlder:
+    """The finished window; the choice of messages if some bodies are not read yet; or NeedOlder.
+
+    ``chosen`` is the choice that was returned before its bodies were read.
+
+    Raises WindowDoesNotFit, FormatCannotCarry.
+    """
+    recollection = asked.recollection
+    if recollection is not None and not recollection.block:
+        history = msgspec.structs.replace(history, recalled=recollection.lines.keys())
+    documents = documents_of(asked, history, bodies, grounding)
+    window = chosen or build(asked, history, documents)
+    if isinstance(window, NeedOlder) or asked.draft:
+        return window
+    if recollection is not None and chosen is None:
+        window = recollected(window, recollection)
+    if not bodies.have(window.seqs):
+        return window
+    hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
+    if isinstance(hints, NeedOlder):
+        return hints
+    return _made(asked, history, window, bodies, documents, hints)
+
+
+def _made(
     asked: Asked,
     history: History,
     window: Window,
     bodies: Bodies,
     documents: Documents,
-    hints: Hints | None = None,
+    hints: Hints | None,
 ) -> Made:
     """The window's JSON. Raises FormatCannotCarry."""
     query, parts, model, trimmed = asked.query, asked.parts, asked.limits.model, None

@@ -1,18 +1,28 @@
 """A window's hints for the provider's prompt cache, with ``cache=auto``."""
 
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
-from service.core.caching import caching_of
+from service.core.caching import Caching, caching_of
 from service.core.documents import Documents
 from service.core.expected import Expected, before_reply, expect, places_of
 from service.core.families import DEVELOPER
+from service.core.hints import Places
 from service.core.view import History
 from service.core.window import NeedOlder, Window
 from service.problems import WindowDoesNotFit
-from service.windows.answer import Hints
 from service.windows.asked import Asked, build
+
+
+class Hints(NamedTuple):
+    """Additions of ``cache=auto``: the cache's rules, the places of the hints, the cache key, and the expected result."""
+
+    rules: Caching | None
+    places: Places
+    key: str
+    expected: Expected
 
 
 def hints_of(asked: Asked, history: History, window: Window, documents: Documents) -> Hints | NeedOlder:

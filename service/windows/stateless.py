@@ -7,7 +7,6 @@ import msgspec
 
 from service.core.caching import settled
 from service.core.costs import reference_costs
-from service.core.documents import Documents
 from service.core.estimates import spoken_tokens
 from service.core.families import USER
 from service.core.messages import parallel_flags
@@ -19,15 +18,14 @@ from service.core.records import RECORD_BYTES, Flags, Record, Records, StoredGro
 from service.core.render import Bodies
 from service.core.settings import ConversationSettings, check_settings, fixed_parts
 from service.core.view import History
-from service.core.window import NeedOlder, Window
+from service.core.window import Window
 from service.core.words import pack_words, plain_number, said_in, words_of
 from service.problems import EntryConflict, Internal, Problem, WindowDoesNotFit
 from service.store.entries import check_entries, opened_by, prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
-from service.windows.answer import Made, make
+from service.windows.answer import Made, make_if_read
 from service.windows.asked import Asked, build, documents_of, limits_of
-from service.windows.hints import hints_of
 from service.windows.recall import (
     NOTHING,
     Old,
@@ -38,7 +36,6 @@ from service.windows.recall import (
     in_block,
     in_places,
     last_left_out,
-    recollected,
     shortlist,
 )
 from service.windows.request import WindowRequest
@@ -82,47 +79,33 @@ def window_of_request(
     history = _history(kept, limits.model)
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
     asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
-    documents = documents_of(asked, history, bodies, _grounding(wanted, kept, history))
-    window = _window(asked, history, documents, bodies)
-    if asked.query.stable and window.dropped["messages"]:
-        asked = _with_aside(asked)
-    if window.recalled is not None and not window.recalled.block:
-        history = msgspec.structs.replace(history, recalled=window.recalled.lines.keys())
-    hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
-    if isinstance(hints, NeedOlder):
-        raise Internal("A whole history was too short.")
-    return make(asked, history, window, bodies, documents, hints), counting_seconds
-
-
-def _with_aside(asked: Asked) -> Asked:
-    """The request with the tokens reserved for recall."""
-    return msgspec.structs.replace(asked, aside=asked.query.recall_max_tokens)
-
-
-def _window(asked: Asked, history: History, documents: Documents, bodies: Bodies) -> Window:
-    """The window, with recalled messages if requested. Raises WindowDoesNotFit."""
-    window, query = _whole(build(asked, history, documents)), asked.query
-    if not query.recall_max_tokens:
-        return window
-    if window.dropped["messages"] == 0:
-        return recollected(window, NOTHING)
-    draft = _whole(build(_with_aside(asked), history, documents))
-    recollection = _recollection(asked, history, draft, bodies)
-    if query.stable:
-        return recollected(draft, recollection)
-    recalled = msgspec.structs.replace(history, recalled=recollection.lines.keys())
+    grounding = _grounding(wanted, kept, history)
+    if wanted.recall_max_tokens:
+        asked = _with_recall(asked, history, bodies, grounding)
     try:
-        return recollected(_whole(build(asked, recalled, documents)), recollection)
+        made = make_if_read(asked, history, bodies, grounding)
     except WindowDoesNotFit:
+        if asked.recollection is None or not asked.recollection.lines:
+            raise
         # A recalled message may bring words with it, such as a turn of the user before the assistant.
-        return recollected(window, NOTHING)
-
-
-def _whole(window: Window | NeedOlder) -> Window:
-    """The window of a whole history, which never needs older messages."""
-    if isinstance(window, NeedOlder):
+        made = make_if_read(msgspec.structs.replace(asked, recollection=NOTHING), history, bodies, grounding)
+    if not isinstance(made, Made):
         raise Internal("A whole history was too short.")
-    return window
+    return made, counting_seconds
+
+
+def _with_recall(asked: Asked, history: History, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Asked:
+    """The request with the messages to recall. Raises WindowDoesNotFit."""
+    replace, aside = msgspec.structs.replace, asked.query.recall_max_tokens
+    documents = documents_of(asked, history, bodies, grounding)
+    draft = build(asked, history, documents)
+    if isinstance(draft, Window) and draft.dropped["messages"] == 0:
+        return replace(asked, recollection=NOTHING)
+    draft = build(replace(asked, aside=aside), history, documents)
+    if not isinstance(draft, Window):
+        raise Internal("A whole history was too short.")
+    recollection = _recollection(asked, history, draft, bodies)
+    return replace(asked, recollection=recollection, aside=aside if asked.query.stable else 0)
 
 
 def _recollection(asked: Asked, history: History, draft: Window, bodies: Bodies) -> Recollection:

@@ -13,9 +13,7 @@ from service.core.hints import cache_key
 from service.core.models import Model
 from service.core.parameters import WindowQuery
 from service.core.records import StoredGrounding
-from service.core.render import Bodies
 from service.core.settings import ConversationSettings, decode_settings
-from service.core.view import History
 from service.core.window import NeedOlder, Window
 from service.problems import Internal, Problem, StoreUnavailable, WindowDoesNotFit
 from service.store.conversations import Conversations, Writing
@@ -24,10 +22,9 @@ from service.store.reading import Reader
 from service.store.replies import HistoryEdited, State, Tail
 from service.store.scripts import AppendReply, Known, Reach
 from service.store.usage import Calibrations
-from service.windows.answer import Made, make
-from service.windows.asked import Asked, Limits, build, documents_of, limits_of
-from service.windows.hints import hints_of
-from service.windows.recall import NOTHING, recollected
+from service.windows.answer import Made, make_if_read
+from service.windows.asked import Asked, Limits, limits_of
+from service.windows.recall import NOTHING
 from service.windows.recaller import Recaller
 from service.windows.tail import GrowingTail
 from service.windows.vocabularies import Counts
@@ -202,33 +199,3 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model = limits.model
     return Reach(limits.budget, model.column, query.limit or 0, scripts=model.ratios is not None)
-
-
-def make_if_read(
-    asked: Asked,
-    history: History,
-    bodies: Bodies,
-    grounding: Mapping[int, StoredGrounding],
-    chosen: Window | None = None,
-) -> Made | Window | NeedOlder:
-    """The finished window; the choice of messages if some bodies are not read yet; or NeedOlder.
-
-    ``chosen`` is the choice that was returned before its bodies were read.
-
-    Raises WindowDoesNotFit, FormatCannotCarry.
-    """
-    recollection = asked.recollection
-    if recollection is not None and not recollection.block:
-        history = msgspec.structs.replace(history, recalled=recollection.lines.keys())
-    documents = documents_of(asked, history, bodies, grounding)
-    window = chosen or build(asked, history, documents)
-    if isinstance(window, NeedOlder) or asked.draft:
-        return window
-    if recollection is not None and chosen is None:
-        window = recollected(window, recollection)
-    if not bodies.have(window.seqs):
-        return window
-    hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
-    if isinstance(hints, NeedOlder):
-        return hints
-    return make(asked, history, window, bodies, documents, hints)

@@ -29,6 +29,8 @@ def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_0
         paths=Paths(()),
         limits=limits,
         timeout_seconds=5,
+        max_body_bytes=1 << 20,
+        max_import_bytes=1 << 20,
         metrics=metrics,
         requests=requests,
     )

@@ -16,8 +16,8 @@ from jsonschema import Draft202012Validator
 
 from service.api import idempotency
 from service.api.openapi import document, examples
-from service.api.openapi.document import openapi_path
 from service.api.openapi.operation import operation_of
+from service.api.paths import template_of
 from service.api.ring import is_open
 from service.app import ROUTES
 from service.problems import problem_types
@@ -66,7 +66,7 @@ def test_the_stored_document_is_the_service() -> None:
 def test_every_route_is_in_the_document() -> None:
     """The document's paths, methods and operation ids are those of the handlers."""
     served = {
-        (openapi_path(path), method.lower(), handler.operation_id)
+        (template_of(path), method.lower(), handler.operation_id)
         for handler in ROUTES
         for path in handler.paths
         for method in handler.http_methods

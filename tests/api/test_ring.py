@@ -36,6 +36,8 @@ def ring(app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMI
         paths=Paths(()),
         limits=limits,
         timeout_seconds=timeout_seconds,
+        max_body_bytes=1 << 20,
+        max_import_bytes=1 << 20,
         metrics=metrics,
         requests=Requests(metrics, Pseudonyms(), options.pop("log", None)),
         **options,

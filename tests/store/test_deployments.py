@@ -316,7 +316,7 @@ async def test_keys_are_found_on_every_node(cluster: Cluster) -> None:
     assert len({cluster.primary_of(key_slot(key.encode())).port for key in keys}) == 3
     async with opened(cluster.url) as (client, _):
         await client.commands([("SET", key, "1") for key in keys])
-        found = {key.decode() async for key in client.scan("sash:{scan/*")}
+        found = {f"sash:{{scan/{name}}}:x" async for name in client.scan("sash:{scan/*}:x")}
         await client.commands([("UNLINK", key) for key in keys])
     assert found == set(keys)
 

@@ -122,7 +122,7 @@ async def _keys(url: str) -> None:
     try:
         keys = ApiKeys(client)
         key, kept = await keys.create("acme", 1)
-        assert await keys.tenant(key) == "acme"
+        assert (await keys.find(key)).tenant == "acme"
         assert [each.id for each in await keys.all()] == [kept.id]
         assert await keys.revoke(kept.id)
     finally:

@@ -15,6 +15,7 @@ from service.api.openapi.faults import problem_responses, problem_schemas, respo
 from service.api.openapi.links import all_links, links_of
 from service.api.openapi.operation import OPERATORS, Operation, operation_of
 from service.api.openapi.parameters import HEADERS, all_parameters
+from service.api.paths import template_of
 from service.api.ring import FIGURES_PATHS, is_open
 from service.api.schemas import WINDOWS
 from service.problems import Pointer
@@ -64,11 +65,6 @@ def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
-def openapi_path(path: str) -> str:
-    """The framework's path as an OpenAPI template: ``{seq:str}`` becomes ``{seq}``."""
-    return re.sub(r"\{(\w+):\w+\}", r"{\1}", path)
-
-
 class Route:
     """A handler's operation. Parameters and headers follow from its path and method.
 
@@ -79,7 +75,7 @@ class Route:
     def __init__(self, handler: HTTPRouteHandler) -> None:
         (template,), (self.method,) = handler.paths, handler.http_methods
         self.handler = handler
-        self.path = openapi_path(template)
+        self.path = template_of(template)
         self.declared: Operation = operation_of(handler)
         self.reads = self.method == "GET"
         self.of_conversations = self.path.startswith("/conversations")
