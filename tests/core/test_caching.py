@@ -368,6 +368,30 @@ CASES: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
         [*ZEBRA, *said("Tell me of the zebra."), *step(1, "Found.")],
         {"max_tokens": 2800, "reserve": 0, "recall_max_tokens": 400},
     ),
+    "a loop with a limit recalls another block": (
+        "gpt-5.2",
+        "openai",
+        [*ZEBRA, *said("Tell me of the zebra. " + LONG), *step(1, "A zebra, so. " * 20), *step(2, "Found.")],
+        {"stable": True, "limit": 2, "recall_max_tokens": 400},
+    ),
+    "a question that recalls nothing follows a block": (
+        "gpt-5.2",
+        "openai",
+        [*ZEBRA, *said("Tell me of the zebra. " + LONG, "Fine.", "Thanks.")],
+        {"stable": True, "stable_step": 0.05, "max_tokens": 4000, "reserve": 0, "recall_max_tokens": 400},
+    ),
+    "nothing was recalled while all messages fitted": (
+        "gpt-5.2",
+        "openai",
+        [*ZEBRA, *said("Tell me of the zebra. " + LONG), *step(1, "Found. " * 100)],
+        {"stable": True, "max_tokens": 4450, "reserve": 0, "recall_max_tokens": 400, "note": True},
+    ),
+    "a longer loop has less room for a block": (
+        "gpt-5.2",
+        "openai",
+        [*ZEBRA, *said("Tell me of the zebra. " + LONG), *step(1, "Found. " * 100)],
+        {"stable": True, "max_tokens": 3400, "reserve": 0, "recall_max_tokens": 400},
+    ),
     "leading system messages take a mark": (
         "gpt-6.1-sol",
         "responses",
