@@ -147,11 +147,10 @@ def make(
     bodies: Bodies,
     documents: Documents,
     hints: Hints | None = None,
+    trimmed: Trimmed | None = None,
 ) -> Made:
-    """The window's JSON. Raises FormatCannotCarry."""
-    query, parts, model, trimmed = asked.query, asked.parts, asked.limits.model, None
-    if window.edits:
-        window, bodies, trimmed = edit(window, history, bodies, model)
+    """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
+    query, parts, model = asked.query, asked.parts, asked.limits.model
     seqs = window.seqs
     known = model.context_window < NO_WINDOW
     head = WindowHead(
@@ -212,6 +211,9 @@ def _hinted(
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
     """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
+    if not window.edits:
+        return window, bodies, None
+    edits = dict(window.edits)
     edited: dict[int, bytes] = {}
     saved = count = spared = 0
     trimmed: dict[int, int] = {}
@@ -226,12 +228,13 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
             message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
             bound = max(each.limit, line_cost(record, seq, window.place, model, alone=not each.limit))
             trimmed[seq] = record_cost(record, model) - cost
+            edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
             spared += bound - cost
             count, saved = count + 1, saved + trimmed[seq]
         edited[seq] = _encode(message)
     tokens = {**window.tokens, "total": window.tokens["total"] - spared, "messages": window.tokens["messages"] - spared}
     lines = window.explain and [_explained(line, trimmed.get(line.seq), history, model) for line in window.explain]
-    changed = msgspec.structs.replace(window, tokens=tokens, explain=lines)
+    changed = msgspec.structs.replace(window, tokens=tokens, explain=lines, edits=edits)
     return changed, msgspec.structs.replace(bodies, edited=edited), Trimmed(count, saved) if count else None
 
 

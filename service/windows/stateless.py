@@ -25,7 +25,7 @@ from service.problems import EntryConflict, Internal, Problem, WindowDoesNotFit
 from service.store.entries import check_entries, opened_by, prepare
 from service.store.layout import decode_grounding
 from service.store.messages import NewEntry
-from service.windows.answer import Made, make
+from service.windows.answer import Made, edit, make
 from service.windows.asked import Asked, build, documents_of, limits_of
 from service.windows.hints import hints_of
 from service.windows.recall import (
@@ -88,10 +88,11 @@ def window_of_request(
         asked = _with_aside(asked)
     if window.recalled is not None and not window.recalled.block:
         history = msgspec.structs.replace(history, recalled=window.recalled.lines.keys())
+    window, bodies, trimmed = edit(window, history, bodies, limits.model)
     hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
     if isinstance(hints, NeedOlder):
         raise Internal("A whole history was too short.")
-    return make(asked, history, window, bodies, documents, hints), counting_seconds
+    return make(asked, history, window, bodies, documents, hints, trimmed), counting_seconds
 
 
 def _with_aside(asked: Asked) -> Asked:

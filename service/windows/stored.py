@@ -24,7 +24,7 @@ from service.store.reading import Reader
 from service.store.replies import HistoryEdited, State, Tail
 from service.store.scripts import AppendReply, Known, Reach
 from service.store.usage import Calibrations
-from service.windows.answer import Made, make
+from service.windows.answer import Made, edit, make
 from service.windows.asked import Asked, Limits, build, documents_of, limits_of
 from service.windows.hints import hints_of
 from service.windows.recall import NOTHING, recollected
@@ -228,7 +228,8 @@ def make_if_read(
         window = recollected(window, recollection)
     if not bodies.have(window.seqs):
         return window
+    window, bodies, trimmed = edit(window, history, bodies, asked.limits.model)
     hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
     if isinstance(hints, NeedOlder):
         return hints
-    return make(asked, history, window, bodies, documents, hints)
+    return make(asked, history, window, bodies, documents, hints, trimmed)

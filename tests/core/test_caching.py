@@ -435,6 +435,16 @@ def test_no_more_is_expected_than_is_read(
     assert now["cache"]["expected_read_tokens"] == pytest.approx(bill.read, abs=max(128, bill.read // 25))
 
 
+@pytest.mark.parametrize(("model", "form"), FORMS)
+def test_cut_results_are_expected_at_their_exact_cost(model: str, form: str) -> None:
+    """Of a loop with cut results, no more tokens are expected to be read and written than the window has."""
+    loop = [each for number in range(12) for each in step(number, "calif- super? " * (200 + number))]
+    for limit in range(40, 50):
+        _, now = two_windows(model, form, [*said("Look."), *loop], tool_result_max_tokens=limit)
+        cache = now["cache"]
+        assert 0 < cache["expected_read_tokens"] + cache["expected_write_tokens"] <= now["tokens"]["total"]
+
+
 def test_documents_are_taken_in_the_models_tokens() -> None:
     """All of the window before is expected to be read if only a reply and a question with documents are new."""
     question = {
