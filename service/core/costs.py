@@ -64,7 +64,9 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     """Whether these messages have the same costs for the model as in the conversation's totals."""
     alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
     alike = alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
-    return alike and (model.format == "openai" or not _empty(records))
+    if model.format == "responses":
+        return alike and not _empty(records)
+    return alike and model.format == "openai"  # the other forms add words and blank lines
 
 
 @lru_cache(maxsize=64)

@@ -345,13 +345,14 @@ def _without_thinking(measure: Measure) -> Measure:
 
 def is_estimate(measure: Measure, model: Model) -> bool:
     """Return whether a message has parts that can only be estimated: audio, files, unknown members, an image of unknown
-    size."""
+    size, thoughts without a reply, which may be sent or not."""
     extra = measure.extra or Extra()
     beside = extra.native_in(model.format)
+    is_alone = measure.role == ASSISTANT and not (measure.o200k or extra.calls)
     return (
         extra.estimated > 0
         or any(extra.unpriced)
-        or (beside is not None and beside.is_estimate)
+        or (beside is not None and (beside.is_estimate or is_alone))
         or (model.format != "openai" and _is_named(measure))  # a name before a text may join its first token
         or any(is_guess(image, model.rules.images) for image in extra.images)
     )

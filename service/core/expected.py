@@ -177,8 +177,9 @@ def _systems(window: Window, history: History) -> list[int]:
 
 
 def _sent(window: Window, seq: int) -> tuple[object, object]:
-    grounded = window.grounding.get(seq)
-    return (grounded and (grounded.before, grounded.after)), window.edits.get(seq)
+    """What follows from how a message is sent: documents, and edits without ``saved``, which is a bound at first."""
+    grounded, edit = window.grounding.get(seq), window.edits.get(seq)
+    return (grounded and (grounded.before, grounded.after)), edit and msgspec.structs.replace(edit, saved=0)
 
 
 def _says_system_first(model: Model) -> bool:

@@ -42,14 +42,14 @@ class CropRules(msgspec.Struct, frozen=True, kw_only=True):
     """Images billed by crops, ``each`` tokens for a crop and once for the whole image; a ``small`` image is billed once.
 
     A crop's side is the image's short side divided by 1.5, between ``least`` and ``most`` pixels. An image of unknown size
-    is billed as ``unknown`` crops.
+    is billed as ``unknown`` crops: the most of any size up to 3,072 pixels, and those of a photo of 12 megapixels.
     """
 
     each: int
     small: int = 384
     least: int = 256
     most: int = 768
-    unknown: int = 10
+    unknown: int = 25
 
 
 ImageRules = TileRules | PatchRules | CropRules

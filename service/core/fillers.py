@@ -49,6 +49,11 @@ def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, i
     return filler_tokens(model)
 
 
+def longest_opening(model: Model, form: str) -> int:
+    """Return the most tokens that a request may cost more because of its first message. They are the same in every turn."""
+    return max(filler_tokens(model), bare_opening(model, form)) if form in FILLED_FORMATS else 0
+
+
 def blank_line_tokens(model: Model) -> int:
     """Return the tokens of the blank line between two system texts, which are sent as one."""
     return plain_text_tokens("\n\n", model)

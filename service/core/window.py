@@ -22,7 +22,7 @@ from service.core.documents import Documents
 from service.core.estimates import spoken_tokens
 from service.core.explain import Explained, does_not_fit, dropped, explain
 from service.core.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
-from service.core.fillers import FILLED_FORMATS, bare_opening, came_in, filler_tokens, opening_tokens
+from service.core.fillers import FILLED_FORMATS, came_in, longest_opening, opening_tokens
 from service.core.fixed import Fixed, Line, fixed_costs
 from service.core.grounding import Grounded
 from service.core.measures import Measure
@@ -144,6 +144,8 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
     system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
     fixed_tokens = {"priming": model.priming, "system": system, "few_shots": few_shots}
     room = budget - sum(fixed_tokens.values())
+    if options.stable and not fixed.few_shots:  # a stable window keeps them free in every turn
+        room -= longest_opening(model, options.format)
     if room < 0:
         return None
     messages, left = sum(costs), 0
@@ -315,9 +317,7 @@ class _Frame(msgspec.Struct, frozen=True):
         return summary is None or summary.compaction is None
 
     def _longest_opening(self) -> int:
-        """The most tokens that the request may cost more because of its first message. They are the same in every turn."""
-        form = self.options.format
-        return max(filler_tokens(self.model), bare_opening(self.model, form)) if self._is_opened() else 0
+        return longest_opening(self.model, self.options.format) if self._is_opened() else 0
 
     def _opening(self, seq: int) -> int:
         """The tokens that the request costs more if message ``seq`` is its first, behind system messages."""

@@ -156,10 +156,11 @@ def make_if_read(
         window = recollected(window, recollection)
     if not bodies.have(window.seqs):
         return window
+    window, bodies, trimmed = edit(window, history, bodies, asked.limits.model)
     hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
     if isinstance(hints, NeedOlder):
         return hints
-    return _made(asked, history, window, bodies, documents, hints)
+    return _made(asked, history, window, bodies, documents, hints, trimmed)
 
 
 def _made(
@@ -169,11 +170,10 @@ def _made(
     bodies: Bodies,
     documents: Documents,
     hints: Hints | None,
+    trimmed: Trimmed | None,
 ) -> Made:
-    """The window's JSON. Raises FormatCannotCarry."""
-    query, parts, model, trimmed = asked.query, asked.parts, asked.limits.model, None
-    if window.edits:
-        window, bodies, trimmed = edit(window, history, bodies, model)
+    """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
+    query, parts, model = asked.query, asked.parts, asked.limits.model
     seqs = window.seqs
     known = model.context_window < NO_WINDOW
     head = WindowHead(
@@ -234,6 +234,9 @@ def _hinted(
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
     """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
+    if not window.edits:
+        return window, bodies, None
+    edits = dict(window.edits)
     edited: dict[int, bytes] = {}
     saved = count = spared = 0
     trimmed: dict[int, int] = {}
@@ -248,12 +251,13 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
             message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
             bound = max(each.limit, line_cost(record, seq, window.place, model, alone=not each.limit))
             trimmed[seq] = record_cost(record, model) - cost
+            edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
             spared += bound - cost
             count, saved = count + 1, saved + trimmed[seq]
         edited[seq] = _encode(message)
     tokens = {**window.tokens, "total": window.tokens["total"] - spared, "messages": window.tokens["messages"] - spared}
     lines = window.explain and [_explained(line, trimmed.get(line.seq), history, model) for line in window.explain]
-    changed = msgspec.structs.replace(window, tokens=tokens, explain=lines)
+    changed = msgspec.structs.replace(window, tokens=tokens, explain=lines, edits=edits)
     return changed, msgspec.structs.replace(bodies, edited=edited), Trimmed(count, saved) if count else None
 
 

@@ -14,6 +14,7 @@ from service.core.view import History
 from service.core.window import NeedOlder, Window
 from service.problems import WindowDoesNotFit
 from service.windows.asked import Asked, build
+from service.windows.recall import last_left_out
 
 
 class Hints(NamedTuple):
@@ -37,19 +38,20 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         return earlier
     if earlier is not None:
         with suppress(WindowDoesNotFit):
-            before = build(asked, earlier, _documents_before(asked, earlier, documents))
+            before = _window_before(asked, earlier, _documents_before(asked, earlier, documents))
     if isinstance(before, NeedOlder):
         return before
     # The window before is made without what it recalled.
     stayed = places_of(before, earlier.question, stable=stable) if before and earlier else None
     if stayed is not None and places.recalled:
         stayed = msgspec.structs.replace(stayed, newest=False)
-    question = earlier.question if earlier and earlier.question != history.question else 0
-    differs_at = question if places.recalled else 0
-    if earlier and question and before and before.dropped["messages"] and query.recall_max_tokens and not stable:
-        # The previous question had other recalled messages, between the system messages and the tail.
+    differs_at = 0
+    recalls = bool(query.recall_max_tokens and before and before.dropped["messages"])
+    if earlier and before and recalls and not _recalls_alike(asked, window, history, before, earlier):
+        # Other recalled messages: in a block before the question, or between the system messages and the tail.
         roles = ((seq, earlier.record(seq).measure.role) for seq in before.seqs)
-        differs_at = next((seq for seq, role in roles if role > DEVELOPER), 0)
+        told = next((seq for seq, role in roles if role > DEVELOPER), 0)
+        differs_at = (stable and earlier.question) or told
     expected = expect(
         rules,
         model,
@@ -60,6 +62,28 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         differs_at=differs_at,
     )
     return Hints(rules, places, asked.cache_key, expected)
+
+
+def _window_before(asked: Asked, earlier: History, documents: Documents) -> Window | NeedOlder:
+    """The window before. As long as nothing is left out, no tokens are reserved for recall."""
+    before = build(msgspec.structs.replace(asked, aside=0), earlier, documents)
+    is_whole = isinstance(before, NeedOlder) or not before.dropped["messages"]
+    return before if is_whole or not asked.aside else build(asked, earlier, documents)
+
+
+def _recalls_alike(asked: Asked, window: Window, history: History, before: Window, earlier: History) -> bool:
+    """Whether the window before likely recalled the same messages: it had the same question, and left all of them out.
+
+    A block had as much room, too.
+    """
+    recalled = window.recalled
+    if earlier.question != history.question or recalled is None:
+        return False
+    if max(recalled.lines, default=0) > last_left_out(before.seqs, earlier.length):
+        return False
+    block = recalled.tokens if recalled.block else 0
+    rooms = (asked.limits.budget - total for total in (before.tokens["total"], window.tokens["total"] - block))
+    return not asked.query.stable or len({min(asked.query.recall_max_tokens, room) for room in rooms}) == 1
 
 
 def _documents_before(asked: Asked, earlier: History, documents: Documents) -> Documents:

@@ -161,7 +161,10 @@ def in_block(
 
 
 def recollected(window: Window, recollection: Recollection) -> Window:
-    """The window with its recollection, and with the tokens of the recollection's block, if it has one."""
+    """The window with its recollection, and with the tokens of the recollection's block, if it has one.
+
+    Messages in a block are explained as not kept, because they are not sent as messages: ``kept`` does not count them.
+    """
     tokens, lines, block = window.tokens, window.explain, recollection.block
     if block:
         more = recollection.tokens
@@ -170,7 +173,7 @@ def recollected(window: Window, recollection: Recollection) -> Window:
         by_seq = {line.seq: line for line in lines}
         for seq, line in recollection.lines.items():  # the window's own line has the tokens of a message in its place
             own = line if block else by_seq.get(seq, line)
-            by_seq[seq] = msgspec.structs.replace(own, reason=line.reason, score=line.score)
+            by_seq[seq] = msgspec.structs.replace(own, kept=not block, reason=line.reason, score=line.score)
         lines = [by_seq[seq] for seq in sorted(by_seq)]
     return msgspec.structs.replace(window, tokens=tokens, explain=lines, recalled=recollection)
 

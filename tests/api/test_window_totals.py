@@ -85,6 +85,24 @@ async def test_an_item_between_calls_is_a_message_of_its_own(client: httpx.Async
     assert window["tokens"]["total"] == await counted(client, window, "responses")
 
 
+@pytest.mark.parametrize("form", ["openai", "responses", "anthropic", "gemini"])
+async def test_what_a_form_adds_is_not_subtracted(client: httpx.AsyncClient, form: str) -> None:
+    """``dropped`` has the tokens of the messages that are left out, whatever blank lines a form adds between the others."""
+    systems = [{"role": "system", "content": text} for text in ("Be kind", "Be brief")]
+    window = await made(client, [HELLO, *systems, HELLO], model="gpt-4o", format=form, limit=1)
+    assert window["dropped"]["tokens"] == 6
+
+
+@pytest.mark.parametrize("thoughts", [[], [{"type": "summary_text", "text": "Hm."}]])
+async def test_thoughts_without_a_reply_are_an_estimate(client: httpx.AsyncClient, thoughts: list[Any]) -> None:
+    """A reasoning item that is not sent with its reply leaves the total above /count of the request: it is not exact."""
+    items = [HELLO, {"type": "reasoning", "id": "rs_1", "summary": thoughts}, {"role": "user", "content": "Go on."}]
+    for reasoning in ("all", "none"):
+        window = await made(client, items, "responses", model="gpt-5", reasoning=reasoning)
+        assert await counted(client, window, "responses") <= window["tokens"]["total"]
+        assert not window["exact"]
+
+
 async def test_a_message_that_a_form_leaves_out_is_free(client: httpx.AsyncClient) -> None:
     """An empty message of the assistant, or a reply's name, costs nothing where it is not sent; also in few-shots."""
     for left_out in ({"role": "assistant", "content": ""}, {"role": "assistant", "content": "", "name": "bob"}):

@@ -154,8 +154,7 @@ class Talk:
 
     def edited(self, ask: "Ask", window: Window) -> tuple[Window, Bodies]:
         """Return the window with the exact cost of its cut results, and the bodies as they are sent."""
-        bodies = Bodies(1, self.stored[1], {})
-        return edit(window, self.history(ask.model), bodies, ask.model)[:2] if window.edits else (window, bodies)
+        return edit(window, self.history(ask.model), Bodies(1, self.stored[1], {}), ask.model)[:2]
 
     def request(self, window: Window, ask: "Ask | None" = None) -> bytes:
         """Return the window's request as JSON; without ``ask``, messages are sent as they are stored."""

@@ -368,6 +368,30 @@ CASES: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
         [*ZEBRA, *said("Tell me of the zebra."), *step(1, "Found.")],
         {"max_tokens": 2800, "reserve": 0, "recall_max_tokens": 400},
     ),
+    "a loop with a limit recalls another block": (
+        "gpt-5.2",
+        "openai",
+        [*ZEBRA, *said("Tell me of the zebra. " + LONG), *step(1, "A zebra, so. " * 20), *step(2, "Found.")],
+        {"stable": True, "limit": 2, "recall_max_tokens": 400},
+    ),
+    "a question that recalls nothing follows a block": (
+        "gpt-5.2",
+        "openai",
+        [*ZEBRA, *said("Tell me of the zebra. " + LONG, "Fine.", "Thanks.")],
+        {"stable": True, "stable_step": 0.05, "max_tokens": 4000, "reserve": 0, "recall_max_tokens": 400},
+    ),
+    "nothing was recalled while all messages fitted": (
+        "gpt-5.2",
+        "openai",
+        [*ZEBRA, *said("Tell me of the zebra. " + LONG), *step(1, "Found. " * 100)],
+        {"stable": True, "max_tokens": 4450, "reserve": 0, "recall_max_tokens": 400, "note": True},
+    ),
+    "a longer loop has less room for a block": (
+        "gpt-5.2",
+        "openai",
+        [*ZEBRA, *said("Tell me of the zebra. " + LONG), *step(1, "Found. " * 100)],
+        {"stable": True, "max_tokens": 3400, "reserve": 0, "recall_max_tokens": 400},
+    ),
     "leading system messages take a mark": (
         "gpt-6.1-sol",
         "responses",
@@ -409,6 +433,16 @@ def test_no_more_is_expected_than_is_read(
         counted = blocks_of(window["request"], form, lambda text: count_text(text, found.encoding))
         bill = cache.send(in_our_tokens(counted, window["tokens"], 2), second)
     assert now["cache"]["expected_read_tokens"] == pytest.approx(bill.read, abs=max(128, bill.read // 25))
+
+
+@pytest.mark.parametrize(("model", "form"), FORMS)
+def test_cut_results_are_expected_at_their_exact_cost(model: str, form: str) -> None:
+    """Of a loop with cut results, no more tokens are expected to be read and written than the window has."""
+    loop = [each for number in range(12) for each in step(number, "calif- super? " * (200 + number))]
+    for limit in range(40, 50):
+        _, now = two_windows(model, form, [*said("Look."), *loop], tool_result_max_tokens=limit)
+        cache = now["cache"]
+        assert 0 < cache["expected_read_tokens"] + cache["expected_write_tokens"] <= now["tokens"]["total"]
 
 
 def test_documents_are_taken_in_the_models_tokens() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from histories import (
     MODELS,
@@ -351,3 +352,15 @@ def test_documents_in_another_script_take_as_much_room_before(name: str) -> None
     for budget in range(900, 2000, 60):
         firsts = [window.seqs[0] for window in lived(found, Ask(name, budget, stable(0.05)))[len(opened) :]]
         assert firsts == sorted(firsts)
+
+
+@pytest.mark.parametrize("form", ["openai", "responses", "anthropic", "gemini"])
+def test_explain_does_not_move_the_cut(form: str) -> None:
+    """A stable window that explains itself is the same window, also where the whole history only just fits."""
+    found, name = chat(9), "claude-sonnet-4-5"
+    whole = found.window(Ask(name)).tokens["total"]
+    for budget in range(whole - 5, whole + 20):
+        window, explained = (
+            found.window(Ask(name, budget, stable(format=form, explain=each))) for each in (False, True)
+        )
+        assert msgspec.structs.replace(explained, explain=None) == window

@@ -211,6 +211,14 @@ def test_images_of_known_size(family: str, width: int, height: int, tokens: int)
     assert image_tokens((width, height, AUTO), VENDORS[family].images) == tokens
 
 
+@pytest.mark.parametrize("family", ["gemini-2.0", "gemini-2.5", "gemini-3"])
+def test_an_unknown_size_costs_what_a_photo_costs(family: str) -> None:
+    """An image of unknown size costs Gemini at least what one of any size up to 12 megapixels costs."""
+    rules = VENDORS[family].images
+    sizes = [(4_000, 3_000), (3_024, 4_032), *((width, 3_072) for width in range(1, 3_073, 10))]
+    assert image_tokens((0, 0, AUTO), rules) >= max(image_tokens((*size, AUTO), rules) for size in sizes)
+
+
 @pytest.mark.parametrize("family", ["claude-4.5", "claude-5"])
 def test_a_large_image_stays_within_its_limit(family: str) -> None:
     """An image over the model's limit costs no more than an image of unknown size."""
