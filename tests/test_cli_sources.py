@@ -316,6 +316,18 @@ def test_a_sqlite_session_file_is_read_session_by_session(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize(("data", "said"), [(None, "row 1"), (5, "item 1"), (b"\xff", "row 1")])
+def test_a_row_that_is_no_item_is_refused(tmp_path: Path, data: Any, said: str) -> None:
+    """A row without text, with a number or with other bytes is an error that names it."""
+    path = tmp_path / "sessions.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id TEXT, message_data)")
+        connection.execute("INSERT INTO agent_messages (session_id, message_data) VALUES ('a', ?)", (data,))
+    connection.close()
+    with pytest.raises(SourceError, match=said):
+        from_sqlite(path)
+
+
 def test_another_sqlite_file_is_refused(tmp_path: Path) -> None:
     """A SQLite file without the Agents SDK's table is refused with a message that says so."""
     path = tmp_path / "other.db"

@@ -62,7 +62,10 @@ class SashSession:
         return items if limit is None else items[max(0, len(items) - limit) :]
 
     async def add_items(self, items: Sequence[Any]) -> None:
-        """Append items, about 100 a request. Raises SashError."""
+        """Append items, about 100 a request. Raises SashError, whose ``problem`` has the items not stored as ``items``.
+
+        The first of them may be stored all the same if the server failed or did not answer.
+        """
         await self.sash.ado(self._add(items))
 
     async def pop_item(self) -> Any | None:
@@ -91,9 +94,14 @@ class SashSession:
         return [*fixed, *request["input"]]
 
     def _add(self, items: Sequence[Any]) -> Asking[None]:
+        left = list(items)
         for part in _requests(items):
             entry = {"id": uuid4().hex, "message": part}
-            yield Ask("POST", f"{self._path}/messages", {"format": "responses"}, {"messages": [entry]})
+            try:
+                yield Ask("POST", f"{self._path}/messages", {"format": "responses"}, {"messages": [entry]})
+            except SashError as error:
+                raise type(error)(error.status, {**error.problem, "items": left}) from error
+            left = left[len(part) :]
 
     def _popped(self) -> Asking[Any]:
         for _ in range(_POPS):
@@ -119,7 +127,7 @@ class SashSession:
         except SashError as error:
             lost = f"The last item was removed, and {len(items)} before it could not be stored again"
             detail = f"{lost} (add_items(error.problem['items']) does so): {error}"
-            raise SashError(error.status, {**error.problem, "detail": detail, "items": items}) from error
+            raise type(error)(error.status, {**error.problem, "detail": detail}) from error
 
     def _rewind(self, seq: int, version: str | None = None) -> Ask:
         return Ask("POST", f"{self._path}/rewind", body={"to_seq": seq}, if_match=version)

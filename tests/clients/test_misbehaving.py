@@ -112,8 +112,24 @@ async def test_a_server_that_does_not_answer_is_named(served: Served, answers: b
         await session.close()
 
 
-async def test_items_that_a_pop_could_not_put_back_are_in_the_error(served: Served, conversation: str) -> None:
-    """If the store fills up while a reply of two items loses its last one, the error has the first, to add it again."""
+async def test_the_rest_of_many_items_is_in_the_error(served: Served, conversation: str) -> None:
+    """If the second of three requests is refused, the error has the items that are not stored, to add them later."""
+    items = [{"role": "user", "content": f"{number}"} for number in range(250)]
+    with between(served.url, lambda number, _: FULL if number == 1 else "pass") as (url, _):
+        session = SashSession(conversation, url=url)
+        with pytest.raises(SashError) as error:
+            await session.add_items(items)
+        assert error.value.problem["items"] == items[100:]
+        await session.add_items(error.value.problem["items"])
+        await session.close()
+    assert await stored(served, conversation) == items
+
+
+@pytest.mark.parametrize(("act", "kind"), [(FULL, SashError), ("drop", SashUnreachable)])
+async def test_items_that_a_pop_could_not_put_back_are_in_the_error(
+    served: Served, conversation: str, act: Act, kind: type[SashError]
+) -> None:
+    """If a reply of two items loses its last one and the first cannot be stored again, the error has it, to add it."""
     reasoning = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVk"}
     said = {
         "type": "message",
@@ -122,12 +138,11 @@ async def test_items_that_a_pop_could_not_put_back_are_in_the_error(served: Serv
     }
     whole = SashSession(conversation, url=served.url)
     await whole.add_items([QUESTION, reasoning, said])
-    with between(served.url, lambda _, asked: FULL if b"messages" in asked.body else "pass") as (url, _):
+    with between(served.url, lambda _, asked: act if b"messages" in asked.body else "pass") as (url, _):
         session = SashSession(conversation, url=url)
-        with pytest.raises(SashError, match="no free memory") as error:
+        with pytest.raises(kind, match="The last item was removed, and 1 before it could not be stored again") as error:
             await session.pop_item()
         await session.close()
-    assert error.value.status == 507
     await whole.add_items(error.value.problem["items"])
     assert await whole.get_items() == [QUESTION, reasoning]
     await whole.close()

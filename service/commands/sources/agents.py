@@ -44,7 +44,7 @@ def read_sqlite(path: Path) -> dict[str, list[tuple[int, bytes]]]:
         raise SourceError(f"{path}: not a file of the Agents SDK's SQLiteSession: {error}") from None
     sessions: dict[str, list[tuple[int, bytes]]] = {}
     for session, row, data in rows:
-        sessions.setdefault(str(session), []).append((row, data.encode() if isinstance(data, str) else data))
+        sessions.setdefault(str(session), []).append((row, data if isinstance(data, bytes) else str(data).encode()))
     return sessions
 
 
