@@ -21,6 +21,7 @@ import pytest
 import pytest_asyncio
 import redis
 from api.conformity import conform
+from hypothesis import settings as hypothesis_settings
 from store.key_leaks import conversations_in, leaks
 from store.servers import free_port
 
@@ -30,6 +31,10 @@ from service.settings import Settings
 from service.store.client import Client
 from service.store.conversations import Conversations
 from service.store.embedded import EmbeddedStore
+
+# A property's example may take as long as it takes on a busy machine; the time of a run says nothing of a property.
+hypothesis_settings.register_profile("patient", parent=hypothesis_settings(), deadline=None)
+hypothesis_settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parent.parent
 _START_SECONDS = 120
