@@ -86,7 +86,8 @@ def test_data_of_a_newer_version_is_a_problem(server: redis.Redis) -> None:
     [
         ("appendonly", "no", "durable", "store persistence", "problem", "set appendonly yes"),
         ("appendfsync", "everysec", "durable", "store persistence", "problem", "set appendfsync always"),
-        ("appendfsync", "no", "fast", "store persistence", "advice", "set appendfsync always"),
+        ("appendonly", "no", "fast", "store persistence", "problem", "set appendonly yes"),
+        ("appendfsync", "no", "fast", "store persistence", "problem", "set appendfsync always"),
         ("maxmemory", "1mb", "durable", "store memory", "problem", "raise maxmemory, "),
     ],
 )

@@ -32,7 +32,7 @@ from service.store import datafiles
 from service.store.addresses import Address, read_url
 from service.store.durability import Durability, Level, evicts
 from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, socket_url
-from service.store.findings import Finding, halves
+from service.store.findings import Finding, Verdict, halves
 from service.store.permissions import CHECK, denial, denial_behind, denied_call, denied_commands
 from service.store.versions import LAYOUT, LAYOUT_KEY, too_new
 
@@ -198,15 +198,16 @@ def _clock(ours: float, theirs: float) -> Finding:
 
 
 def _persistence(info: dict[str, str], held: dict[str, str] | None, durability: Level) -> Finding:
-    """Check the settings for the disk, as the service judges them; with ``fast`` its refusal would be advice."""
+    """Check the settings for the disk, as the service judges them; ``fast`` needs the file, synced each second."""
     if info.get("aof_last_write_status", "ok") != "ok":
         return Finding(
             "store disk", "problem", "the last write to the append-only file failed", "make room on its disk"
         )
     is_fast = durability == "fast"
     judged = Durability("durable" if is_fast else durability, wait_seconds=_TIMEOUT_SECONDS).sync(held, info)
-    if judged.refusal and not (is_fast and judged.appendfsync == "everysec"):
-        return Finding("store persistence", "advice" if is_fast else "problem", *halves(judged.refusal))
+    if judged.refusal and not (is_fast and (judged.appendonly, judged.appendfsync) == ("yes", "everysec")):
+        verdict: Verdict = "advice" if is_fast and judged.appendfsync == "unknown" else "problem"
+        return Finding("store persistence", verdict, *halves(judged.refusal))
     return Finding("store persistence", "good", f"appendonly {judged.appendonly}, appendfsync {judged.appendfsync}")
 
 
