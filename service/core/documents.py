@@ -30,7 +30,7 @@ from service.core.measures import Extra, Measure, mixes
 from service.core.models import Model
 from service.core.records import Record, StoredGrounding
 from service.core.text import both
-from service.core.unicode_scripts import RATIOS, mix_of
+from service.core.unicode_scripts import RATIOS, SINGLE_DIGITS, mix_of
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -108,6 +108,7 @@ class Documents(msgspec.Struct, frozen=True):
         counted, extra = record.grounding[model.column], record.measure.extra
         if model.ratios is not None:
             counted = beside_tokens(record.grounding, extra.mix if extra else None, model.ratios)
+            counted += record.digits if model.ratios in SINGLE_DIGITS else 0
         tokens = math.ceil(counted * model.margin)
         return tokens if self.max_tokens is None else min(tokens, self.max_tokens)
 

@@ -91,7 +91,8 @@ class Identity(msgspec.Struct, frozen=True):
 class Details(msgspec.Struct, array_like=True, frozen=True):
     """A message's facts that are not in its record: its identity, and parts other than plain text that cost tokens.
 
-    ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base.
+    ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
+    their numbers add where each digit is a token.
     """
 
     digest: bytes
@@ -100,11 +101,12 @@ class Details(msgspec.Struct, array_like=True, frozen=True):
     extra: Extra | None = None
     grounding: tuple[int, int] | None = None
     status: str | None = None
+    digits: int = 0
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One message. ``size`` is the body's bytes, ``calls`` its number of tool calls. ``grounding`` are the tokens that all
-    of its documents add, in o200k_base and cl100k_base."""
+    """One message. ``size`` is the body's bytes, ``calls`` its number of tool calls. ``grounding`` and ``digits`` are as in
+    its details."""
 
     flags: int
     measure: Measure
@@ -115,6 +117,7 @@ class Record(msgspec.Struct, frozen=True):
     generation: int = GENERATION
     said: int | None = None
     """Tokens of its text in the model's own vocabulary, if counted; not stored in the record."""
+    digits: int = 0
 
     @property
     def pinned(self) -> bool:
@@ -162,7 +165,7 @@ def encode_record(record: Record) -> bytes:
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message."""
     digest, name, stamp, status = identity.digest, identity.id, identity.stamp, identity.status
-    return Details(digest, name, stamp, record.measure.extra, record.grounding, status)
+    return Details(digest, name, stamp, record.measure.extra, record.grounding, status, record.digits)
 
 
 def _places(flag: int) -> bytes:
@@ -212,16 +215,17 @@ class Records(Sequence[Record]):
         flags, role, calls, generation, o200k, cl100k, size, digest = _LAYOUT.unpack_from(
             self.packed, index * RECORD_BYTES
         )
-        extra, grounding = None, None
+        extra, grounding, digits = None, None, 0
         if flags & Flags.PARALLEL:
             flags |= list_place(self.roles, index)
         if generation & _OPEN_BIT:
             flags, generation = flags | Flags.IN_PROGRESS, generation & ~_OPEN_BIT
         if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
-            extra, grounding = self.details[index].extra, self.details[index].grounding
+            details = self.details[index]
+            extra, grounding, digits = details.extra, details.grounding, details.digits
         measure = Measure(role, o200k, cl100k, extra)
         said = self.said[index] - 1 if self.said and self.said[index] else None
-        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, generation, said)
+        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, generation, said, digits)
 
     def before(self, newer: "Records") -> "Records":
         """These records, followed by the ``newer`` ones."""

@@ -71,7 +71,7 @@ _MOSTLY_LATIN = 900
 
 Ratios = Mapping[str, tuple[float, float]]
 
-_SINGLE_DIGITS = frozenset({"qwen", "qwen3.5", "tekken", "mistral", "other", "gemini"})
+SINGLE_DIGITS = frozenset({"qwen", "qwen3.5", "tekken", "mistral", "other", "gemini"})
 """Families whose vocabularies have a token for each digit. The others join up to three digits, like o200k_base."""
 
 _TOKENS_A_CHARACTER: Ratios = MappingProxyType({
@@ -156,9 +156,14 @@ class Mix(msgspec.Struct, array_like=True, frozen=True):
     characters: int = 0
 
 
+def extra_digits(text: str) -> int:
+    """Return the extra tokens of a text's numbers in vocabularies where each digit is a token."""
+    return sum(len(run) - (len(run) + 2) // 3 for run in NUMBER.findall(text))
+
+
 def mix_of(text: str, o200k: int, cl100k: int) -> Mix | None:
     """Return the mix of a text that has these tokens; None for English, code and the like, with few digits."""
-    digits = sum(len(run) - (len(run) + 2) // 3 for run in NUMBER.findall(text))
+    digits = extra_digits(text)
     shares = _shares(text) if _BEYOND_LATIN.search(text) else ()
     newer, older = _PARTS - sum(each[1] for each in shares), _PARTS - sum(each[2] for each in shares)
     other_latin = newer >= _MOSTLY_LATIN and older * cl100k > OTHER_LATIN_FROM * newer * o200k + _PARTS
@@ -194,7 +199,7 @@ def family_tokens(o200k: int, cl100k: int, mix: Mix | None, family: str, part: f
     a, b = ratios["latin"]
     if mix is None:
         return math.ceil(a * o200k + b * cl100k)
-    beside = math.ceil(mix.digits * part) if family in _SINGLE_DIGITS else 0.0
+    beside = math.ceil(mix.digits * part) if family in SINGLE_DIGITS else 0.0
     if mix.characters:
         a, b, character, more_bytes = _OTHER_LATIN[family]
         beside += part * (character * mix.characters + more_bytes * (mix.size - mix.characters))

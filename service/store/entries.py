@@ -12,10 +12,11 @@ import msgspec
 from service.core.counting import reference_tokens
 from service.core.families import DEVELOPER, TOOL
 from service.core.grounding import Template, added_tokens, content_text
-from service.core.measures import measure
+from service.core.measures import Extra, measure
 from service.core.messages import BareEntry, Calls, Entry, calls_of, digest, encode_message, validate_message
 from service.core.native import check_native
 from service.core.records import Flags, Identity, Record, StoredGrounding, stamp_of
+from service.core.unicode_scripts import extra_digits
 from service.problems import Unprocessable
 from service.store.layout import encode_grounding, encode_json
 from service.store.messages import NewEntry
@@ -84,7 +85,7 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
     in_progress = entry.status == "in_progress"
     calls = calls_of(entry.message)
     tokens = reference_tokens(measured)
-    grounding, added = _grounding(entry, body[start:end], start, end, template)
+    grounding, added, digits = _grounding(entry, body[start:end], start, end, template, measured.extra)
     flags = (
         (Flags.PINNED if entry.pinned else 0)
         | (Flags.GROUNDED if grounding else 0)
@@ -103,6 +104,7 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
         calls=len(calls.opens),
         content_digest=_content_digest(entry.message, identity),
         grounding=added if grounding else None,
+        digits=digits,
     )
     return NewEntry(
         identity=Identity(id=identity, stamp=stamp, digest=digest(said, 16), status=entry.status),
@@ -168,9 +170,12 @@ def stored_entry(identity: Identity, record: Record, body: bytes, grounding: byt
     )
 
 
-def _grounding(entry: Entry, content: bytes, start: int, end: int, template: Template) -> tuple[bytes, tuple[int, int]]:
+def _grounding(
+    entry: Entry, content: bytes, start: int, end: int, template: Template, extra: Extra | None
+) -> tuple[bytes, tuple[int, int], int]:
+    """Return an entry's documents as stored, and the record's ``grounding`` and ``digits``."""
     if entry.grounding is None or not entry.grounding.documents:
-        return b"", (0, 0)
+        return b"", (0, 0), 0
     text = content_text(content)
     texts = [document.text for document in entry.grounding.documents]
     stored = StoredGrounding(
@@ -180,4 +185,6 @@ def _grounding(entry: Entry, content: bytes, start: int, end: int, template: Tem
         documents=[(document.id, document.text) for document in entry.grounding.documents],
     )
     o200k, cl100k = (added_tokens(template, text, texts, encoding) for encoding in _ENCODINGS)  # type: ignore[arg-type]
-    return encode_grounding(stored), (o200k, cl100k)
+    before, after = template.around(template.separator.join(texts))
+    digits = extra_digits(before + text + after) - (extra.mix.digits if extra and extra.mix else 0)
+    return encode_grounding(stored), (o200k, cl100k), digits

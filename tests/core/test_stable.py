@@ -231,6 +231,24 @@ def test_the_cut_leaves_room_for_an_opening_turn() -> None:
     assert [window.seqs[0] for window in lived(talk(*messages), ask)] == [1, 1, 2, 3, 4, 4]
 
 
+@pytest.mark.parametrize("name", ["gemini-2.5-pro", "qwen3-max", "mistral-large-2407", "claude-sonnet-4-5"])
+@pytest.mark.parametrize("table", [" 31415 926 5358979" * 40, "3" * 400, "9 talks" * 50])
+def test_documents_of_numbers_do_not_move_the_cut_back(name: str, table: str) -> None:
+    """Documents of numbers, of which many families' vocabularies have a token a digit, leave room as they cost."""
+    found = talk(
+        *(
+            entry
+            for number in range(12)
+            for entry in (
+                grounded(f"{words(9)} {number}", *([table] if number % 3 else [])),
+                said("assistant", words(40)),
+            )
+        )
+    )
+    for budget in range(700, 1500, 100):
+        check_never_moves_back((found, Ask(name, budget, stable(0.05))))
+
+
 def test_signatures_are_history() -> None:
     """Signatures, which every window sends, take room for history: the cut stays for some turns and does not slide."""
     call = signed(calling("c", arguments="{}"), 480)
