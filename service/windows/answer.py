@@ -156,7 +156,9 @@ def make_if_read(
         window = recollected(window, recollection)
     if not bodies.have(window.seqs):
         return window
-    window, bodies, trimmed = edit(window, history, bodies, asked.limits.model)
+    trimmed = None
+    if window.edits:
+        window, bodies, trimmed = edit(window, history, bodies, asked.limits.model)
     hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
     if isinstance(hints, NeedOlder):
         return hints
@@ -234,8 +236,6 @@ def _hinted(
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
     """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
-    if not window.edits:
-        return window, bodies, None
     edits = dict(window.edits)
     edited: dict[int, bytes] = {}
     saved = count = spared = 0
