@@ -41,6 +41,7 @@ from service.store.scripts import AppendReply
 from service.windows.asked import limits_of
 
 _AT_ONCE = 32
+_MESSAGES_AN_ENTRY = 10  # on average: an entry may be a list of items, and the store stands 6 us for each message
 _log = get_logger()
 _DEFAULTS = encode_settings(ConversationSettings())
 _DEFAULT_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
@@ -86,14 +87,14 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         context.windows.plan(query)  # raises for an unknown model, which must happen before the append
     expected = if_match(request)
     body = await read_body(request)
-    native = None
+    native, most = None, context.settings.max_entries
     if query.format == "openai":
         given = (await run_in_thread_if_large(len(body), decode_entries, body, _append)).messages
+        if len(given) > most:
+            raise _too_many(most, "entries")
     else:
-        native = await run_in_thread_if_large(len(body), _read_native, body, query.format)
+        native = await run_in_thread_if_large(len(body), _read_native, body, query.format, most)
         given = native.entries
-    if (native.sent if native else len(given)) > context.settings.max_entries:
-        raise _too_many(context.settings.max_entries)
     try:
         template, grounded = _DEFAULT_TEMPLATE, False
         for place, entry in enumerate(given):
@@ -188,13 +189,19 @@ def _tell(
     context.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
-def _read_native(body: bytes, form: str) -> ReadEntries:
-    """The entries of a body in a provider's format. Raises BadRequest."""
-    return read_entries(form, decode_json(body, _append_native).messages)
+def _read_native(body: bytes, form: str, most: int) -> ReadEntries:
+    """The entries of a body in a provider's format, of which there may be ``most``. Raises BadRequest, TooLarge."""
+    sent = decode_json(body, _append_native).messages
+    if len(sent) > most:
+        raise _too_many(most, "entries")
+    native = read_entries(form, sent)
+    if len(native.entries) > _MESSAGES_AN_ENTRY * most:
+        raise _too_many(_MESSAGES_AN_ENTRY * most, "messages")
+    return native
 
 
-def _too_many(limit: int) -> TooLarge:
-    return TooLarge.at("#/messages", f"A request may append {limit} entries", {"limit": limit, "unit": "entries"})
+def _too_many(limit: int, unit: str) -> TooLarge:
+    return TooLarge.at("#/messages", f"A request may append {limit} {unit}", {"limit": limit, "unit": unit})
 
 
 async def _stored_settings(context: Context, tenant: str, identity: str) -> bytes:

@@ -5,7 +5,8 @@
     call = scripts.erase(keys, life=state.life, if_match="")       a ScriptCall[Written]: nothing is sent yet
     written = await client.run(call)                               a Written, or a problem raised
 
-The sources are the files in ``scripts/``, loaded once. The head of each lists its arguments in order, and its replies.
+The sources are the files in ``scripts/``, loaded once. The head of each lists its arguments in order, and its replies; its
+``include`` names the files of ``scripts/parts/`` that it shares with others.
 Scripts about one conversation take all of its keys, in the order of ``layout.Keys``.
 """
 

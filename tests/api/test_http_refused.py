@@ -369,6 +369,23 @@ async def test_the_limit_of_a_batch(client: httpx.AsyncClient, conversation: str
     assert len(await history(client, conversation)) == (count if status == 201 else 0)
 
 
+@pytest.mark.parametrize(("count", "status"), [(1000, 201), (1001, 413)])
+async def test_the_limit_of_an_entrys_items(
+    client: httpx.AsyncClient, conversation: str, count: int, status: int
+) -> None:
+    """An entry may be a list of items; the entries of a request may make 1,000 messages, ten times their own number."""
+    items = [{"role": "user", "content": f"{number}"} for number in range(count)]
+    path = f"/conversations/{conversation}/messages?format=responses"
+
+    answer = await client.post(path, json={"messages": [{"message": items}]})
+
+    assert answer.status_code == status
+    if status == 413:
+        found = problem(answer, 413, "too-large")
+        assert (found["limit"], found["unit"]) == (1000, "messages")
+    assert len(await history(client, conversation)) == (count if status == 201 else 0)
+
+
 @pytest.mark.parametrize("identity", ["a%20b", "%C3%A9", "-a", ".a", "a" * 129, "a%00", "a%0A", "a{b}", "a:b"])
 async def test_conversation_ids(client: httpx.AsyncClient, identity: str) -> None:
     """A conversation id with other characters, or longer than allowed, is 400 in every path."""

@@ -40,8 +40,6 @@ class ReadEntries(msgspec.Struct, frozen=True):
 
     entries: list[Entry]
     places: list[int]
-    sent: int
-    """How many entries the client sent."""
     are_chat: bool = False
     """Whether the client sent chat messages only."""
 
@@ -72,7 +70,7 @@ class _Message(msgspec.Struct, frozen=True):
 
 def chat_entries(entries: list[Entry]) -> ReadEntries:
     """Return the entries of a request whose messages are chat messages."""
-    return ReadEntries(entries, list(range(len(entries))), len(entries), are_chat=True)
+    return ReadEntries(entries, list(range(len(entries))), are_chat=True)
 
 
 def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages") -> ReadEntries:
@@ -102,7 +100,7 @@ def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages")
             )
             places.append(sources[0])
     _ground(entries, places, given)
-    return ReadEntries(entries, places, len(values))
+    return ReadEntries(entries, places)
 
 
 def _entry(value: Object, pointer: str) -> NativeEntry:
