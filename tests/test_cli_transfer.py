@@ -2,10 +2,9 @@
 
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 from conftest import Served
-from misbehaving import Act, Reply, always, between, first
+from misbehaving import Act, Reply, always, between, first, listening
 from store.servers import free_port
 
 from service.cli import main
@@ -333,14 +332,8 @@ def stub(*answers: tuple[int, bytes, dict[str, str]]) -> Iterator[tuple[str, lis
         def log_message(self, *_: Any) -> None:
             """Log nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", seen
-        finally:
-            server.shutdown()
-            thread.join()
+    with listening(Handler) as url:
+        yield url, seen
 
 
 def test_patience_ends() -> None:

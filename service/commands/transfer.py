@@ -173,7 +173,7 @@ def _named(found: list[SourceConversation], identity: str | None) -> list[Source
 
 
 def _send_all(server: "Sash", found: list[SourceConversation], url: str, every: float | None) -> "ImportReport":
-    """Send the conversations one after the other. Go on after one that is refused, if the next need not fail too."""
+    """Send the conversations one after the other. After a refusal that all would get, the rest is not sent."""
     from service.clients.client import SashError  # noqa: PLC0415
     from service.commands.importing import ImportReport, send  # noqa: PLC0415
 
