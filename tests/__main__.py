@@ -20,7 +20,7 @@ CHECKS = {
     "types": [PYTHON, "-m", "mypy"],
     "arrows": [str(Path(PYTHON).with_name("lint-imports")), "--no-cache"],
 }
-OPENAPI = [PYTHON, "-m", "service", "openapi"]
+OPENAPI = [PYTHON, "-m", "sash", "openapi"]
 TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "3", "--dist", "worksteal"]
 _LEFT_OUT = ("SASH_", "PYTHONDONTWRITEBYTECODE")  # without bytecode, each process that starts compiles all modules
 ENVIRONMENT = {
@@ -51,12 +51,12 @@ def check(name: str, command: list[str]) -> bool:
 
 
 def check_openapi() -> bool:
-    """Return whether openapi.json equals the output of ``python -m service openapi``, byte for byte."""
+    """Return whether openapi.json equals the output of ``python -m sash openapi``, byte for byte."""
     started = time.monotonic()
     result = run(OPENAPI)
     stored = ROOT / "openapi.json"
     passed = result.returncode == 0 and stored.exists() and stored.read_bytes() == result.stdout
-    hint = b"openapi.json is not what the service is: python -m service openapi > openapi.json\n"
+    hint = b"openapi.json is not what the service is: python -m sash openapi > openapi.json\n"
     return report("openapi.json", started, hint + result.stderr, passed=passed)
 
 

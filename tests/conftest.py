@@ -25,12 +25,12 @@ from hypothesis import settings as hypothesis_settings
 from store.key_leaks import conversations_in, leaks
 from store.servers import free_port
 
-from service.api.asgi import App
-from service.app import create_app
-from service.settings import Settings
-from service.store.client import Client
-from service.store.conversations import Conversations
-from service.store.embedded import EmbeddedStore
+from sash.api.ring.asgi import App
+from sash.app import create_app
+from sash.settings import Settings
+from sash.store.data.conversations import Conversations
+from sash.store.redis.client import Client
+from sash.store.redis.embedded import EmbeddedStore
 
 # A property's example may take as long as it takes on a busy machine; the time of a run says nothing of a property.
 hypothesis_settings.register_profile("patient", parent=hypothesis_settings(), deadline=None)
@@ -192,7 +192,7 @@ class Served:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
         with (self.data_dir.parent / "serve.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "service", "serve", "--port", str(port), "--data-dir", str(self.data_dir)],
+                [sys.executable, "-m", "sash", "serve", "--port", str(port), "--data-dir", str(self.data_dir)],
                 cwd=ROOT,
                 env={**inherited, **self.environment},
                 stdin=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import agents
 
-from service.clients.agents import SashSession
+from sash.clients.agents import SashSession
 
 
 class Session(SashSession):

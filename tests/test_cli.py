@@ -14,12 +14,12 @@ import pytest
 from click.testing import CliRunner, Result
 from conftest import ROOT
 
-from service import __version__
-from service.cli import main
-from service.core.parameters import WindowQuery
-from service.windows.stateless import window_of_request
+from sash import __version__
+from sash.cli import main
+from sash.core.law.parameters import WindowQuery
+from sash.windows.stateless import window_of_request
 
-SASH = [sys.executable, "-m", "service"]
+SASH = [sys.executable, "-m", "sash"]
 CHAT = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "Which tables are free tonight?"},
@@ -330,7 +330,7 @@ def test_a_closed_pipe_leaves_no_traceback(tmp_path: Path) -> None:
     """If the reader closes the pipe, as in ``sash … | head -c 1``, no traceback is printed."""
     many = tmp_path / "many.json"
     many.write_text(json.dumps([{"role": "user", "content": "word " * 200}] * 2000))
-    command = f"{sys.executable} -m service window {many} --model gpt-4.1 | head -c 1"
+    command = f"{sys.executable} -m sash window {many} --model gpt-4.1 | head -c 1"
     result = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
     assert result.stdout == b"{"
     assert b"Traceback" not in result.stderr
@@ -347,7 +347,7 @@ def test_a_closed_pipe_leaves_no_traceback(tmp_path: Path) -> None:
 def test_a_closed_stream_is_one_line(command: str, said: str) -> None:
     """If standard input or output is closed, one line says so, without a traceback."""
     result = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m service {command}"], capture_output=True, check=False, text=True
+        ["sh", "-c", f"{sys.executable} -m sash {command}"], capture_output=True, check=False, text=True
     )
     assert result.returncode == 1
     assert result.stderr.startswith(f"Error: {said}")
@@ -364,16 +364,16 @@ def test_a_full_disk_is_one_line(chat: str, command: str) -> None:
 
 
 def test_help_needs_no_tokeniser_no_server_and_no_store() -> None:
-    """``service.cli`` imports no heavy package, so that ``sash --help`` is quick."""
+    """``sash.cli`` imports no heavy package, so that ``sash --help`` is quick."""
     heavy = ("litestar", "redis", "tiktoken", "granian", "httpx2")
-    script = f"import sys, service.cli; print([name for name in {heavy} if name in sys.modules])"
+    script = f"import sys, sash.cli; print([name for name in {heavy} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
 
 
 def test_the_command_and_the_function_agree(chat: str) -> None:
     """``sash window`` prints the bytes that ``window_of_request`` returns."""
-    from service.windows.request import WindowRequest  # noqa: PLC0415
+    from sash.windows.request import WindowRequest  # noqa: PLC0415
 
     entries = [{"id": f"import-{place}", "message": message} for place, message in enumerate(CHAT, 1)]
     wanted = msgspec.convert({"model": "gpt-4o", "messages": entries}, WindowRequest)
@@ -429,10 +429,10 @@ def test_ctrl_c_while_the_modules_are_imported_shows_no_traceback() -> None:
     program = """import sys
 class Interrupted:
     def find_spec(self, name, *_):
-        if name == "service.cli":
+        if name == "sash.cli":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupted())
-from service.__main__ import main
+from sash.__main__ import main
 main()"""
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False

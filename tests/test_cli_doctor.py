@@ -25,16 +25,16 @@ from store.entries import said
 from store.servers import Cluster, Sentinels, binaries, wait_until
 from store.servers import server as one_server
 
-from service.cli import main
-from service.commands import doctor
-from service.core.counting import reference_tokens
-from service.core.text import count_text
-from service.store import checks
-from service.store.checks import Finding, check_server, check_store
-from service.store.conversations import Conversations
-from service.store.datakeys import DataKeys
-from service.store.embedded import EmbeddedStore
-from service.store.versions import LAYOUT, LAYOUT_KEY
+from sash.cli import main
+from sash.commands import doctor
+from sash.core.counts.counting import reference_tokens
+from sash.core.counts.text import count_text
+from sash.store.data.conversations import Conversations
+from sash.store.data.datakeys import DataKeys
+from sash.store.redis import checks
+from sash.store.redis.checks import Finding, check_server, check_store
+from sash.store.redis.embedded import EmbeddedStore
+from sash.store.redis.versions import LAYOUT, LAYOUT_KEY
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 

@@ -10,11 +10,11 @@ import pytest
 import redis
 from click.testing import CliRunner, Result
 
-from service.cli import main
-from service.store.client import Client
-from service.store.datakeys import DataKeys
-from service.store.embedded import EmbeddedStore
-from service.store.sealing import Master
+from sash.cli import main
+from sash.store.data.datakeys import DataKeys
+from sash.store.data.sealing import Master
+from sash.store.redis.client import Client
+from sash.store.redis.embedded import EmbeddedStore
 
 OLD, NEW = (base64.b64encode(letter * 32).decode() for letter in (b"o", b"n"))
 

@@ -10,10 +10,10 @@ from click.testing import CliRunner, Result
 from conftest import Served
 from recordings import NO_TRUTH, TRUTH
 
-from service.cli import main
-from service.commands.importing import check
-from service.commands.sources.conversation import SourceError
-from service.commands.sources.native import native_conversations_in
+from sash.cli import main
+from sash.commands.importing import check
+from sash.commands.sources.conversation import SourceError
+from sash.commands.sources.provider_files import native_conversations_in
 
 TOOL = {"name": "weather", "description": "The weather.", "input_schema": {"type": "object"}}
 REQUEST: dict[str, Any] = {

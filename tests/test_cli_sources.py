@@ -14,11 +14,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from service.commands.importing import batches, check, orphans, without_orphans
-from service.commands.sources import agents
-from service.commands.sources.conversation import SourceConversation, SourceError, safe_id
-from service.commands.sources.detect import conversations_in, from_redis, from_sqlite
-from service.core.bounds import IDS
+from sash.commands.importing import batches, check, orphans, without_orphans
+from sash.commands.sources import agents_sdk
+from sash.commands.sources.conversation import SourceConversation, SourceError, safe_id
+from sash.commands.sources.detect import conversations_in, from_redis, from_sqlite
+from sash.core.chat.bounds import IDS
 
 USER = {"role": "user", "content": "Two seats?"}
 REPLY = {"role": "assistant", "content": "Yes."}
@@ -414,9 +414,9 @@ def test_batches_are_bounded_in_entries_and_bytes() -> None:
 
 def test_settings_with_a_type_are_no_agents_item() -> None:
     """Only an object with a type name of the Responses API is an item."""
-    assert agents.is_item({"type": "mcp_call"})
-    assert not agents.is_item({"type": "conversation"})
-    assert not agents.is_item("text")
+    assert agents_sdk.is_item({"type": "mcp_call"})
+    assert not agents_sdk.is_item({"type": "conversation"})
+    assert not agents_sdk.is_item("text")
 
 
 JSON = st.recursive(

@@ -17,9 +17,9 @@ import pytest
 from conftest import ROOT, Served
 from store.servers import Server, binaries
 
-from service.store.embedded import _bundled_binary
+from sash.store.redis.embedded import _bundled_binary
 
-TOP = [sys.executable, "-m", "service", "top"]
+TOP = [sys.executable, "-m", "sash", "top"]
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from conftest import Served
 from misbehaving import Act, Reply, always, between, first, listening
 from store.servers import free_port
 
-from service.cli import main
-from service.clients.client import SashError
-from service.commands.server import post, read_key, server_at
-from service.commands.sources.conversation import SourceError
+from sash.cli import main
+from sash.clients.sash_client import SashError
+from sash.commands.server import post, read_key, server_at
+from sash.commands.sources.conversation import SourceError
 
 USER = {"role": "user", "content": "Two seats?"}
 REPLY = {"role": "assistant", "content": "Yes."}

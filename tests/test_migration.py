@@ -1,4 +1,4 @@
-"""The section "Moving in" of service/commands/README.md, run line by line against the stores that it names.
+"""The section "Moving in" of service/sash/commands/README.md, run line by line against the stores that it names.
 
 The data of LangChain and the Agents SDK is written by hand, in the formats of langchain-community 0.4 (a list, the newest
 message first) and openai-agents 0.24 (a table, and a list with the oldest first). The libraries would install numpy and
@@ -19,9 +19,9 @@ from click.testing import CliRunner
 from conftest import Served
 from readme_blocks import blocks, section
 
-from service.cli import main
-from service.clients.ids import safe_id
-from service.store.embedded import EmbeddedStore
+from sash.cli import main
+from sash.clients.ids import safe_id
+from sash.store.redis.embedded import EmbeddedStore
 
 THEIR_REDIS = "redis://127.0.0.1:6379/0"
 
@@ -120,7 +120,7 @@ def words_of(message: dict[str, Any]) -> dict[str, Any]:
 
 def commands() -> list[list[str]]:
     """Return every line of the section's shell blocks, split as a shell does."""
-    found = blocks("sh", section("service/commands/README.md", "## Moving in"))
+    found = blocks("sh", section("service/sash/commands/README.md", "## Moving in"))
     return [shlex.split(line) for block in found for line in block.splitlines() if line.strip()]
 
 

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 from readme_blocks import ROOT, block, blocks, headings, pages, places, read, rows, section, without_blocks
 
-from service import problems
-from service.cli import main
-from service.core.models import find_model, load_models_toml
-from service.core.parameters import WindowQuery
-from service.settings import VARIABLES, Settings
+from sash import problems
+from sash.cli import main
+from sash.core.counts.models import find_model, load_models_toml
+from sash.core.law.parameters import WindowQuery
+from sash.settings import VARIABLES, Settings
 
 README_BYTES = 16_000
 CLICKS = 2
@@ -43,7 +43,7 @@ RUN_BY = {
     "deploy/encryption.md": {
         ("## Changing keys", "sh"): "test_readme_encryption.py::test_both_kinds_of_keys_are_changed",
     },
-    "service/clients/README.md": {
+    "service/sash/clients/README.md": {
         ("## OpenAI Agents SDK", "python"): "test_readme.py::test_the_agents_sdk_runs_on_windows",
         ("## LangChain", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
@@ -57,7 +57,7 @@ RUN_BY = {
         ("## A generated client", "sh"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
         ("## A generated client", "ts"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
     },
-    "service/commands/README.md": {
+    "service/sash/commands/README.md": {
         ("## Windows and counts of a file", "sh"): "test_readme.py::test_the_pure_commands_take_a_file",
         ("## Watching a window move", "sh"): "test_readme.py::test_a_conversation_flows_in_to_be_watched",
         ("## Moving in", "sh"): "test_migration.py::test_the_pages_way_in_works_and_may_be_taken_twice",
@@ -208,7 +208,7 @@ def test_every_module_and_path_exists(page: str) -> None:
     marks = {"nightly", "clients", "deploy"}
     for span in spans(page):
         for module, words in re.findall(r"python -m ([\w.]+)([^&|]*)", span):
-            if module.startswith(("tests", "service")):
+            if module.startswith(("tests", "sash")):
                 assert find_spec(module) is not None, span
             if module == "pytest":
                 assert [path for path in re.findall(r"(?<!\S)tests/\S+", words) if not (ROOT / path).exists()] == [], (

@@ -24,7 +24,7 @@ from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, read, run,
 from readme_provider import ANSWER, TOPIC, Provider, provided
 from store.servers import free_port
 
-from service.clients.ids import safe_id
+from sash.clients.ids import safe_id
 
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
 REQUIREMENTS_ADK = ROOT / "tests" / "clients" / "requirements-adk.txt"
@@ -34,7 +34,7 @@ _NPM = pytest.mark.skipif(
 )
 _CURL = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
 LANGCHAIN, PYDANTIC, AGENTS, ADK = "## LangChain", "## Pydantic AI", "## OpenAI Agents SDK", "## Google ADK"
-CLIENTS = "service/clients/README.md"
+CLIENTS = "service/sash/clients/README.md"
 TYPED = "is there a talk about gradle?\nand where is it?\n\n"
 FOUND = "gradle: The Network Latency Tax, 12:10, Robertson 2"
 QUESTION = {"role": "user", "content": "is there a talk about gradle?"}
@@ -249,7 +249,7 @@ def words_of(content: str | list[dict[str, str]]) -> str:
 
 
 def test_the_page_names_every_adapter_that_is_shipped() -> None:
-    """The clients' page names each class of service/clients that plugs into a framework."""
+    """The clients' page names each class of service/sash/clients that plugs into a framework."""
     text = read(CLIENTS)
     assert [
         name for name in ("SashMiddleware", "SashHistory", "SashSession", "SashSessionService") if name not in text
@@ -261,9 +261,9 @@ def test_the_adapters_need_httpx2_alone() -> None:
     blocked = ["msgspec", "litestar", "granian", "redis", "click", "structlog", "tiktoken", "toktok", "rich"]
     program = f"""import sys
 sys.modules |= dict.fromkeys({blocked})
-from service.clients.agents import SashSession
+from sash.clients.agents import SashSession
 SashSession("s")
-from service.__main__ import main
+from sash.__main__ import main
 main()"""
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
@@ -287,7 +287,7 @@ def test_an_agent_goes_on_behind_a_huge_result(fresh_server: str, tmp_path: Path
 
 def sash(code: str) -> str:
     """Return a shell block in which ``sash`` runs this checkout."""
-    told = f'sash() {{ {sys.executable} -m service "$@"; }}\nset -eu\nexport PYTHONPATH={ROOT}\n'
+    told = f'sash() {{ {sys.executable} -m sash "$@"; }}\nset -eu\nexport PYTHONPATH={ROOT / "service"}\n'
     return told + code.replace(".venv/bin/python", sys.executable).replace(".venv/bin/sash", "sash")
 
 
@@ -295,7 +295,7 @@ def test_the_pure_commands_take_a_file(tmp_path: Path) -> None:
     """On a pipe, the window, the count and the count of a text are printed as JSON."""
     (tmp_path / "chat.json").write_text(json.dumps([QUESTION]))
     (tmp_path / "prompt.txt").write_text("is there a talk about gradle?")
-    code = block("sh", "service/commands/README.md", "## Windows and counts of a file")
+    code = block("sh", "service/sash/commands/README.md", "## Windows and counts of a file")
     done = run(["sh"], sash(code), server=SERVER, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     decoder, text, answers = json.JSONDecoder(), done.stdout.strip(), []
@@ -311,7 +311,7 @@ def test_the_pure_commands_take_a_file(tmp_path: Path) -> None:
 
 def test_a_conversation_flows_in_to_be_watched(fresh_server: str, tmp_path: Path) -> None:
     """The page's command imports all 80 messages, here with a shorter interval."""
-    code = block("sh", "service/commands/README.md", "## Watching a window move")
+    code = block("sh", "service/sash/commands/README.md", "## Watching a window move")
     assert "--every 0.5" in code
     quick = code.replace("--every 0.5", f"--every 0.001 --url {fresh_server}")
     done = run(["sh"], sash(quick), server=fresh_server, cwd=tmp_path)
@@ -340,7 +340,7 @@ def with_adk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 _ALONE = {
-    "PYTHONPATH": str(ROOT),
+    "PYTHONPATH": str(ROOT / "service"),
     "PYTHONWARNINGS": "ignore",
     "OPENAI_AGENTS_DISABLE_TRACING": "1",
     "LANGSMITH_TRACING": "false",
@@ -402,7 +402,7 @@ def test_the_agents_sdks_own_session_tests_pass(fresh_server: str, adapters: Pat
         archive.extractall(tmp_path, filter="data")
     (unpacked,) = (path for path in tmp_path.iterdir() if path.is_dir())
     chosen = f"not ({' or '.join(NOT_THE_PROTOCOL)})"
-    paths = os.pathsep.join(map(str, (ROOT / "tests", ROOT)))
+    paths = os.pathsep.join(map(str, (ROOT / "tests", ROOT / "service")))
     done = subprocess.run(
         [adapters, "-m", "pytest", "-q", "-p", "readme_agents_sqlite", "-k", chosen, *THEIR_TESTS],
         cwd=unpacked,

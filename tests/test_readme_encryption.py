@@ -10,9 +10,9 @@ import httpx
 from conftest import ROOT, http, lifespan
 from readme_blocks import block
 
-from service.app import create_app
-from service.settings import Settings
-from service.store.embedded import EmbeddedStore
+from sash.app import create_app
+from sash.settings import Settings
+from sash.store.redis.embedded import EmbeddedStore
 
 OLD = "b2xk" * 10 + "b28="
 
@@ -26,7 +26,7 @@ async def service(own: EmbeddedStore, key: str) -> AsyncIterator[httpx.AsyncClie
 
 def commands(own: EmbeddedStore) -> str:
     """Run the page's block, and return the new master key."""
-    told = f'sash() {{ {sys.executable} -m service "$@"; }}\nset -eu\n'
+    told = f'sash() {{ {sys.executable} -m sash "$@"; }}\nset -eu\n'
     done = subprocess.run(
         ["sh"],
         input=told + block("sh", "deploy/encryption.md", "## Changing keys") + 'echo "$NEW"\n',

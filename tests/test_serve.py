@@ -29,7 +29,7 @@ def environment(**settings: str) -> dict[str, str]:
 def refused(data_dir: Path, *options: str, **settings: str) -> str:
     """Return the one line of a service that cannot start, which exits with status 2 before it makes a store."""
     ended = subprocess.run(
-        [sys.executable, "-m", "service", "serve", "--data-dir", str(data_dir), *options],
+        [sys.executable, "-m", "sash", "serve", "--data-dir", str(data_dir), *options],
         cwd=ROOT,
         env=environment(**settings),
         capture_output=True,
@@ -99,7 +99,7 @@ def starting(
     data_dir: Path, port: int, *, out: int | IO[bytes] = subprocess.DEVNULL, err: int | IO[bytes] = subprocess.PIPE
 ) -> Iterator[subprocess.Popen[str]]:
     """Start a service whose lines a test can read, yield its process, and stop it."""
-    words = [sys.executable, "-m", "service", "serve", "--port", str(port), "--data-dir", str(data_dir)]
+    words = [sys.executable, "-m", "sash", "serve", "--port", str(port), "--data-dir", str(data_dir)]
     with subprocess.Popen(words, cwd=ROOT, env=environment(), stdout=out, stderr=err, text=True) as service:
         try:
             yield service
@@ -303,7 +303,7 @@ def test_a_worker_that_ends_again_ends_the_service(tmp_path: Path) -> None:
 
 def test_help_tells_the_exit_statuses() -> None:
     """``sash serve --help`` explains exit status 3."""
-    words = [sys.executable, "-m", "service", "serve", "--help"]
+    words = [sys.executable, "-m", "sash", "serve", "--help"]
     text = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert re.search(r"3\s+a worker ended again within seconds", text)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.settings import VARIABLES, ApiKey, Settings, SettingsError, mask_url
+from sash.settings import VARIABLES, ApiKey, Settings, SettingsError, mask_url
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 RIGHT = [

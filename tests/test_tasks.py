@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.tasks import end_tasks
+from sash.tasks import end_tasks
 
 
 async def test_a_task_that_loses_its_cancellation_ends() -> None:

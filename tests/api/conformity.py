@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 from jsonschema import Draft202012Validator
 
-from service.api.openapi import document
-from service.app import ROUTES
+from sash.api.openapi import document
+from sash.app import ROUTES
 
 CONTRACT: dict[str, Any] = json.loads(document(ROUTES))
 _ENOUGH = 20

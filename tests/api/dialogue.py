@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from service.operations.statistics import READ_SECONDS
+from sash.operations.statistics import READ_SECONDS
 
 PROBLEM_TYPE = "application/problem+json"
 

@@ -57,7 +57,7 @@ def test_the_connection_ends(served: Served, conversation: str, edit: str) -> No
 def test_the_command_says_so(served: Served, conversation: str) -> None:
     """``sash export`` into a pipe ends with status 1 and a line that says why, when the export breaks off."""
     begun(served.url, conversation)
-    words = [sys.executable, "-m", "service", "export", conversation, "--url", served.url]
+    words = [sys.executable, "-m", "sash", "export", conversation, "--url", served.url]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
         assert command.stdout is not None
         command.stdout.read(1000)

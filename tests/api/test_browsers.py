@@ -9,9 +9,9 @@ import pytest
 from conftest import Served, http, lifespan
 from dialogue import append, problem, user
 
-from service.app import create_app
-from service.settings import ApiKey, Settings
-from service.store.embedded import EmbeddedStore
+from sash.app import create_app
+from sash.settings import ApiKey, Settings
+from sash.store.redis.embedded import EmbeddedStore
 
 PAGE = "https://chat.example.com"
 KEYED = {"api_keys": (ApiKey("acme", "key-of-acme"),)}

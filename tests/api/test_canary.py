@@ -12,10 +12,10 @@ import structlog
 from api.test_security import ACME, KEYS, bearer, service
 from operations.test_spans import collecting
 
-from service.api.ring import is_open
-from service.app import ROUTES
-from service.operations.logging import RequestLog, configure_logging
-from service.store.embedded import EmbeddedStore
+from sash.api.ring.layer import is_open
+from sash.app import ROUTES
+from sash.operations.logging import RequestLog, configure_logging
+from sash.store.redis.embedded import EmbeddedStore
 
 CANARY = "canary7x"
 ENTRY: dict[str, Any] = {

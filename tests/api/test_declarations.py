@@ -5,10 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
-from service.api.openapi.operation import operation_of
-from service.api.paths import template_of
-from service.api.schemas import FreeMembers
-from service.app import ROUTES
+from sash.api.openapi.operation import operation_of
+from sash.api.ring.paths import template_of
+from sash.api.schemas import FreeMembers
+from sash.app import ROUTES
 
 BODIES = {handler: operation_of(handler).takes for handler in ROUTES if isinstance(operation_of(handler).takes, type)}
 QUERIES = {handler: operation_of(handler).query for handler in ROUTES if operation_of(handler).query}

@@ -16,12 +16,12 @@ from api.dialogue import append
 from api.everything import CALLS, EVERYTHING, result, said, seen
 from conftest import Served, http, lifespan
 
-from service.app import create_app
-from service.core.messages import digest
-from service.settings import ApiKey, Settings
-from service.store.client import Client
-from service.store.datakeys import DataKeys
-from service.store.embedded import EmbeddedStore
+from sash.app import create_app
+from sash.core.chat.messages import digest
+from sash.settings import ApiKey, Settings
+from sash.store.data.datakeys import DataKeys
+from sash.store.redis.client import Client
+from sash.store.redis.embedded import EmbeddedStore
 
 KEY = b"master".ljust(32)
 CANARY = "kanarienvogel"

@@ -4,7 +4,7 @@ Some strings are left out, because recorded bills show less for them than their 
 
 * ids, which join a call with its result, are free: bills with tool history
 * images, sounds and files are billed by their size, not by their base64, and what names their kind is free
-* sealed thoughts (signatures, encrypted content) are billed by their characters or not at all: core/native/costs.py
+* sealed thoughts (signatures, encrypted content) are billed by their characters or not at all: core/counts/beside.py
 * ``role`` and ``type`` are free for Gemini and search-preview models, which bill the content alone
 
 ``status``, ``caller`` and ``logprobs`` of generated messages are left out: in no recording, and not text for a model.
@@ -24,10 +24,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recordings import NO_TRUTH, TRUTH
 
-from service.core.models import find_model
-from service.core.native.costs import SIGNATURES, is_of_vertex
-from service.core.native.requests import read_request
-from service.core.text import count_text
+from sash.core.counts.beside import is_of_vertex
+from sash.core.counts.models import find_model
+from sash.core.counts.text import count_text
+from sash.core.providers.own_requests import read_request
+from sash.core.providers.thoughts import SIGNATURES
 
 MESSAGES = {"openai": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}
 MODELS = {"openai": "gpt-4o", "responses": "gpt-5", "anthropic": "claude-opus-4-5", "gemini": "gemini-2.5-flash"}

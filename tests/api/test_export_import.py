@@ -11,8 +11,8 @@ from conftest import http, lifespan
 from dialogue import append, etag_of
 from everything import EVERYTHING, result, said, seen
 
-from service.app import create_app
-from service.settings import Settings
+from sash.app import create_app
+from sash.settings import Settings
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 SETTINGS = {

@@ -8,10 +8,10 @@ import pytest
 from dialogue import append, etag_of
 from everything import EVERYTHING, result, said, seen
 
-from service.problems import StoreUnavailable
-from service.store.reading import Reader
-from service.store.replies import State
-from service.store.staging import Staging
+from sash.problems import StoreUnavailable
+from sash.store.data.reading import Reader
+from sash.store.data.replies import State
+from sash.store.data.staging import Staging
 
 SETTINGS = {"owner": "ann", "model": "gpt-4o-mini", "system": "Hello.", "metadata": {"k": 1}, "ttl_seconds": 3600}
 

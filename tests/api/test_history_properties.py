@@ -9,11 +9,11 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.core.counting import reference_tokens
-from service.core.families import USER
-from service.store.layout import Keys, keys_of, unpack_many
-from service.store.messages import SEALED_BYTES
-from service.store.sealing import is_sealed
+from sash.core.counts.counting import reference_tokens
+from sash.core.counts.families import USER
+from sash.store.data.layout import Keys, keys_of, unpack_many
+from sash.store.data.sealing import is_sealed
+from sash.store.data.stored_messages import SEALED_BYTES
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 _numbers = count()

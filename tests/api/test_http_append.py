@@ -8,9 +8,9 @@ import httpx
 import pytest
 from dialogue import append, assistant, calling, etag_of, history, problem, result, user
 
-from service.operations.metrics import Metrics
-from service.operations.registry import _Histogram
-from service.operations.window_metrics import WindowMetrics
+from sash.operations.metrics import Metrics
+from sash.operations.registry import _Histogram
+from sash.operations.window_metrics import WindowMetrics
 
 KINDS: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},

@@ -15,11 +15,11 @@ import redis
 from conftest import http, lifespan
 from dialogue import append, history, problem, user
 
-from service.api.asgi import App
-from service.app import create_app
-from service.settings import ApiKey, Settings
-from service.store.embedded import EmbeddedStore
-from service.store.versions import LAYOUT, LAYOUT_KEY
+from sash.api.ring.asgi import App
+from sash.app import create_app
+from sash.settings import ApiKey, Settings
+from sash.store.redis.embedded import EmbeddedStore
+from sash.store.redis.versions import LAYOUT, LAYOUT_KEY
 
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 

@@ -7,8 +7,8 @@ import pytest
 import redis
 from dialogue import append, assistant, calling, history, result, user, window
 
-from service.core.records import RECORD_BYTES, Flags
-from service.store.embedded import EmbeddedStore
+from sash.core.law.records import RECORD_BYTES, Flags
+from sash.store.redis.embedded import EmbeddedStore
 
 THOUGHT = {"role": "assistant", "content": "Four.", "reasoning_content": "Two and two. " * 1000}
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import redis
 
-from service.core.text.vocabularies import INSTALLED
+from sash.core.counts.text.vocabularies import INSTALLED
 
 LANGUAGES: list[str] = list(
     tomllib.loads((Path(__file__).parents[1] / "truth" / "languages.toml").read_text("utf-8")).values()

@@ -10,8 +10,8 @@ from conftest import opened
 from dialogue import append, assistant, user, window
 from store.entries import said
 
-from service.store.embedded import EmbeddedStore
-from service.store.replies import HistoryEdited
+from sash.store.data.replies import HistoryEdited
+from sash.store.redis.embedded import EmbeddedStore
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 

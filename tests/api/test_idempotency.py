@@ -10,9 +10,9 @@ import pytest
 import redis
 from dialogue import append, history, problem, user
 
-from service.store.claims import Claim, Claims
-from service.store.client import Client
-from service.store.layout import PREFIX, keys_of
+from sash.store.data.claims import Claim, Claims
+from sash.store.data.layout import PREFIX, keys_of
+from sash.store.redis.client import Client
 
 
 @pytest.fixture

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from service.api.keys import Callers
-from service.api.large import Making, Sending
-from service.api.paths import Paths
-from service.api.ring import Ring
-from service.operations.metrics import Metrics
-from service.operations.pseudonyms import Pseudonyms
-from service.operations.requests import Requests
-from service.store.client import Client
-from service.store.limits import RateLimits
+from sash.api.ring.callers import Callers
+from sash.api.ring.large import Making, Sending
+from sash.api.ring.layer import Ring
+from sash.api.ring.paths import Paths
+from sash.operations.metrics import Metrics
+from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.requests import Requests
+from sash.store.data.limits import RateLimits
+from sash.store.redis.client import Client
 
 
 def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_000) -> Any:

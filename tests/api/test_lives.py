@@ -12,11 +12,11 @@ from conftest import http, kill, lifespan
 from dialogue import append, etag_of, history, problem, user, window
 from store.relay import relayed
 
-from service.app import create_app
-from service.settings import Settings
-from service.store.embedded import EmbeddedStore
-from service.store.layout import PREFIX
-from service.store.scripts import SCRIPTS
+from sash.app import create_app
+from sash.settings import Settings
+from sash.store.data.layout import PREFIX
+from sash.store.redis.embedded import EmbeddedStore
+from sash.store.redis.lua import SCRIPTS
 
 READS = ("", "/messages", "/messages/1", "/window?model=gpt-4o", "/export")
 WRITES: dict[str, tuple[str, str, dict[str, Any] | None]] = {

@@ -9,7 +9,7 @@ import pytest
 from dialogue import append, user
 from structlog.testing import capture_logs
 
-from service.store.reading import Reader
+from sash.store.data.reading import Reader
 
 Line = dict[str, Any]
 

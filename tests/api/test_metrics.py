@@ -170,6 +170,6 @@ def test_the_log_line(two_workers: Served):
 
 def test_opentelemetry_costs_nothing_where_it_is_not_asked_for():
     """The tracing module imports nothing of OpenTelemetry."""
-    program = "import sys, service.operations.tracing; print([n for n in sys.modules if n.startswith('opentelemetry')])"
+    program = "import sys, sash.operations.tracing; print([n for n in sys.modules if n.startswith('opentelemetry')])"
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert output.stdout == b"[]\n"

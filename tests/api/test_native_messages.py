@@ -8,7 +8,7 @@ import pytest
 from dialogue import append, calling, history, problem, result, user, window
 from recordings import NO_TRUTH, TRUTH
 
-from service.core.native.costs import parts_of
+from sash.core.providers.thoughts import parts_of
 
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 CLAUDE = [

@@ -14,13 +14,13 @@ from api.conformity import CONTRACT, resolved, validator
 from dialogue import statistics
 from jsonschema import Draft202012Validator
 
-from service.api import idempotency
-from service.api.openapi import document, examples
-from service.api.openapi.operation import operation_of
-from service.api.paths import template_of
-from service.api.ring import is_open
-from service.app import ROUTES
-from service.problems import problem_types
+from sash.api.openapi import document, examples
+from sash.api.openapi.operation import operation_of
+from sash.api.ring import idempotency
+from sash.api.ring.layer import is_open
+from sash.api.ring.paths import template_of
+from sash.app import ROUTES
+from sash.problems import problem_types
 
 STORED = Path(__file__).resolve().parent.parent.parent / "openapi.json"
 METHODS = ("get", "post", "put", "patch", "delete")

@@ -9,11 +9,11 @@ import httpx
 import pytest
 from dialogue import append, history, problem, user
 
-from service.core.settings import ConversationSettings, encode_settings
-from service.store.client import Client
-from service.store.conversations import Conversations
-from service.store.embedded import EmbeddedStore
-from service.store.owners import Owners
+from sash.core.law.conversation_settings import ConversationSettings, encode_settings
+from sash.store.data.conversations import Conversations
+from sash.store.data.owners import Owners
+from sash.store.redis.client import Client
+from sash.store.redis.embedded import EmbeddedStore
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import httpx
 import pytest
 from conftest import http, lifespan
 
-from service.app import create_app
-from service.problems import Problem, problem_types
-from service.settings import ApiKey, Settings
-from service.store.embedded import EmbeddedStore
+from sash.app import create_app
+from sash.problems import Problem, problem_types
+from sash.settings import ApiKey, Settings
+from sash.store.redis.embedded import EmbeddedStore
 
 EVERY_TYPE = pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.slug) for kind in problem_types()])
 

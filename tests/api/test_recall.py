@@ -10,9 +10,9 @@ import pytest
 import redis
 from dialogue import contents, indexed
 
-from service.problems import StoreUnavailable
-from service.store.indexing import Index
-from service.store.layout import conversation_name, keys_of
+from sash.problems import StoreUnavailable
+from sash.store.data.indexing import Index
+from sash.store.data.layout import conversation_name, keys_of
 
 FACTS = (
     ("where do I keep the spare key?", "under the blue flowerpot"),

@@ -99,7 +99,7 @@ def test_logs_hash_finds_a_conversation(served: Served):
     time.sleep(1)  # the key is read after the store is first reached
     httpx.get(f"{served.url}/conversations/c-1")
     httpx.get(f"{served.url}/nothing/here")
-    command = [sys.executable, "-m", "service", "logs-hash"]
+    command = [sys.executable, "-m", "sash", "logs-hash"]
     environment = {"SASH_DATA_DIR": str(served.data_dir), "PATH": "/usr/bin"}
     hashed = subprocess.run([*command, "c-1"], cwd=ROOT, env=environment, capture_output=True, check=True, text=True)
     wrong = subprocess.run([*command, "no id"], cwd=ROOT, env=environment, capture_output=True, check=False, text=True)
@@ -112,7 +112,7 @@ def test_logs_hash_finds_a_conversation(served: Served):
 
 def test_logs_hash_needs_the_services_store(tmp_path: Path):
     """On a store that no service has used, ``logs-hash`` prints no hash, because no log line has it."""
-    command = [sys.executable, "-m", "service", "logs-hash", "c-1"]
+    command = [sys.executable, "-m", "sash", "logs-hash", "c-1"]
     environment = {"SASH_DATA_DIR": str(tmp_path / "data"), "PATH": "/usr/bin"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False, text=True)
     assert (done.returncode, done.stdout) == (2, "")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.api.asgi import App
+from sash.api.ring.asgi import App
 
 
 class Connection:

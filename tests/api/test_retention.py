@@ -11,8 +11,8 @@ from conftest import http, lifespan
 from dialogue import append
 from everything import EVERYTHING, result
 
-from service.app import create_app
-from service.settings import Settings
+from sash.app import create_app
+from sash.settings import Settings
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from dialogue import append, etag_of, history, problem, user
 
-from service.store.layout import PREFIX
+from sash.store.data.layout import PREFIX
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from dialogue import append, etag_of
 
-from service.store import history
+from sash.store.data import histories
 
 CALLS: dict[str, Any] = {
     "role": "assistant",
@@ -157,7 +157,7 @@ async def test_a_very_long_way_back(
     client: httpx.AsyncClient, conversation: str, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the removed ids are too many to hold in memory, the rewind finds them in the store and leaves none of them."""
-    monkeypatch.setattr(history, "_MOST_NAMED", 100)
+    monkeypatch.setattr(histories, "_MOST_NAMED", 100)
     for start in range(0, 300, 100):
         await append(client, conversation, *(said(f"line {start + n}", f"m-{start + n}") for n in range(100)))
 

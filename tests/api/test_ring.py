@@ -10,17 +10,17 @@ from typing import Any
 import httpx
 import pytest
 
-from service.api.drain import Drain
-from service.api.keys import Callers
-from service.api.paths import Paths
-from service.api.ring import Ring
-from service.operations.logging import in_json
-from service.operations.metrics import Metrics
-from service.operations.pseudonyms import Pseudonyms
-from service.operations.requests import Requests
-from service.settings import ApiKey
-from service.store.client import Client
-from service.store.limits import RateLimits
+from sash.api.ring.callers import Callers
+from sash.api.ring.drain import Drain
+from sash.api.ring.layer import Ring
+from sash.api.ring.paths import Paths
+from sash.operations.logging import in_json
+from sash.operations.metrics import Metrics
+from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.requests import Requests
+from sash.settings import ApiKey
+from sash.store.data.limits import RateLimits
+from sash.store.redis.client import Client
 
 LIMIT_SECONDS = 0.2
 
@@ -171,13 +171,13 @@ async def test_figures_need_their_key_where_nothing_else_needs_one() -> None:
 
 
 async def test_a_plain_read_enters_little() -> None:
-    """A plain read enters at most 12 functions of Sash in 4 modules, log line included, and starts no task or timer."""
+    """A plain read enters at most 12 functions of Sash in 5 modules, log line included, and starts no task or timer."""
     entered: set[tuple[str, str]] = set()
     begun: list[str] = []
 
     def profile(frame: FrameType, event: str, called: Any) -> None:
         module = frame.f_globals.get("__name__", "")
-        if event == "call" and module.startswith("service."):
+        if event == "call" and module.startswith("sash."):
             entered.add((module, frame.f_code.co_qualname))
         if event == "c_call" and called.__name__ in {"call_later", "call_at", "create_task", "Task"}:
             begun.append(called.__name__)
@@ -201,9 +201,9 @@ async def test_a_plain_read_enters_little() -> None:
         await app({**scope, "headers": [(b"host", b"localhost")]}, None, send)  # type: ignore[arg-type]
         sys.setprofile(None)
     assert written.getvalue().count(b'"operation":"getConversation"') == 3
-    assert ("service.api.ring", "Exchange.send") in entered
+    assert ("sash.api.ring.exchange", "Exchange.send") in entered
     assert len(entered) <= 12, sorted(entered)
-    assert len({module for module, _ in entered}) <= 4, sorted(entered)
+    assert len({module for module, _ in entered}) <= 5, sorted(entered)
     assert begun == []
 
 

@@ -12,14 +12,14 @@ import pytest
 from click.testing import CliRunner
 from conftest import http, lifespan
 
-from service.api.ring import OPEN_PATHS, is_open
-from service.app import ROUTES, create_app
-from service.cli import main
-from service.operations.logging import RequestLog, log_request
-from service.settings import ApiKey, Settings, SettingsError
-from service.store.client import Client
-from service.store.embedded import EmbeddedStore
-from service.store.keys import ApiKeys
+from sash.api.ring.layer import OPEN_PATHS, is_open
+from sash.app import ROUTES, create_app
+from sash.cli import main
+from sash.operations.logging import RequestLog, log_request
+from sash.settings import ApiKey, Settings, SettingsError
+from sash.store.data.api_keys import ApiKeys
+from sash.store.redis.client import Client
+from sash.store.redis.embedded import EmbeddedStore
 
 KEYS = (ApiKey("acme", "key-of-acme-0123456789"), ApiKey("beta", "key-of-beta-0123456789"))
 IDS = {"conversation_id": "secret-talk", "seq": "1", "owner_id": "somebody"}

@@ -10,9 +10,9 @@ import pytest_asyncio
 from conftest import http, lifespan
 from dialogue import problem
 
-from service.app import create_app
-from service.settings import ApiKey, Settings
-from service.store.embedded import EmbeddedStore
+from sash.app import create_app
+from sash.settings import ApiKey, Settings
+from sash.store.redis.embedded import EmbeddedStore
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import redis
 from api.dialogue import append, problem, user
 from conftest import http, lifespan
 
-from service.app import create_app
-from service.settings import ApiKey, Settings
-from service.store.embedded import EmbeddedStore
-from service.store.tenants import Tenants
+from sash.app import create_app
+from sash.settings import ApiKey, Settings
+from sash.store.data.tenants import Tenants
+from sash.store.redis.embedded import EmbeddedStore
 
 TENANTS = ("acme", "acme.eu", "acm", "owner")
 
@@ -153,7 +153,7 @@ async def test_a_long_scan_goes_on(own: EmbeddedStore, monkeypatch: pytest.Monke
         return await times(self, tenant, ids)
 
     monkeypatch.setattr(Tenants, "_times", slow)
-    monkeypatch.setattr("service.store.client._SCANNED", 10)
+    monkeypatch.setattr("sash.store.redis.client._SCANNED", 10)
     async with service(own.url, request_timeout_seconds=1.0) as client:
         for n in range(40):
             await create(client, f"c-{n}")

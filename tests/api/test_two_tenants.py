@@ -10,10 +10,10 @@ from conftest import http, lifespan
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.app import create_app
-from service.core.redaction import REDACTED_TEXT
-from service.settings import ApiKey, Settings
-from service.store.embedded import EmbeddedStore
+from sash.app import create_app
+from sash.core.law.redaction import REDACTED_TEXT
+from sash.settings import ApiKey, Settings
+from sash.store.redis.embedded import EmbeddedStore
 
 KEYS = (ApiKey("acme", "key-of-acme-0123456789"), ApiKey("beta", "key-of-beta-0123456789"))
 TENANTS = st.sampled_from([0, 1])

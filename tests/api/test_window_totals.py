@@ -10,7 +10,7 @@ from dialogue import append, assistant, calling, problem, result, user
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.core.text.vocabularies import INSTALLED
+from sash.core.counts.text.vocabularies import INSTALLED
 
 PARAGRAPHS = tomllib.loads((Path(__file__).parents[1] / "truth" / "languages.toml").read_text("utf-8"))
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]

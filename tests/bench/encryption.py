@@ -20,11 +20,11 @@ import redis.asyncio
 from rich.console import Console
 from rich.table import Table
 
-from service.api.asgi import App
-from service.app import create_app
-from service.operations.logging import configure_logging
-from service.settings import Settings
-from service.store.embedded import EmbeddedStore
+from sash.api.ring.asgi import App
+from sash.app import create_app
+from sash.operations.logging import configure_logging
+from sash.settings import Settings
+from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.inprocess import ask, running
 from tests.bench.rig import ROOT, nothing_held
 

@@ -15,7 +15,7 @@ import msgspec
 import redis
 import uvloop
 
-from service.store.embedded import EmbeddedStore
+from sash.store.redis.embedded import EmbeddedStore
 from tests.bench import memory
 from tests.bench.data_run import load_conversations
 from tests.bench.figures import Figure
@@ -118,7 +118,7 @@ async def start_to_ready(bench: Bench) -> list[Figure]:
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
             port = free_port()
-            command = [sys.executable, "-m", "service", "serve", "--data-dir", folder, "--port", str(port)]
+            command = [sys.executable, "-m", "sash", "serve", "--data-dir", folder, "--port", str(port)]
             started = time.perf_counter()
             process = subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             wait_until_ready(port)

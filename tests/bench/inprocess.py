@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from service.serve import application
+from sash.serve import application
 from tests.bench.rig import ROOT, nothing_held
 
 if TYPE_CHECKING:  # earlier versions, which stages.py measures, have no such module
-    from service.api.asgi import App
+    from sash.api.ring.asgi import App
 
 
 @asynccontextmanager

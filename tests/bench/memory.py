@@ -20,8 +20,8 @@ import msgspec
 import redis
 import uvloop
 
-from service.api.asgi import App
-from service.store.embedded import EmbeddedStore
+from sash.api.ring.asgi import App
+from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.data_run import load_conversations
 from tests.bench.inprocess import ask, worker
 from tests.bench.rig import ROOT, machine, markdown

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 
-from service.store.embedded import EmbeddedStore
+from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.rig import Server, serving, text_of
 
 MESSAGE_BYTES = 100

@@ -23,7 +23,7 @@ import tiktoken_ext.openai_public
 import uvloop
 from rich.console import Console
 
-from service.store.embedded import EmbeddedStore
+from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.load import load, request
 from tests.bench.rig import fill, markdown, messages_of, serving
 

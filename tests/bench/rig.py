@@ -118,13 +118,18 @@ class Server:
 def serving(url: str, *, workers: int = 1, tree: Path = ROOT, **settings: str) -> Iterator[Server]:
     """Run ``sash serve`` from ``tree`` on a free port, with the store at ``url`` and the variables ``settings``."""
     environ = {"SASH_REDIS_URL": url, "SASH_LOG_LEVEL": "info", **nothing_held(tree), **settings}
-    with started(["service", "serve", "--workers", str(workers), "--port"], tree=tree, **environ) as server:
+    with started([package_of(tree), "serve", "--workers", str(workers), "--port"], tree=tree, **environ) as server:
         yield server
+
+
+def package_of(tree: Path) -> str:
+    """Return the import name of a version's package: it was the name of its folder once."""
+    return "sash" if (tree / "service" / "sash").is_dir() else "service"
 
 
 def nothing_held(tree: Path) -> dict[str, str]:
     """Return the variable that stops a version from holding conversations between requests; empty if it has none."""
-    settings = (tree / "service" / "settings.py").read_text()
+    settings = next((tree / "service").rglob("settings.py")).read_text()
     return {"SASH_RECENT_BYTES": "0"} if "SASH_RECENT_BYTES" in settings else {}
 
 
@@ -139,7 +144,7 @@ def beside(name: str, **environ: str) -> Iterator[Server]:
 def started(module: Sequence[str], *, tree: Path, **environ: str) -> Iterator[Server]:
     """Run ``python -m`` with the module, its arguments and, last, a free port."""
     port = free_port()
-    environ = {**os.environ, "PYTHONPATH": str(tree), **environ}
+    environ = {**os.environ, "PYTHONPATH": f"{tree / 'service'}{os.pathsep}{tree}", **environ}
     command = [sys.executable, "-m", *module, str(port)]
     process = subprocess.Popen(command, cwd=tree, env=environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 import redis
 
-from service.store.embedded import _bundled_binary
+from sash.store.redis.embedded import _bundled_binary
 from tests.bench.data_run import load_conversations
 from tests.bench.load import load, request
 from tests.bench.memory import main_thread_seconds, prose, stored_bytes

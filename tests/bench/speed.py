@@ -18,7 +18,7 @@ import redis
 import redis.asyncio
 import uvloop
 
-from service.store.embedded import EmbeddedStore
+from sash.store.redis.embedded import EmbeddedStore
 from tests.bench import ways
 from tests.bench.figures import Figure
 from tests.bench.load import load, request

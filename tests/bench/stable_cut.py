@@ -17,22 +17,22 @@ from typing import Any
 
 import msgspec
 
-from service.core.caching import Caching, caching_of
-from service.core.counting import message_tokens, reference_tokens
-from service.core.documents import Documents, Source
-from service.core.families import TOOL, USER
-from service.core.grounding import splice
-from service.core.measures import measure
-from service.core.messages import Entry, calls_of, parallel_flags
-from service.core.models import Model, find_model
-from service.core.parameters import WindowQuery
-from service.core.records import Flags, Record, Records
-from service.core.settings import ConversationSettings, FixedParts, fixed_parts
-from service.core.view import History
-from service.core.window import Window, build_window
-from service.store.entries import prepare
-from service.store.layout import decode_grounding
-from service.store.messages import NewEntry
+from sash.core.chat.messages import Entry, calls_of, parallel_flags
+from sash.core.counts.counting import message_tokens, reference_tokens
+from sash.core.counts.families import TOOL, USER
+from sash.core.counts.measures import measure
+from sash.core.counts.models import Model, find_model
+from sash.core.law.caching import Caching, caching_of
+from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
+from sash.core.law.documents import Documents, Source
+from sash.core.law.grounding import splice
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Flags, Record, Records
+from sash.core.law.view import History
+from sash.core.law.window import Window, build_window
+from sash.store.data.entries import prepare
+from sash.store.data.layout import decode_grounding
+from sash.store.data.stored_messages import NewEntry
 from tests.bench.caches import Block, PromptCache
 from tests.recordings import DATA, NO_DATA
 

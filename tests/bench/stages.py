@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Self
 
 import uvloop
 
-from service.store.embedded import EmbeddedStore
+from sash.store.redis.embedded import EmbeddedStore
 from tests.bench import bare
 from tests.bench.inprocess import ask, running, worker
 from tests.bench.load import load, request
@@ -31,7 +31,7 @@ from tests.bench.rig import ROOT, beside, body_of, markdown
 from tests.bench.versions import checked_out
 
 if TYPE_CHECKING:  # earlier versions have no such module
-    from service.api.asgi import App
+    from sash.api.ring.asgi import App
 
 AT_ONCE = 16
 REQUESTS = 32_000
@@ -49,32 +49,32 @@ _SAID = "log and figures"
 STAGES = {
     "tests.bench": _LOOP,
     "litestar": _ROUTING,
-    "service.api": _ROUTING,
-    "service.api.ring": _EDGE,
-    "service.api.incoming": _EDGE,
-    "service.api.keys": _EDGE,
-    "service.api.large": _EDGE,
-    "service.api.idempotency": _EDGE,
-    "service.api.edge": _EDGE,  # these five are of earlier versions
-    "service.api.drain": _EDGE,
-    "service.api.budgets": _EDGE,
-    "service.api.observed": _SAID,
-    "service.api.answer": _SPLICE,
-    "service.store.limits": _EDGE,
-    "service.store.entries:new_id": _EDGE,
-    "service.store": _ASK,
+    "sash.api": _ROUTING,
+    "sash.api.ring.layer": _EDGE,
+    "sash.api.ring.incoming": _EDGE,
+    "sash.api.ring.callers": _EDGE,
+    "sash.api.ring.large": _EDGE,
+    "sash.api.ring.idempotency": _EDGE,
+    "sash.api.edge": _EDGE,  # these five are of earlier versions
+    "sash.api.ring.drain": _EDGE,
+    "sash.api.budgets": _EDGE,
+    "sash.api.observed": _SAID,
+    "sash.api.answer": _SPLICE,
+    "sash.store.data.limits": _EDGE,
+    "sash.store.data.entries:new_id": _EDGE,
+    "sash.store": _ASK,
     "redis": _ASK,
-    "service.api.messages:_prepared": _CHECK,
-    "service.store.entries": _CHECK,
-    "service.core": _LAW,
-    "service.core.messages": _CHECK,
-    "service.core.text": _CHECK,
-    "service.core.counting": _CHECK,
-    "service.windows": _LAW,
-    "service.windows.answer": _SPLICE,
-    "service.core.render": _SPLICE,
-    "service.operations": _SAID,
-    "service.api.ring:Ring._end": _SAID,
+    "sash.api.message_handlers:_prepared": _CHECK,
+    "sash.store.data.entries": _CHECK,
+    "sash.core": _LAW,
+    "sash.core.chat.messages": _CHECK,
+    "sash.core.counts.text": _CHECK,
+    "sash.core.counts.counting": _CHECK,
+    "sash.windows": _LAW,
+    "sash.windows.answer": _SPLICE,
+    "sash.core.law.render": _SPLICE,
+    "sash.operations": _SAID,
+    "sash.api.ring.layer:Ring._end": _SAID,
     "structlog": _SAID,
 }
 """Stage by package, module or function (``module:name``); the longest prefix of a function's name decides."""

@@ -19,9 +19,9 @@ from typing import NamedTuple, Self
 import msgspec
 import uvloop
 
-from service.api.asgi import App
-from service.store.embedded import EmbeddedStore
-from service.windows.vocabularies import Counts
+from sash.api.ring.asgi import App
+from sash.store.redis.embedded import EmbeddedStore
+from sash.windows.vocabulary_counts import Counts
 from tests.bench.figures import Figure, into_readme, table
 from tests.bench.inprocess import ask, worker
 

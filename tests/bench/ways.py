@@ -1,6 +1,6 @@
 """Functions and modules that a request enters: ``python -m tests.bench.ways [window|append] [--tree]``.
 
-Counts those of the package ``service``, for a window of a three-message conversation and for an append with its window: in
+Counts those of the package ``sash``, for a window of a three-message conversation and for an append with its window: in
 one process, warm, as a worker of ``sash serve`` runs them, log line included. With ``--tree`` prints the calls, indented,
 with microseconds.
 """
@@ -20,14 +20,14 @@ from typing import Any, NamedTuple, Self
 
 import uvloop
 
-from service.api.asgi import App
-from service.store.embedded import EmbeddedStore
+from sash.api.ring.asgi import App
+from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.inprocess import ask, worker
 from tests.bench.rig import body_of
 
 COUNTED = 9
 TIMED = 200
-_PACKAGE = "service"
+_PACKAGE = "sash"
 _DRIVERS = frozenset({"__main__", "tests", "uvloop"})
 _WINDOW = "/conversations/{}/window?model=gpt-4o-mini"
 _APPEND = "/conversations/{}/messages?model=gpt-4o-mini"
@@ -113,7 +113,7 @@ class Tracer:
         package = module.partition(".")[0]
         if package == _PACKAGE:
             return above.below.get(code) or above.below.setdefault(
-                code, Step(f"{module.removeprefix('service.')}:{code.co_qualname}")
+                code, Step(f"{module.removeprefix('sash.')}:{code.co_qualname}")
             )
         name = f"({package})"
         if package in _DRIVERS or above.name == name:

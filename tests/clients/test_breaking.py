@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from clients.breaking import breaking_changes, may_break
 
-from service.api.openapi import document
-from service.app import ROUTES
+from sash.api.openapi import document
+from sash.app import ROUTES
 
 RELEASED = Path(__file__).with_name("released-openapi.json")
 CONTRACT: dict[str, Any] = json.loads(document(ROUTES))

@@ -18,8 +18,8 @@ from clients.conference import SYSTEM, turns
 from conftest import Served
 from store.servers import Server, binaries
 
-from service.operations.dashboard import dashboard
-from service.store.embedded import _bundled_binary
+from sash.operations.dashboard import dashboard
+from sash.store.redis.embedded import _bundled_binary
 
 browsed = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None,

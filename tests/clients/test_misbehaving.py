@@ -10,8 +10,8 @@ from conftest import Served
 from misbehaving import Act, Reply, always, between, first
 from store.servers import free_port
 
-from service.clients.agents import SashSession
-from service.clients.client import SashError, SashUnreachable
+from sash.clients.agents import SashSession
+from sash.clients.sash_client import SashError, SashUnreachable
 
 QUESTION = {"role": "user", "content": "Two seats?"}
 FULL = Reply(507, b'{"detail": "The store has no free memory."}', {"Retry-After": "30"})

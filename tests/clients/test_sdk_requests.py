@@ -20,8 +20,8 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from service.core.formats import FORMATS, render_request
-from service.core.formats.history import Outgoing
+from sash.core.providers.turns import Outgoing
+from sash.core.providers.written import FORMATS, render_request
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="
 MODEL = "some-model"

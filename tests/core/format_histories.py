@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from service.core.formats import render_request
-from service.core.formats.history import Outgoing
-from service.problems import FormatCannotCarry
+from sash.core.providers.turns import Outgoing
+from sash.core.providers.written import render_request
+from sash.problems import FormatCannotCarry
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="
 PNG = f"data:image/png;base64,{PIXEL}"

@@ -11,22 +11,22 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from service.core.counting import reference_tokens
-from service.core.documents import Documents, Source
-from service.core.measures import measure
-from service.core.messages import Document, Entry, Grounding, calls_of, parallel_flags
-from service.core.models import Model, find_model
-from service.core.notes import summary_message
-from service.core.parameters import WindowQuery
-from service.core.records import Flags, Record, Records, StoredGrounding, Summary
-from service.core.render import Bodies, render_openai
-from service.core.settings import ConversationSettings, FixedParts, fixed_parts
-from service.core.view import History
-from service.core.window import NeedOlder, Window, build_window
-from service.problems import WindowDoesNotFit
-from service.store.entries import check_entries, prepare
-from service.store.layout import decode_grounding
-from service.windows.answer import edit
+from sash.core.chat.messages import Document, Entry, Grounding, calls_of, parallel_flags
+from sash.core.counts.counting import reference_tokens
+from sash.core.counts.measures import measure
+from sash.core.counts.models import Model, find_model
+from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
+from sash.core.law.documents import Documents, Source
+from sash.core.law.notes import summary_message
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Flags, Record, Records, StoredGrounding, Summary
+from sash.core.law.render import Bodies, render_openai
+from sash.core.law.view import History
+from sash.core.law.window import NeedOlder, Window, build_window
+from sash.problems import WindowDoesNotFit
+from sash.store.data.entries import check_entries, prepare
+from sash.store.data.layout import decode_grounding
+from sash.windows.answer import edit
 
 MODELS = (
     "gpt-4o-mini",

@@ -9,9 +9,9 @@ from histories import Ask, Talk, calling, grounded, pinned, quick, result, said,
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.core.messages import Entry
-from service.core.parameters import WindowQuery
-from service.problems import WindowDoesNotFit
+from sash.core.chat.messages import Entry
+from sash.core.law.parameters import WindowQuery
+from sash.problems import WindowDoesNotFit
 
 Message = dict[str, Any] | Entry
 

@@ -11,13 +11,13 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from service.core.caching import Caching, caching_of, settled
-from service.core.hints import Places, cache_key, hinted
-from service.core.models import find_model
-from service.core.parameters import WindowQuery
-from service.core.text import count_text
-from service.windows.request import WindowRequest
-from service.windows.stateless import window_of_request
+from sash.core.counts.models import find_model
+from sash.core.counts.text import count_text
+from sash.core.law.caching import Caching, caching_of, settled
+from sash.core.law.hints import Places, cache_key, hinted
+from sash.core.law.parameters import WindowQuery
+from sash.windows.request import WindowRequest
+from sash.windows.stateless import window_of_request
 from tests.bench.caches import Block, PromptCache, blocks_of
 
 MARK = {"type": "ephemeral"}

@@ -13,12 +13,12 @@ from format_histories import PNG
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.counting import count_request, is_estimate, message_tokens, reference_tokens, tools_tokens
-from service.core.definitions import render_format
-from service.core.families import ROLES
-from service.core.measures import Measure, measure
-from service.core.models import find_model, unknown_model
-from service.core.text import count_text
+from sash.core.counts.counting import count_request, is_estimate, message_tokens, reference_tokens, tools_tokens
+from sash.core.counts.definitions import render_format
+from sash.core.counts.families import ROLES
+from sash.core.counts.measures import Measure, measure
+from sash.core.counts.models import find_model, unknown_model
+from sash.core.counts.text import count_text
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_counts.json").read_bytes())
 GPT_4O, GPT_4, GPT_5, O3 = map(find_model, ("gpt-4o", "gpt-4", "gpt-5", "o3"))

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from service.core.attachments import Guess, guess, text_in
-from service.core.counting import message_tokens
-from service.core.measures import measure
-from service.core.models import find_model
-from service.core.text import count_text
+from sash.core.counts.attachments import Guess, guess, text_in
+from sash.core.counts.counting import message_tokens
+from sash.core.counts.measures import measure
+from sash.core.counts.models import find_model
+from sash.core.counts.text import count_text
 
 PDF = (
     b"%PDF-1.4\n1 0 obj <</Type /Pages /Count 2>> endobj\n2 0 obj <</Type /Page>> endobj\n3 0 obj<</Type/Page>>endobj\n"

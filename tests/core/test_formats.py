@@ -3,7 +3,7 @@
 import pytest
 from format_histories import ELSEWHERE, QUESTION, calling, function, rendered, result
 
-from service.core.formats import FORMATS
+from sash.core.providers.written import FORMATS
 
 
 class TestOpenAI:

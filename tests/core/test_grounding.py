@@ -9,7 +9,9 @@ from histories import Ask, grounded, quick, said, talk, words
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.grounding import (
+from sash.core.chat.messages import encode_message
+from sash.core.counts.text import Encoding, count_text
+from sash.core.law.grounding import (
     DEFAULT_SEPARATOR,
     DEFAULT_TEMPLATE,
     Grounded,
@@ -20,10 +22,8 @@ from service.core.grounding import (
     take_whole,
     trim,
 )
-from service.core.messages import encode_message
-from service.core.parameters import WindowQuery
-from service.core.text import Encoding, count_text
-from service.problems import BadRequest, WindowDoesNotFit
+from sash.core.law.parameters import WindowQuery
+from sash.problems import BadRequest, WindowDoesNotFit
 
 TEMPLATES = (
     DEFAULT_TEMPLATE,

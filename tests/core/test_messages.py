@@ -11,8 +11,8 @@ from histories import calling, entries, quick, result, said, talk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.bounds import IDS
-from service.core.messages import (
+from sash.core.chat.bounds import IDS
+from sash.core.chat.messages import (
     MAX_DEPTH,
     Calls,
     Entry,
@@ -24,7 +24,7 @@ from service.core.messages import (
     refuse_deep,
     validate_message,
 )
-from service.problems import BadRequest, InvalidEntry, OrphanToolResult
+from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
 
 
 class Batch(msgspec.Struct, forbid_unknown_fields=True):

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.core import listings
-from service.core.counting import count_request
-from service.core.models import find_model, list_models, load_models_toml, unknown_model
-from service.core.text import count_text
-from service.problems import UnknownModel
+from sash.core.counts import listings
+from sash.core.counts.counting import count_request
+from sash.core.counts.models import find_model, list_models, load_models_toml, unknown_model
+from sash.core.counts.text import count_text
+from sash.problems import UnknownModel
 
 
 @pytest.mark.parametrize(

@@ -13,18 +13,17 @@ from hypothesis import strategies as st
 from provider_types import anthropic_messages, contents, items
 from recordings import NO_TRUTH, TRUTH
 
-from service.core.counting import count_request
-from service.core.formats import render_request
-from service.core.formats.history import Outgoing
-from service.core.measures import measure
-from service.core.messages import validate_message
-from service.core.models import find_model
-from service.core.native import check_native, read_messages, restore
-from service.core.native.costs import parts_of
-from service.core.native.gemini import camel
-from service.core.native.requests import read_request
-from service.core.reasoning import without_reasoning
-from service.problems import InvalidEntry
+from sash.core.chat.messages import validate_message
+from sash.core.counts.counting import count_request
+from sash.core.counts.measures import measure
+from sash.core.counts.models import find_model
+from sash.core.providers.gemini_in import camel
+from sash.core.providers.native import check_native, read_messages, restore
+from sash.core.providers.own_requests import read_request
+from sash.core.providers.thoughts import parts_of, without_reasoning
+from sash.core.providers.turns import Outgoing
+from sash.core.providers.written import render_request
+from sash.problems import InvalidEntry
 
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 MODELS = {"responses": "gpt-5", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from histories import Ask, Talk, grounded, needed, pinned, said, talk, words
 
-from service.core.parameters import WindowQuery
-from service.problems import WindowDoesNotFit
+from sash.core.law.parameters import WindowQuery
+from sash.problems import WindowDoesNotFit
 
 ERROR = {"overflow": "error"}
 ASKED = talk(

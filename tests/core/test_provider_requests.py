@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from recordings import NO_TRUTH, TRUTH
 
-from service.core.counting import RequestCount, count_request
-from service.core.measures import measure
-from service.core.models import find_model
-from service.core.native import read_messages
-from service.core.provider_requests import count_provider_request
-from service.problems import InvalidEntry, Problem
+from sash.core.counts.counting import RequestCount, count_request
+from sash.core.counts.measures import measure
+from sash.core.counts.models import find_model
+from sash.core.counts.provider_requests import count_provider_request
+from sash.core.providers.native import read_messages
+from sash.problems import InvalidEntry, Problem
 
 CLAUDE, GEMINI, GPT = find_model("claude-sonnet-4-5"), find_model("gemini-3-flash-preview"), find_model("gpt-5-mini")
 QUESTION = "Who brought the spare jib on Sunday?"

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.messages import Entry
-from service.core.packed import Packed
-from service.core.ranking import best, fused, scores_of_vectors, scores_of_words
-from service.core.words import pack_words, plain_number, words_of
-from service.windows.request import WindowRequest
-from service.windows.stateless import window_of_request
+from sash.core.chat.messages import Entry
+from sash.core.chat.packed import Packed
+from sash.core.law.ranking import best, fused, scores_of_vectors, scores_of_words
+from sash.core.law.words import pack_words, plain_number, words_of
+from sash.windows.request import WindowRequest
+from sash.windows.stateless import window_of_request
 
 TOPICS = ("gradle", "the lake", "walnuts", "a blue key", "Biscuit the dog", "Oslo")
 

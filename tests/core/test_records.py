@@ -6,12 +6,12 @@ from histories import MODELS, Talk, quick, said, talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.costs import message_costs, record_cost, reference_cost, reference_costs
-from service.core.counting import messages_tokens
-from service.core.models import find_model
-from service.core.records import RECORD_BYTES, Flags, Record, Records
-from service.store.entries import prepare
-from service.store.layout import pack, unpack_many
+from sash.core.counts.counting import messages_tokens
+from sash.core.counts.models import find_model
+from sash.core.law.costs import message_costs, record_cost, reference_cost, reference_costs
+from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
+from sash.store.data.entries import prepare
+from sash.store.data.layout import pack, unpack_many
 
 
 @quick

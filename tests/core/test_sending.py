@@ -10,15 +10,15 @@ from histories import Ask, Talk, calling, quick, result, said, talk, words
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.counting import count_request
-from service.core.formats import render_request
-from service.core.formats.history import Outgoing
-from service.core.models import find_model
-from service.core.parameters import WindowQuery
-from service.core.reasoning import binds_reasoning
-from service.core.text import count_text
-from service.core.window import Window
-from service.problems import FormatCannotCarry, InvalidEntry, WindowDoesNotFit
+from sash.core.counts.counting import count_request
+from sash.core.counts.models import find_model
+from sash.core.counts.text import count_text
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.window import Window
+from sash.core.providers.thoughts import binds_reasoning
+from sash.core.providers.turns import Outgoing
+from sash.core.providers.written import render_request
+from sash.problems import FormatCannotCarry, InvalidEntry, WindowDoesNotFit
 
 NAMES = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content", "note", "x")
 JSON = st.recursive(

@@ -26,9 +26,9 @@ from histories import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.parameters import WindowQuery
-from service.core.stable import Before, Span, stable_cut
-from service.core.window import Window
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.stable import Before, Span, stable_cut
+from sash.core.law.window import Window
 
 pytestmark = pytest.mark.no_cover
 STEPS = (0.05, 0.1, 0.25, 0.5)

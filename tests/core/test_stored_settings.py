@@ -2,7 +2,13 @@
 
 import pytest
 
-from service.core.settings import ConversationSettings, decode_settings, encode_settings, owner_of, read_settings
+from sash.core.law.conversation_settings import (
+    ConversationSettings,
+    decode_settings,
+    encode_settings,
+    owner_of,
+    read_settings,
+)
 
 
 def stored(size: int, number: int = 0) -> bytes:

@@ -17,7 +17,7 @@ import tiktoken_ext.openai_public
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.core.text import ENCODINGS, TIKTOKEN, TOKTOK, Encoding, Tokeniser, count_text, cut_text
+from sash.core.counts.text import ENCODINGS, TIKTOKEN, TOKTOK, Encoding, Tokeniser, count_text, cut_text
 
 ALPHABETS = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -97,7 +97,7 @@ def test_without_toktok_tiktoken_counts() -> None:
     """On a platform without toktok's wheel the same module counts and cuts with tiktoken."""
     script = (
         "import sys; sys.modules['toktok'] = None\n"
-        "from service.core import text\n"
+        "from sash.core.counts import text\n"
         "assert text._TOKENISER is text.TIKTOKEN\n"
         "print(text.count_text('hello <|endoftext|>', 'o200k_base'), text.cut_text('hello world', 'cl100k_base', 1))"
     )

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from service.api.counting import count_in_format
-from service.api.schemas import CountRequest
-from service.core.models import find_model
-from service.windows.request import decode_request
-from service.windows.stateless import window_of_request
+from sash.api.count_handlers import count_in_format
+from sash.api.schemas import CountRequest
+from sash.core.counts.models import find_model
+from sash.windows.request import decode_request
+from sash.windows.stateless import window_of_request
 
 DIGITS, CHINESE, GERMAN = "0" * 40, "今天天气很好", "größer als Öl, übrigens schön"
 SEAL = base64.b64encode(bytes(each * 7 % 256 for each in range(300))).decode()

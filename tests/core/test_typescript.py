@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.core.definitions import render_functions
-from service.core.text import count_text
+from sash.core.counts.definitions import render_functions
+from sash.core.counts.text import count_text
 
 
 def declared(parameters: dict[str, Any], dialect: Any = "2024") -> str:

@@ -3,9 +3,9 @@
 from histories import calling, entries, groups, quick, result, said, talk
 from hypothesis import given
 
-from service.core.messages import Entry
-from service.core.records import Records
-from service.core.units import Unit, group_units
+from sash.core.chat.messages import Entry
+from sash.core.law.records import Records
+from sash.core.law.units import Unit, group_units
 
 LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
 

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from service.core.attachments import AUTO, image_tokens
-from service.core.costs import message_costs
-from service.core.counting import count_request, message_tokens, tools_tokens
-from service.core.estimates import estimate_text
-from service.core.measures import measure
-from service.core.models import find_model
-from service.core.records import Record, Records
-from service.core.vendors import VENDORS
+from sash.core.counts.attachments import AUTO, image_tokens
+from sash.core.counts.counting import count_request, message_tokens, tools_tokens
+from sash.core.counts.estimates import estimate_text
+from sash.core.counts.measures import measure
+from sash.core.counts.models import find_model
+from sash.core.counts.vendors import VENDORS
+from sash.core.law.costs import message_costs
+from sash.core.law.records import Record, Records
 
 CLAUDE, GEMINI = find_model("claude-sonnet-4-5"), find_model("gemini-2.5-flash")
 TEXT = "Who brought the spare jib on Sunday?"

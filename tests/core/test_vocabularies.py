@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from service.core.counting import count_request, plain_text_tokens
-from service.core.estimates import estimate_text
-from service.core.models import OwnModels, find_model, load_models_toml
-from service.core.provider_requests import count_provider_request
-from service.core.text.vocabularies import INSTALLED, find_files
-from service.windows.request import decode_request
-from service.windows.stateless import window_of_request
+from sash.core.counts.counting import count_request, plain_text_tokens
+from sash.core.counts.estimates import estimate_text
+from sash.core.counts.models import OwnModels, find_model, load_models_toml
+from sash.core.counts.provider_requests import count_provider_request
+from sash.core.counts.text.vocabularies import INSTALLED, find_files
+from sash.windows.request import decode_request
+from sash.windows.stateless import window_of_request
 
 TRUTH = Path(__file__).parents[1] / "truth"
 PARAGRAPHS: dict[str, str] = tomllib.loads((TRUTH / "languages.toml").read_text("utf-8"))

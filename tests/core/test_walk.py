@@ -4,9 +4,9 @@ from histories import MODELS, Talk, quick, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.models import find_model
-from service.core.view import view_history
-from service.core.walk import Bounds, Walk, at_once, step_by_step
+from sash.core.counts.models import find_model
+from sash.core.law.view import view_history
+from sash.core.law.walk import Bounds, Walk, at_once, step_by_step
 
 
 @st.composite

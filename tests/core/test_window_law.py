@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from window_oracle import Oracle
 
-from service.core.counting import count_request, reference_tokens
-from service.core.window import Window
-from service.problems import WindowDoesNotFit
+from sash.core.counts.counting import count_request, reference_tokens
+from sash.core.law.window import Window
+from sash.problems import WindowDoesNotFit
 
 pytestmark = pytest.mark.no_cover
 Case = tuple[Talk, Ask]

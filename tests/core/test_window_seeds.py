@@ -3,10 +3,10 @@
 import pytest
 from histories import TOOL, Ask, calling, grounded, needed, result, said, talk, words
 
-from service.core.grounding import added_tokens
-from service.core.parameters import WindowQuery
-from service.core.window import NeedOlder, Window
-from service.problems import WindowDoesNotFit
+from sash.core.law.grounding import added_tokens
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.window import NeedOlder, Window
+from sash.problems import WindowDoesNotFit
 
 CHAT = [said(role, words(size)) for size in (40, 10, 60, 10) for role in ("user", "assistant")]
 

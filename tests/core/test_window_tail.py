@@ -8,9 +8,9 @@ from histories import Ask, Talk, calling, cases, deep, grounded, pinned, quick, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.parameters import WindowQuery
-from service.core.window import NeedOlder, Window
-from service.problems import WindowDoesNotFit
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.window import NeedOlder, Window
+from sash.problems import WindowDoesNotFit
 
 pytestmark = pytest.mark.no_cover
 Case = tuple[Talk, Ask]

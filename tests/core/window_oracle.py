@@ -11,9 +11,9 @@ from typing import Any
 
 from histories import Ask, Talk, groups
 
-from service.core.counting import count_request
-from service.core.grounding import Grounded
-from service.core.notes import note_message, summary_message
+from sash.core.counts.counting import count_request
+from sash.core.law.grounding import Grounded
+from sash.core.law.notes import note_message, summary_message
 
 Message = dict[str, Any]
 

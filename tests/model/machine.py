@@ -56,7 +56,7 @@ from model.world import (
     SETTINGS as SETTINGS_NAMES,
 )
 
-from service.core.words import pack_words, said_in, words_of
+from sash.core.law.words import pack_words, said_in, words_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 TENANTS = {"acme": "key-of-acme-0123456789", "beta": "key-of-beta-0123456789"}

@@ -22,9 +22,9 @@ from model.behind import Behind
 from model.machine import TENANTS, Machine, Service, Steps
 from store.servers import Cluster, binaries, server
 
-from service.app import create_app
-from service.settings import ApiKey, Settings
-from service.store.embedded import EmbeddedStore
+from sash.app import create_app
+from sash.settings import ApiKey, Settings
+from sash.store.redis.embedded import EmbeddedStore
 
 pytestmark = pytest.mark.no_cover
 STORE = os.environ.get("MODEL_STORE", "embedded")

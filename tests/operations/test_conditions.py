@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from service.operations.conditions import WELL, Condition, Disk, Observation, condition
-from service.operations.watch import Story
-from service.store.durability import Inspection
+from sash.operations.conditions import WELL, Condition, Disk, Observation, condition
+from sash.operations.watch import Story
+from sash.store.redis.durability import Inspection
 
 
 def server(refusal: str = "", **info: Any) -> Inspection:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.operations.followups import Beginning, Followups
+from sash.operations.followups import Beginning, Followups
 
 
 def window(seqs: list[int], *, tokens: int = 100, **changes: Any) -> tuple[list[int], Beginning]:

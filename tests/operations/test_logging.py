@@ -11,8 +11,8 @@ import msgspec
 import pytest
 import structlog
 
-from service.operations.logging import configure_logging, describe, get_logger, guard
-from service.problems import NotFound
+from sash.operations.logging import configure_logging, describe, get_logger, guard
+from sash.problems import NotFound
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 from operations.window_facts import facts
 
-from service.operations.metrics import Metrics
-from service.operations.pseudonyms import Pseudonyms
-from service.operations.requests import Requests
-from service.operations.series import Series
+from sash.operations.metrics import Metrics
+from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.requests import Requests
+from sash.operations.series import Series
 
 
 def exposed(metrics: Metrics, accept: str = "") -> str:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from service.operations.metrics import Metrics
-from service.operations.registry import FOLDER_VARIABLE, ended
+from sash.operations.metrics import Metrics
+from sash.operations.registry import FOLDER_VARIABLE, ended
 
 IDLE = {"waiting": 0, "idle": 0, "busy": 0, "down": 0}
 OTHER_WORKER = f"""
-from service.operations.metrics import Metrics
+from sash.operations.metrics import Metrics
 metrics = Metrics()
 metrics.append(3, seconds=0.1, tokenise_seconds=0.1)
 metrics.present(**{IDLE | {"waiting": 5}})

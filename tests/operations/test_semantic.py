@@ -13,11 +13,11 @@ from recall.embeddings import MODEL, Endpoint, serving
 from store.entries import indexed_values
 from structlog.testing import capture_logs
 
-from service.app import create_app
-from service.operations.embedder import Embedder, NotEmbedded, quantized
-from service.operations.metrics import Metrics
-from service.settings import Settings
-from service.store.embedded import EmbeddedStore
+from sash.app import create_app
+from sash.operations.embedder import Embedder, NotEmbedded, quantized
+from sash.operations.metrics import Metrics
+from sash.settings import Settings
+from sash.store.redis.embedded import EmbeddedStore
 
 SECRET = "4711-secret"
 TALK = [

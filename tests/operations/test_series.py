@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operations.window_facts import facts
 
-from service.operations.metrics import Metrics
-from service.operations.pseudonyms import Pseudonyms
-from service.operations.registry import SECONDS
-from service.operations.requests import Requests
-from service.operations.series import Series, added, quantile
-from service.operations.window_metrics import FILL, RATIO, TOKENS
+from sash.operations.metrics import Metrics
+from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.registry import SECONDS
+from sash.operations.requests import Requests
+from sash.operations.series import Series, added, quantile
+from sash.operations.window_metrics import FILL, RATIO, TOKENS
 
 seconds = st.floats(0, 20, allow_nan=False)
 models = st.sampled_from(["gpt-4o", "gpt-5", "of my own"])

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from conftest import Served
 
-from service.operations.tracing import TraceContext
+from sash.operations.tracing import TraceContext
 
 CLIENT = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "01")
 

@@ -8,14 +8,14 @@ import pytest_asyncio
 import redis
 from operations.window_facts import facts
 
-from service.operations.metrics import Metrics
-from service.operations.pseudonyms import Pseudonyms
-from service.operations.requests import Requests
-from service.operations.statistics import Statistics
-from service.operations.summary import Prices
-from service.problems import StoreUnavailable
-from service.store.client import Client
-from service.store.embedded import EmbeddedStore
+from sash.operations.metrics import Metrics
+from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.requests import Requests
+from sash.operations.statistics import Statistics
+from sash.operations.summary import Prices
+from sash.problems import StoreUnavailable
+from sash.store.redis.client import Client
+from sash.store.redis.embedded import EmbeddedStore
 
 NOON = 1_800_000_000_000
 MINUTE = 60_000

@@ -14,14 +14,14 @@ import redis
 from conftest import http, lifespan
 from structlog.testing import capture_logs
 
-from service.app import create_app
-from service.core.counting import message_tokens
-from service.core.models import find_model
-from service.operations.summarizer import Summarizer
-from service.settings import Settings
-from service.store.client import Client
-from service.store.conversations import Conversations
-from service.store.history import Histories, make_summary
+from sash.app import create_app
+from sash.core.counts.counting import message_tokens
+from sash.core.counts.models import find_model
+from sash.operations.summarizer import Summarizer
+from sash.settings import Settings
+from sash.store.data.conversations import Conversations
+from sash.store.data.histories import Histories, make_summary
+from sash.store.redis.client import Client
 
 SECRET = "4711-secret"
 MODEL = "gpt-4o-mini"

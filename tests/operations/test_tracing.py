@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.operations.tracing import OpenTelemetry, TraceContext, begin_span, read_traceparent, wants_spans
+from sash.operations.tracing import OpenTelemetry, TraceContext, begin_span, read_traceparent, wants_spans
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PARENT = TraceContext(TRACE, SPAN, "01")

@@ -2,7 +2,7 @@
 
 from conftest import ROOT
 
-from service.operations.summary import Prices, summarise
+from sash.operations.summary import Prices, summarise
 
 
 def test_probes_scrapes_and_the_dashboard_are_no_requests_of_clients():

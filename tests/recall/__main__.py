@@ -19,12 +19,12 @@ from typing import Any
 
 import httpx
 
-from service.app import create_app
-from service.core.counting import message_tokens
-from service.core.measures import measure
-from service.core.models import find_model
-from service.settings import Settings
-from service.store.embedded import EmbeddedStore
+from sash.app import create_app
+from sash.core.counts.counting import message_tokens
+from sash.core.counts.measures import measure
+from sash.core.counts.models import find_model
+from sash.settings import Settings
+from sash.store.redis.embedded import EmbeddedStore
 from tests.recordings import DATA
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -23,8 +23,8 @@ from urllib.parse import quote
 import msgspec
 import redis
 
-from service.api.asgi import App
-from service.store.embedded import EmbeddedStore
+from sash.api.ring.asgi import App
+from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.inprocess import ask, worker
 from tests.bench.load import load, request
 from tests.bench.rig import Server, answer_of, machine, markdown, serving

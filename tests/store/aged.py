@@ -2,13 +2,13 @@
 
 import msgspec
 
-from service.core.counting import reference_tokens
-from service.core.measures import ZERO, Extra, Measure
-from service.core.records import RECORD_BYTES, Record, Records
-from service.store.conversations import Conversations
-from service.store.layout import conversation_name, encode_grounding, keys_of
-from service.store.messages import seal_message
-from service.store.replies import Message, Page
+from sash.core.counts.counting import reference_tokens
+from sash.core.counts.measures import ZERO, Extra, Measure
+from sash.core.law.records import RECORD_BYTES, Record, Records
+from sash.store.data.conversations import Conversations
+from sash.store.data.layout import conversation_name, encode_grounding, keys_of
+from sash.store.data.replies import Message, Page
+from sash.store.data.stored_messages import seal_message
 
 
 async def age(conversations: Conversations, tenant: str, conversation: str) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
-from service.core.messages import Entry
-from service.store.blocks import read_blocks, values_of
-from service.store.conversations import Conversations
-from service.store.entries import prepare
-from service.store.messages import NewEntry
+from sash.core.chat.messages import Entry
+from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.store.data.blocks import read_blocks, values_of
+from sash.store.data.conversations import Conversations
+from sash.store.data.entries import prepare
+from sash.store.data.stored_messages import NewEntry
 
 _TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 

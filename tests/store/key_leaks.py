@@ -10,8 +10,8 @@ import re
 
 import redis
 
-from service.store.layout import PREFIX, keys_of
-from service.store.versions import LAYOUT_KEY
+from sash.store.data.layout import PREFIX, keys_of
+from sash.store.redis.versions import LAYOUT_KEY
 
 _FOR_GOOD = re.compile(r"sash:\{[^/{}]+/keys/data\}:wrapped|sash:\{keys\}:(?:tenants|masters)|sash:\{logs\}:key")
 _CONVERSATION = re.compile(r"sash:\{([^/{}]+)/([^/{}]+)\}:conversation")

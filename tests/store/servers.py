@@ -21,7 +21,7 @@ from typing import Any
 
 import redis
 
-from service.store.embedded import _bundled_binary
+from sash.store.redis.embedded import _bundled_binary
 
 _START_SECONDS = 20
 _CLUSTER_SECONDS = 40

@@ -19,13 +19,14 @@ from redis.exceptions import MovedError, ResponseError
 from store.entries import said, texts_of
 from store.relay import relayed
 
-from service.problems import StoreUnavailable
-from service.store.addresses import read_url
-from service.store.client import Client
-from service.store.embedded import EmbeddedStore
-from service.store.layout import life_of
-from service.store.redis_parts import NOT_ENOUGH_DATA, ask, connect_to, key_slot, take_over
-from service.store.scripts import SCRIPTS, Reach
+from sash.problems import StoreUnavailable
+from sash.store.data.layout import life_of
+from sash.store.data.scripts import Reach
+from sash.store.redis.addresses import read_url
+from sash.store.redis.client import Client
+from sash.store.redis.embedded import EmbeddedStore
+from sash.store.redis.lua import SCRIPTS
+from sash.store.redis.redis_parts import NOT_ENOUGH_DATA, ask, connect_to, key_slot, take_over
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 
@@ -356,7 +357,7 @@ async def test_what_cannot_be_sent_harms_nobody(store: EmbeddedStore) -> None:
 
 
 async def test_the_private_parts_of_redis_py_are_what_we_take_them_for(store: EmbeddedStore) -> None:
-    """redis-py has the private parts that service/store/redis_parts.py lists; an upgrade of redis-py starts at that file."""
+    """redis-py has the private parts that redis_parts.py lists; an upgrade of redis-py starts at that file."""
     pinned = {line for line in (ROOT / "pyproject.toml").read_text().split('"') if line.startswith("redis[")}
     assert pinned == {f"redis[hiredis]=={version('redis')}"}
     connection = await connect_to(read_url(store.url), 1)()

@@ -8,9 +8,9 @@ from conftest import http, lifespan
 from store.servers import Server, binaries, wait_until
 from store.whole import one_turn
 
-from service.app import create_app
-from service.settings import Settings
-from service.store.checks import check_store
+from sash.app import create_app
+from sash.settings import Settings
+from sash.store.redis.checks import check_store
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 FILES = Path(__file__).resolve().parent.parent.parent / "deploy" / "redis"

@@ -12,13 +12,13 @@ import redis
 from conftest import kill, opened
 from store.entries import said, texts_of
 
-from service.problems import ConversationExists, Internal, NotFound, PreconditionFailed
-from service.store.conversations import Conversations
-from service.store.embedded import EmbeddedStore
-from service.store.entries import new_id
-from service.store.layout import PARTS, conversation_name, keys_of, life_of
-from service.store.replies import Tail
-from service.store.scripts import Known, Reach
+from sash.problems import ConversationExists, Internal, NotFound, PreconditionFailed
+from sash.store.data.conversations import Conversations
+from sash.store.data.entries import new_id
+from sash.store.data.layout import PARTS, conversation_name, keys_of, life_of
+from sash.store.data.replies import Tail
+from sash.store.data.scripts import Known, Reach
+from sash.store.redis.embedded import EmbeddedStore
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 

@@ -5,18 +5,18 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
-from service.core.messages import Entry
-from service.problems import Conflict, ConversationExists, NotFound, StoreUnavailable
-from service.store import history
-from service.store.client import Client
-from service.store.conversations import Conversations
-from service.store.embedded import EmbeddedStore
-from service.store.entries import prepare
-from service.store.history import Histories
-from service.store.messages import NewEntry
-from service.store.replies import Page
-from service.store.staging import OrphanEntry, StagedTwice, Staging
+from sash.core.chat.messages import Entry
+from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.problems import Conflict, ConversationExists, NotFound, StoreUnavailable
+from sash.store.data import histories
+from sash.store.data.conversations import Conversations
+from sash.store.data.entries import prepare
+from sash.store.data.histories import Histories
+from sash.store.data.replies import Page
+from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
+from sash.store.data.stored_messages import NewEntry
+from sash.store.redis.client import Client
+from sash.store.redis.embedded import EmbeddedStore
 
 TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 
@@ -190,7 +190,7 @@ async def test_a_change_asked_for_twice_is_made_once(shelf: Shelf, conversation:
             return (await shelf.histories.rewind("t", conversation, 3, **how)).version
         if change == "redact":
             return (await shelf.histories.redact("t", conversation, 2, **how)).version
-        summary = history.make_summary("so far", 2)
+        summary = histories.make_summary("so far", 2)
         return (await shelf.histories.put_summary("t", conversation, summary, **how)).version
 
     first = await ask()

@@ -11,8 +11,8 @@ from api.dialogue import user
 from conftest import Served
 from store.servers import wait_until
 
-from service.store import datafiles
-from service.store.embedded import EmbeddedStore
+from sash.store.redis import datafiles
+from sash.store.redis.embedded import EmbeddedStore
 
 
 @pytest.fixture

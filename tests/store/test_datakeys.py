@@ -7,11 +7,11 @@ import pytest
 import pytest_asyncio
 import redis
 
-from service.problems import CannotOpen, StoreUnavailable
-from service.store.client import Client
-from service.store.datakeys import DataKeys, Rewrapped
-from service.store.embedded import EmbeddedStore
-from service.store.sealing import PLAIN, AnySealer, Kind
+from sash.problems import CannotOpen, StoreUnavailable
+from sash.store.data.datakeys import DataKeys, Rewrapped
+from sash.store.data.sealing import PLAIN, AnySealer, Kind
+from sash.store.redis.client import Client
+from sash.store.redis.embedded import EmbeddedStore
 
 ONE, TWO = b"1" * 32, b"2" * 32
 HASH = "sash:{acme/keys/data}:wrapped"

@@ -18,21 +18,21 @@ from redis.exceptions import AskError, MovedError
 from store.aged import age, old_messages
 from store.servers import Cluster, Sentinels, Server, binaries, server, wait_until
 
-from service.app import create_app
-from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
-from service.core.messages import Entry
-from service.problems import NotFound, Problem, StorePermissionDenied
-from service.settings import Settings
-from service.store.addresses import read_url
-from service.store.checks import check_store
-from service.store.client import Client
-from service.store.conversations import Conversations
-from service.store.datakeys import DataKeys, Rewrapped
-from service.store.entries import prepare
-from service.store.layout import keys_of
-from service.store.repair import Repair
-from service.store.replies import Tail
-from service.store.scripts import Reach
+from sash.app import create_app
+from sash.core.chat.messages import Entry
+from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.problems import NotFound, Problem, StorePermissionDenied
+from sash.settings import Settings
+from sash.store.data.conversations import Conversations
+from sash.store.data.datakeys import DataKeys, Rewrapped
+from sash.store.data.entries import prepare
+from sash.store.data.layout import keys_of
+from sash.store.data.remeasuring import Repair
+from sash.store.data.replies import Tail
+from sash.store.data.scripts import Reach
+from sash.store.redis.addresses import read_url
+from sash.store.redis.checks import check_store
+from sash.store.redis.client import Client
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 ROOT = Path(__file__).resolve().parent.parent.parent

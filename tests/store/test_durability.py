@@ -14,11 +14,11 @@ from redis.exceptions import ResponseError
 from store.servers import Server, binaries, free_port, linked, server, wait_until
 from store.whole import until_ready
 
-from service.app import create_app
-from service.problems import StoreUnavailable
-from service.settings import Settings
-from service.store.client import Client
-from service.store.durability import Durability, Level
+from sash.app import create_app
+from sash.problems import StoreUnavailable
+from sash.settings import Settings
+from sash.store.redis.client import Client
+from sash.store.redis.durability import Durability, Level
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 REDIS_8 = PRESENT.get("redis-8")

@@ -16,7 +16,7 @@ from typing import Literal
 import pytest
 import redis
 
-from service.store.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, _bundled_binary
+from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, _bundled_binary
 
 Holder = Callable[[str], tuple[subprocess.Popen[str], int]]
 
@@ -24,7 +24,7 @@ Holder = Callable[[str], tuple[subprocess.Popen[str], int]]
 HOLDER = """
 import sys, threading, time
 from pathlib import Path
-from service.store.embedded import EmbeddedStore
+from sash.store.redis.embedded import EmbeddedStore
 store = EmbeddedStore(Path(sys.argv[1]))
 if sys.argv[2] == "thread":
     thread = threading.Thread(target=store.start); thread.start(); thread.join()

@@ -13,12 +13,12 @@ from api.everything import EVERYTHING, said
 from conftest import http, lifespan
 from store.servers import binaries, server, wait_until
 
-from service.api.context import now_ms
-from service.api.idempotency import _fingerprint
-from service.app import create_app
-from service.settings import Settings
-from service.store.claims import Claim, Claims
-from service.store.client import Client
+from sash.api.context import now_ms
+from sash.api.ring.idempotency import _fingerprint
+from sash.app import create_app
+from sash.settings import Settings
+from sash.store.data.claims import Claim, Claims
+from sash.store.redis.client import Client
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 WORDS = (b"zanzibar", b"secret-id", b"secret-owner", b"secret-entry", b"secret-key", b"secret-doc", b"secret-note")

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from service.store.embedded import EmbeddedStore
-from service.store.foreign import ForeignStoreFailed, read_lists
+from sash.store.redis.embedded import EmbeddedStore
+from sash.store.redis.foreign import ForeignStoreFailed, read_lists
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -8,10 +8,10 @@ import redis
 from api.dialogue import append, indexed, user
 from store.entries import indexed_values
 
-from service.core.words import pack_words
-from service.store.blocks import BLOCK
-from service.store.embedded import EmbeddedStore
-from service.store.layout import Keys, keys_of
+from sash.core.law.words import pack_words
+from sash.store.data.blocks import BLOCK
+from sash.store.data.layout import Keys, keys_of
+from sash.store.redis.embedded import EmbeddedStore
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import pytest_asyncio
 from conftest import opened
 from store.entries import said
 
-from service.core.records import Records
-from service.store.conversations import Conversations
-from service.store.embedded import EmbeddedStore
-from service.store.messages import NewEntry, in_steps
-from service.store.replies import Tail
-from service.store.scripts import Reach
+from sash.core.law.records import Records
+from sash.store.data.conversations import Conversations
+from sash.store.data.replies import Tail
+from sash.store.data.scripts import Reach
+from sash.store.data.stored_messages import NewEntry, in_steps
+from sash.store.redis.embedded import EmbeddedStore
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 MEGABYTE = 1024 * 1024

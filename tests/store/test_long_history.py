@@ -10,16 +10,16 @@ import redis
 from conftest import opened
 from store.entries import texts_of
 
-from service.core.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
-from service.core.messages import Document, Entry, Grounding
-from service.store import scripts
-from service.store.conversations import Conversations
-from service.store.embedded import EmbeddedStore
-from service.store.entries import prepare
-from service.store.history import Histories
-from service.store.layout import keys_of, life_of
-from service.store.scripts import Reach
-from service.store.staging import Staging
+from sash.core.chat.messages import Document, Entry, Grounding
+from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.store.data import scripts
+from sash.store.data.conversations import Conversations
+from sash.store.data.entries import prepare
+from sash.store.data.histories import Histories
+from sash.store.data.layout import keys_of, life_of
+from sash.store.data.scripts import Reach
+from sash.store.data.staging import Staging
+from sash.store.redis.embedded import EmbeddedStore
 
 TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
@@ -148,13 +148,13 @@ async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
 
 async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conversations, conversation: str) -> None:
     """The event loop keeps turning while the window of 5,000 messages is made, because a thread makes it."""
-    from service.core.parameters import WindowQuery  # noqa: PLC0415
-    from service.store.columns import Columns  # noqa: PLC0415
-    from service.store.indexing import Index  # noqa: PLC0415
-    from service.store.usage import Calibrations  # noqa: PLC0415
-    from service.windows.recaller import Recaller  # noqa: PLC0415
-    from service.windows.stored import Windows  # noqa: PLC0415
-    from service.windows.vocabularies import Counts  # noqa: PLC0415
+    from sash.core.law.parameters import WindowQuery  # noqa: PLC0415
+    from sash.store.data.columns import Columns  # noqa: PLC0415
+    from sash.store.data.indexing import Index  # noqa: PLC0415
+    from sash.store.data.usage import Calibrations  # noqa: PLC0415
+    from sash.windows.recaller import Recaller  # noqa: PLC0415
+    from sash.windows.stored import Windows  # noqa: PLC0415
+    from sash.windows.vocabulary_counts import Counts  # noqa: PLC0415
 
     await fill(conversations, conversation, 5000)
     counts = Counts(conversations.reader, Columns(conversations._client))

@@ -16,9 +16,9 @@ from store.servers import Cluster, Sentinels, Server, binaries, linked, server, 
 from store.test_configuration import UNKNOWN_TO_7_0
 from store.whole import until_ready
 
-from service.app import create_app
-from service.settings import Settings
-from service.store.permissions import ELSEWHERE, NEEDED, SOMETIMES, command_name, denied_commands, is_denial
+from sash.app import create_app
+from sash.settings import Settings
+from sash.store.redis.permissions import ELSEWHERE, NEEDED, SOMETIMES, command_name, denied_commands, is_denial
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 VALKEY = PRESENT["valkey-9"]
@@ -247,10 +247,12 @@ async def test_a_permission_that_one_node_of_a_cluster_denies_is_named(tmp_path:
 
 def sent() -> set[str]:
     """Return the commands in the sources: those of scripts, and the first words of plain commands."""
-    store = ROOT / "service" / "store"
-    scripts = "".join(path.read_text() for path in (store / "scripts").glob("*.lua"))
-    plain = [path for path in store.glob("*.py") if path.stem not in {"checks", "foreign", "permissions"}]
-    python = "".join(path.read_text() for path in [*plain, ROOT / "service" / "operations" / "statistics.py"])
+    package = ROOT / "service" / "sash"
+    scripts = "".join(path.read_text() for path in (package / "store" / "data" / "scripts").glob("*.lua"))
+    plain = [
+        path for path in (package / "store").rglob("*.py") if path.stem not in {"checks", "foreign", "permissions"}
+    ]
+    python = "".join(path.read_text() for path in [*plain, package / "operations" / "statistics.py"])
     assert not re.search(r"redis\.p?call\((?!')", scripts), "a script that computes a command's name"
     words = re.findall(r"redis\.p?call\('([A-Z]+)'", scripts + python)
     tuples = re.findall(r'(?<!= )\(\s*"([A-Z]+)",(?: "([A-Z]+)")?', python)

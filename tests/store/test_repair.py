@@ -15,17 +15,17 @@ from conftest import http, kill, lifespan, opened
 from store.aged import age, old_messages
 from store.entries import said
 
-from service.app import create_app
-from service.core.records import Flags, Records
-from service.problems import ConversationDamaged, StoreUnavailable
-from service.settings import Settings
-from service.store.client import Client
-from service.store.conversations import Conversations
-from service.store.datakeys import DataKeys
-from service.store.embedded import EmbeddedStore
-from service.store.layout import keys_of, life_of
-from service.store.repair import Repair, Repaired, _step_messages
-from service.store.replies import HistoryEdited
+from sash.app import create_app
+from sash.core.law.records import Flags, Records
+from sash.problems import ConversationDamaged, StoreUnavailable
+from sash.settings import Settings
+from sash.store.data.conversations import Conversations
+from sash.store.data.datakeys import DataKeys
+from sash.store.data.layout import keys_of, life_of
+from sash.store.data.remeasuring import Repair, Repaired, _step_messages
+from sash.store.data.replies import HistoryEdited
+from sash.store.redis.client import Client
+from sash.store.redis.embedded import EmbeddedStore
 
 KEY = b"master".ljust(32)
 NDJSON = {"Content-Type": "application/x-ndjson"}

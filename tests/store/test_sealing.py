@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.problems import CannotOpen
-from service.store.sealing import (
+from sash.problems import CannotOpen
+from sash.store.data.sealing import (
     OVERHEAD,
     PLAIN,
     Kind,

@@ -10,11 +10,11 @@ from api.dialogue import append as append_entries
 from api.everything import EVERYTHING, seen
 from conftest import http, lifespan
 
-from service.app import create_app
-from service.settings import Settings
-from service.store.checks import check_store
-from service.store.client import Client
-from service.store.keys import ApiKeys
+from sash.app import create_app
+from sash.settings import Settings
+from sash.store.data.api_keys import ApiKeys
+from sash.store.redis.checks import check_store
+from sash.store.redis.client import Client
 
 
 async def whole_dialogue(url: str, folder: Path, **settings: object) -> None:

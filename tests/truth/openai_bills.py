@@ -9,13 +9,13 @@ from typing import Any
 from bills import Bill
 from recordings import TRUTH
 
-from service.core.attachments import image_size
-from service.core.counting import count_request
-from service.core.definitions import declared_function, render_functions
-from service.core.families import FAMILIES, PatchRules
-from service.core.measures import recipient
-from service.core.models import find_model
-from service.core.text import both
+from sash.core.counts.attachments import image_size
+from sash.core.counts.counting import count_request
+from sash.core.counts.definitions import declared_function, render_functions
+from sash.core.counts.families import FAMILIES, PatchRules
+from sash.core.counts.measures import recipient
+from sash.core.counts.models import find_model
+from sash.core.counts.text import both
 
 FILES = ("vcr_chat", "kani_chat", "cookbook", "openai_chat_tokens", "openai_messages_token_helper", "more_chat")
 _FIELDS = ("messages", "tools", "tool_choice", "functions", "function_call", "response_format", "prediction")

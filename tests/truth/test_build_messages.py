@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from recordings import NO_TRUTH, TRUTH
 
-from service.core.counting import count_request, reference_tokens
-from service.core.documents import Documents
-from service.core.measures import measure
-from service.core.messages import Entry
-from service.core.models import Model, find_model, unknown_model
-from service.core.parameters import WindowQuery
-from service.core.records import Records
-from service.core.settings import ConversationSettings, fixed_parts
-from service.core.view import History
-from service.core.window import Window, build_window
-from service.problems import UnknownModel, WindowDoesNotFit
-from service.store.entries import prepare
+from sash.core.chat.messages import Entry
+from sash.core.counts.counting import count_request, reference_tokens
+from sash.core.counts.measures import measure
+from sash.core.counts.models import Model, find_model, unknown_model
+from sash.core.law.conversation_settings import ConversationSettings, fixed_parts
+from sash.core.law.documents import Documents
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Records
+from sash.core.law.view import History
+from sash.core.law.window import Window, build_window
+from sash.problems import UnknownModel, WindowDoesNotFit
+from sash.store.data.entries import prepare
 
 RECORDED = TRUTH / "build_messages_cases.json"
 if not RECORDED.exists():

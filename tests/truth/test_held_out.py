@@ -18,8 +18,8 @@ from recordings import NO_TRUTH, TRUTH
 from test_vendor_bills import SHORT
 from vendor_bills import SHOWN, kind, rows
 
-from service.core.models import find_model
-from service.core.provider_requests import count_provider_request
+from sash.core.counts.models import find_model
+from sash.core.counts.provider_requests import count_provider_request
 
 pytestmark = pytest.mark.skipif(not (TRUTH / "more_gemini.json").is_file(), reason=NO_TRUTH)
 

@@ -17,7 +17,7 @@ from responses_bills import responses_bills
 from rich.console import Console
 from vendor_bills import claude_bills, gemini_bills
 
-from service.core.text import ENCODINGS, count_text, cut_text
+from sash.core.counts.text import ENCODINGS, count_text, cut_text
 
 pytestmark = pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 

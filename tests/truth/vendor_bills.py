@@ -7,8 +7,8 @@ from typing import Any
 from bills import Bill
 from recordings import TRUTH
 
-from service.core.models import find_model
-from service.core.provider_requests import count_provider_request
+from sash.core.counts.models import find_model
+from sash.core.counts.provider_requests import count_provider_request
 
 FILES = {"anthropic": "more_anthropic", "gemini": "more_gemini"}
 SHOWN = ("text", "tool definitions", "tool history", "response formats")

@@ -7,8 +7,8 @@ from typing import Any
 from agents import Agent, ModelSettings, Runner, function_tool
 from openai.types.shared import Reasoning
 
-from service.clients.agents import SashSession
-from service.clients.client import SashError
+from sash.clients.agents import SashSession
+from sash.clients.sash_client import SashError
 
 URL = "http://127.0.0.1:8000"
 TURNS = 20

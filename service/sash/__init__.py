@@ -1,0 +1,15 @@
+"""Sash stores chat conversations and returns the messages to send to a model.
+
+A functional core and an imperative shell. Imports go in one direction::
+
+    cli -> app -> api -> windows -> { store, core }
+
+- ``core`` counts tokens, chooses the messages of windows and renders requests. It has no I/O and no clock.
+- ``store`` keeps conversations in Redis or Valkey. ``store/data/layout.py`` describes the data.
+- ``windows`` makes a window: reads the messages, calls the core, encodes the answer.
+- ``api`` decodes a request, calls the others and encodes the answer.
+- ``operations`` has logs, metrics, statistics and the dashboard, and background tasks.
+- ``app.create_app(settings)`` makes the application. ``cli`` is the command line.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,190 @@
+"""Reading requests: the body, the query and the conditional headers. A client's mistake becomes a 4xx problem."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from litestar.handlers import HTTPRouteHandler
+
+from sash.api.context import Req
+from sash.api.openapi.operation import OPERATORS, operation_of
+from sash.api.ring.incoming import read_whole
+from sash.core.chat.bounds import IDS
+from sash.core.chat.messages import decode_json
+from sash.core.chat.mistakes import invalid
+from sash.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
+
+T = TypeVar("T")
+
+LONG_BYTES = 32 * 1024
+"""Work on this many bytes or more runs in a thread, so that the event loop stays free for other requests."""
+
+_CHARSET = r'(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*'
+JSON_BODY = re.compile("application/json" + _CHARSET, re.IGNORECASE)
+PATCH_BODY = re.compile(r"application/(merge-patch\+)?json" + _CHARSET, re.IGNORECASE)
+_ETAG = re.compile(r"[\x21\x23-\x7e]{0,128}")
+_TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
+
+
+async def read_body(request: Req, media_type: re.Pattern[str] = JSON_BODY) -> bytes:
+    """The body's bytes, unchanged. Raises UnsupportedMediaType, BadRequest, TooLarge."""
+    refuse_coded(request)
+    if not media_type.fullmatch(header(request, b"content-type") or ""):
+        raise UnsupportedMediaType(
+            "Send JSON in UTF-8: Content-Type: application/json.", headers={"Accept": "application/json"}
+        )
+    return await read_whole(request.receive)
+
+
+def refuse_coded(request: Req) -> None:
+    """Raise UnsupportedMediaType for a compressed body, by its Content-Encoding."""
+    encoding = header(request, b"content-encoding") or "identity"
+    if encoding.strip().lower() != "identity":
+        raise UnsupportedMediaType(
+            "Send the body as it is, without Content-Encoding.", headers={"Accept-Encoding": "identity"}
+        )
+
+
+async def decode(request: Req, decoder: msgspec.json.Decoder[T], media_type: re.Pattern[str] = JSON_BODY) -> T:
+    """The body as the decoder's type. Raises UnsupportedMediaType, BadRequest, TooLarge."""
+    body = await read_body(request, media_type)
+    return await run_in_thread_if_large(len(body), decode_json, body, decoder)
+
+
+async def run_in_thread_if_large(size_bytes: int, function: Callable[..., T], *arguments: Any) -> T:
+    """The function's result; the call runs in a thread if ``size_bytes`` is at least LONG_BYTES."""
+    if size_bytes < LONG_BYTES:
+        return function(*arguments)
+    return await asyncio.to_thread(function, *arguments)
+
+
+def query_of(request: Req, kind: type[T]) -> T:
+    """The query string as a Struct. Raises BadRequest with the parameter's name."""
+    query: T = _query_of(request.scope["query_string"], kind)  # type: ignore[arg-type] # a class is hashable
+    return query
+
+
+class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The query of an operation without parameters."""
+
+
+async def check_no_query(request: Req) -> None:
+    """Raise BadRequest for a query parameter of an operation that takes none. Pages and probes of operators take any.
+
+    The framework calls it before each handler, so a window and an append, which read their own query, do not enter it. As a
+    guard it would triple the processor time of ``GET /livez``, because the framework copies the handler for each guard.
+    """
+    raw = request.scope["query_string"]
+    if raw and isinstance(handler := request.route_handler, HTTPRouteHandler):
+        operation = operation_of(handler)
+        if operation.query is None and operation.tag != OPERATORS:
+            _query_of(raw, _NoQuery)
+
+
+@lru_cache(maxsize=1024)
+def _query_of(raw: bytes, kind: type[Any]) -> Any:
+    """Cached, because a client sends the same query string at every turn."""
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict", max_num_fields=64
+        )
+    except (UnicodeDecodeError, ValueError):
+        detail = "The query string cannot be read: name=value pairs in UTF-8, with & between"
+        raise BadRequest.at("#/query", detail) from None
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name in values:
+            raise BadRequest.at(f"#/query/{name}", "A query parameter is given twice")
+        values[name] = value
+    try:
+        query = msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid(error, "/query", BadRequest, of=kind, value=lambda: values) from None
+    for name in values:
+        if getattr(query, name) is None:  # the lax conversion reads the word null as None, which no parameter allows
+            raise BadRequest.at(f"#/query/{name}", "Leave the parameter out")
+    return query
+
+
+_TAKEN = frozenset({"import"})
+"""Ids that no conversation may have: ``/conversations/import`` is an operation, so DELETE would not reach it."""
+
+
+def checked_id(value: str, what: str = "conversation") -> str:
+    """The id, unchanged. Raises BadRequest if it is not a valid id."""
+    if what == "conversation":
+        refuse_taken(value, "#/path/conversation_id")
+    if not IDS.fullmatch(value):
+        detail = "1 to 128 letters, digits, '.', '_' and '-', beginning with a letter or digit"
+        raise BadRequest(f"The {what} id must be {detail}.", errors=[Pointer(f"#/path/{what}_id", detail)])
+    return value
+
+
+def refuse_taken(identity: str | None, pointer: str) -> None:
+    """Raise BadRequest if a new conversation's id is a path of the service."""
+    if identity in _TAKEN:
+        raise BadRequest.at(pointer, f"A conversation cannot be called {identity}: that is a path of its own")
+
+
+def if_match(request: Req) -> str:
+    """The ETag that If-Match requires; ``*`` for any state, the empty string without the header.
+
+    Raises:
+        BadRequest: the header is no ETag, or several.
+        PreconditionFailed: the ETag is empty, which no state has.
+    """
+    given = header(request, b"if-match")
+    value = (given or "").strip()
+    if given is None or value == "*":
+        return value
+    tags = _tags(value)
+    if len(tags) != 1 or not _ETAG.fullmatch(tags[0]):
+        raise BadRequest.at("#/header/if-match", "Send back one ETag as it was given, quotes included")
+    if not tags[0]:
+        raise PreconditionFailed("If-Match names a state that Sash never gave.")
+    return tags[0]
+
+
+def refuse_state(request: Req, what: str) -> None:
+    """Raise PreconditionFailed where If-Match names a state of ``what``, which has none; ``"0"`` names its absence."""
+    if if_match(request) not in ("", "0"):
+        raise PreconditionFailed(f"{what} has no ETag that If-Match could name: leave the header out.")
+
+
+def if_none_match(request: Req) -> list[str]:
+    """The ETags of If-None-Match; ``*`` matches any state."""
+    value = header(request, b"if-none-match")
+    if value is None:
+        return []
+    return ["*"] if value.strip() == "*" else [tag for tag in _tags(value) if _ETAG.fullmatch(tag)]
+
+
+def is_known(request: Req, tag: str) -> bool:
+    """Whether If-None-Match names this state, so that the client has it already."""
+    known = if_none_match(request)
+    return tag in known or "*" in known
+
+
+def header(request: Req, name: bytes) -> str | None:
+    """The first header of this name, which is in lower case. None if there is none."""
+    headers: dict[bytes, bytes] = request.scope["sash.headers"]  # type: ignore[typeddict-item]
+    value = headers.get(name)
+    return value.decode("latin-1") if value is not None else None
+
+
+def _tags(value: str) -> list[str]:
+    """The ETags of a comma-separated list, without quotes; empty if ``value`` is not such a list."""
+    tags, at = [], 0
+    while match := _TAG.match(value, at):
+        tags.append(match.group(1))
+        at = match.end()
+    return tags if at == len(value.rstrip()) else []
+
+
+def etag(tag: str) -> str:
+    """The value of the ETag header: the tag in quotes."""
+    return f'"{tag}"'

@@ -1,0 +1,124 @@
+"""The objects that handlers share, and helpers that read a request's scope."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from litestar import Request
+
+from sash.api.ring.exchange import Exchange
+from sash.core.counts.models import Model
+from sash.operations.indexer import Indexer
+from sash.operations.logging import best_effort
+from sash.operations.metrics import Metrics
+from sash.operations.requests import Requests
+from sash.operations.served import tell_window
+from sash.operations.statistics import Statistics
+from sash.operations.summarizer import Summarizer
+from sash.operations.watch import Watch
+from sash.settings import Settings
+from sash.store.data.claims import Claim, Claims
+from sash.store.data.conversations import Conversations
+from sash.store.data.entries import new_id
+from sash.store.data.histories import Histories
+from sash.store.data.indexing import Index
+from sash.store.data.owners import Owners
+from sash.store.data.reading import Reader
+from sash.store.data.replies import Shut, State
+from sash.store.data.scripts import no_conversation
+from sash.store.data.tenants import Tenants
+from sash.store.data.usage import Calibrations
+from sash.store.redis.client import Client
+from sash.windows.answer import Made
+from sash.windows.recaller import Recaller
+from sash.windows.stored import Windows
+
+Req = Request[Any, Any, Any]
+
+
+class Context(msgspec.Struct, frozen=True):
+    """The objects that handlers share. ``service/sash/app.py`` makes one when the application starts."""
+
+    settings: Settings
+    client: Client
+    conversations: Conversations
+    reader: Reader
+    windows: Windows
+    histories: Histories
+    claims: Claims
+    calibrations: Calibrations
+    owners: Owners
+    tenants: Tenants
+    models: Mapping[str, Model]
+    """A deployment's own models, by name."""
+    metrics: Metrics
+    statistics: Statistics
+    watch: Watch
+    requests: Requests
+    recaller: Recaller
+    index: Index
+    indexer: Indexer
+    summarizer: Summarizer | None = None
+    long_lines: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    """Held while an import's line that is longer than a body may be is decoded."""
+    drifting: set[str] = msgspec.field(default_factory=set)
+    """Ids of exact models whose drift this process has logged."""
+
+
+def context_of(request: Req) -> Context:
+    """The context of a request's application."""
+    context: Context = request.app.state.context
+    return context
+
+
+def line_of(request: Req) -> dict[str, Any]:
+    """The request's log line, to which handlers add figures."""
+    line: dict[str, Any] = request.scope["sash.line"]  # type: ignore[typeddict-item]
+    return line
+
+
+def tenant_of(request: Req) -> str:
+    """The request's tenant, which the ring found from its API key."""
+    tenant: str = request.scope["sash.tenant"]  # type: ignore[typeddict-item]
+    return tenant
+
+
+def request_token(request: Req) -> str:
+    """The request's name in the store: a change that is sent twice under one token is made once."""
+    token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]
+    return token or new_id()
+
+
+def tell_made(request: Req, context: Context, name: tuple[str, str], made: Made, state: State, seconds: float) -> None:
+    """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
+    with best_effort:
+        tell_window(context.metrics, made, seconds, line_of(request), key=(*name, made.head.model))
+    with best_effort:
+        if context.summarizer is not None:
+            context.summarizer.notice(*name, state, made.window, made.asked.limits.model)
+
+
+async def require_life(request: Req, context: Context, state: State | Shut) -> None:
+    """Under an Idempotency-Key, bind the request to the conversation's life that its first run found.
+
+    Raises NotFound if that life has ended: the id now names another conversation.
+    """
+    claim: Claim | None = request.scope.get("sash.claim")  # type: ignore[assignment]
+    if claim is not None and await context.claims.aim(claim, state.life) != state.life:
+        raise no_conversation()
+
+
+def fresh_id(request: Req, place: int = 0) -> str:
+    """A new id. Under an Idempotency-Key every run of the request gets the same id for the same ``place``."""
+    token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]
+    if token is None:
+        return new_id()
+    began_ms: int = request.scope["sash.began_ms"]  # type: ignore[typeddict-item]
+    return new_id(began_ms, seed=f"{token}:{place}")
+
+
+def extend_deadline(request: Req) -> None:
+    """Move the request's deadline to a full timeout from now: a transfer that makes progress may go on."""
+    exchange: Exchange = request.scope["sash.exchange"]  # type: ignore[typeddict-item]
+    exchange.extend()

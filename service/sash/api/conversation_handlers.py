@@ -1,0 +1,227 @@
+"""Conversations: create, read, change, erase."""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from litestar import Response, delete, get, patch, post
+from litestar.params import FromPath
+
+from sash.api.body import PATCH_BODY, checked_id, decode, etag, if_match, is_known, refuse_state, refuse_taken
+from sash.api.context import Context, Req, context_of, fresh_id, request_token, require_life, tenant_of
+from sash.api.openapi.operation import documented
+from sash.api.schemas import (
+    Conversation,
+    ConversationSummary,
+    CreateConversation,
+    EncodingTokens,
+    MessageRange,
+    RecallProgress,
+)
+from sash.clock import now_ms
+from sash.core.chat.messages import whole_numbers
+from sash.core.chat.mistakes import invalid
+from sash.core.counts.counting import reference_tokens
+from sash.core.law.conversation_settings import (
+    ConversationSettings,
+    check_settings,
+    encode_settings,
+    owner_of,
+    read_settings,
+)
+from sash.core.providers.native import compaction_item
+from sash.operations.logging import best_effort
+from sash.problems import BadRequest, CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
+from sash.store.data.replies import Shut, State
+
+_create = msgspec.json.Decoder(CreateConversation)
+_patch = msgspec.json.Decoder(dict[str, Any])
+_ATTEMPTS = 32
+
+
+def timestamp(milliseconds: int) -> str:
+    """The time in RFC 3339, in UTC, to the millisecond; ``milliseconds`` are since 1970."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{_to_the_second(seconds)}.{rest:03}Z"
+
+
+@lru_cache(4096)  # many of a page's messages have the same second
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
+
+
+@post("/conversations", operation_id="createConversation", status_code=201)
+@documented("Create a conversation", "conversations", takes=CreateConversation, gives=Conversation, errors=(507,))
+async def create_conversation(request: Req) -> Response[bytes]:
+    """Create a conversation without messages."""
+    context = context_of(request)
+    wanted = await decode(request, _create)
+    refuse_taken(wanted.id, "#/id")
+    refuse_state(request, "A new conversation")
+    settings = ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
+    check_settings(settings)
+    stored = encode_settings(settings)
+    _refuse_large(stored, context.settings.max_body_bytes)
+    identity = wanted.id or fresh_id(request)
+    ttl_ms = context.conversations.ttl_ms(settings.ttl_seconds)
+    await context.owners.put(tenant_of(request), settings, identity)
+    await context.conversations.create(
+        tenant_of(request), identity, stored, ttl_ms=ttl_ms, now_ms=now_ms(), token=request_token(request)
+    )
+    state = await context.reader.get(tenant_of(request), identity)
+    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
+    return Response(conversation_body(identity, state), status_code=201, headers=headers)
+
+
+@get("/conversations/{conversation_id:str}", operation_id="getConversation")
+@documented("Read a conversation", "conversations", gives=Conversation)
+async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """A conversation's settings and state."""
+    identity = checked_id(conversation_id)
+    context, tenant = context_of(request), tenant_of(request)
+    state = await context.reader.get(tenant, identity)
+    progress = await _progress(context, tenant, identity, state)
+    headers = {"ETag": etag(state.etag)}
+    if is_known(request, state.etag):
+        return Response(b"", status_code=304, headers=headers)
+    return Response(conversation_body(identity, state, progress), headers=headers)
+
+
+async def _progress(context: Context, tenant: str, identity: str, state: State) -> RecallProgress | None:
+    """How much of a conversation is indexed; None if it has no index. Also resumes indexing that has stopped."""
+    mode = context.indexer.mode(state.settings)
+    if mode == "off":
+        return None
+    context.indexer.notice(tenant, identity, state.settings)
+    progress = await context.index.progress(tenant, identity)
+    vectors = progress.vectors if progress.model == context.settings.embeddings_model else 0
+    return RecallProgress(mode, state.length, progress.words, vectors)
+
+
+@patch("/conversations/{conversation_id:str}", operation_id="changeConversation")
+@documented(
+    "Change settings",
+    "conversations",
+    takes=ConversationSettings,
+    takes_types=("application/json", "application/merge-patch+json"),
+    gives=Conversation,
+    errors=(507,),
+)
+async def change_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """Change settings with a merge patch (RFC 7396): null removes a setting."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    changes = whole_numbers(await decode(request, _patch, PATCH_BODY))
+    expected = if_match(request)
+    token = request_token(request)
+    for attempt in range(_ATTEMPTS):
+        state = await context.reader.get(tenant, identity)
+        await require_life(request, context, state)
+        settings = _patched(state.settings, changes)
+        stored = encode_settings(settings)
+        _refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
+        before = owner_of(state.settings)
+        left = await context.owners.line(tenant, before, identity) if before != settings.owner else None
+        await context.owners.put(tenant, settings, identity)
+        try:
+            await context.conversations.change(
+                tenant,
+                identity,
+                settings=stored,
+                standing=state.standing,
+                life=state.life,
+                ttl_ms=context.conversations.ttl_ms(settings.ttl_seconds),
+                if_match=expected,
+                now_ms=now_ms(),
+                token=token,
+                forget={"off": ("words", "vectors"), "lexical": ("vectors",)}.get(settings.recall or "", ()),
+            )
+        except PreconditionFailed:
+            # Without If-Match, only another change of the settings interferes; an append does not.
+            if expected or attempt == _ATTEMPTS - 1:
+                raise
+            continue
+        await context.owners.leave(left)
+        break
+    state = await context.reader.get(tenant, identity)
+    context.indexer.notice(tenant, identity, state.settings)
+    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)})
+
+
+def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
+    merged = merge_patch(msgspec.json.decode(stored), changes)
+    try:
+        settings = msgspec.convert(merged, ConversationSettings)
+    except msgspec.ValidationError as error:
+        raise invalid(error, "", BadRequest, of=ConversationSettings, value=lambda: merged) from None
+    check_settings(settings)
+    return settings
+
+
+def _refuse_large(settings: bytes, limit_bytes: int) -> None:
+    """Raise TooLarge for settings over the limit: patches would make them longer without end, and each window reads them."""
+    if len(settings) > limit_bytes:
+        detail = f"The settings of a conversation may have {limit_bytes} bytes as JSON; these have {len(settings)}."
+        raise TooLarge(detail, members={"limit": limit_bytes, "unit": "bytes"})
+
+
+def merge_patch(target: Any, changes: Any) -> Any:
+    """RFC 7396's algorithm."""
+    if not isinstance(changes, dict):
+        return changes
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in changes.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
+@delete("/conversations/{conversation_id:str}", operation_id="deleteConversation", status_code=204)
+@documented("Erase a conversation", "conversations", etag=False)
+async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> None:
+    """Erase a conversation with everything that is stored about it."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    expected = if_match(request)
+    life, owner = await _life_and_owner(request, context, tenant, identity)
+    await context.owners.erase_listed(tenant, owner, identity, life=life, if_match=expected)
+    with best_effort:
+        context.requests.forget(tenant, identity)
+
+
+async def _life_and_owner(request: Req, context: Context, tenant: str, identity: str) -> tuple[str, str | None]:
+    """The life to erase, and its owner. Raises NotFound."""
+    standing: State | Shut
+    try:
+        standing = await context.reader.get(tenant, identity)
+        owner = owner_of(standing.settings)
+    except (CannotOpen, ConversationDamaged):
+        standing = await context.reader.shut(tenant, identity)
+        owner = standing.owner
+    await require_life(request, context, standing)
+    return standing.life, owner
+
+
+def conversation_body(identity: str, state: State, progress: RecallProgress | None = None) -> bytes:
+    """A conversation as JSON."""
+    settings = read_settings(state.settings)
+    summary = None
+    if state.summary is not None:
+        tokens = EncodingTokens(*reference_tokens(state.summary.measure))
+        compaction = state.summary.compaction
+        item = compaction_item(compaction) if compaction is not None else None
+        summary = ConversationSummary(state.summary.text, state.summary.through_seq, tokens, item)
+    conversation = Conversation(
+        **msgspec.structs.asdict(settings),
+        id=identity,
+        version=state.version,
+        created_at=timestamp(state.created_ms),
+        updated_at=timestamp(state.updated_ms),
+        messages=MessageRange(state.length, 1 if state.length else None, state.length or None),
+        tokens=EncodingTokens(*state.tokens),
+        expires_at=timestamp(state.expires_ms) if state.expires_ms else None,
+        summary=summary,
+        recall_progress=progress,
+    )
+    return msgspec.json.encode(conversation)

@@ -1,0 +1,284 @@
+"""Counting: POST /count, the known models, and POST …/usage, which compares the provider's bill with the prediction."""
+
+import time
+from typing import Annotated, Any
+
+import msgspec
+from litestar import get, post
+from litestar.params import FromPath
+from msgspec import Meta
+
+from sash.api.body import LONG_BYTES, checked_id, decode, if_match, query_of, read_body, run_in_thread_if_large
+from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of
+from sash.api.openapi.operation import documented
+from sash.api.schemas import Calibration, Count, CountRequest, ModelInfo, ModelList, SchemaFormat
+from sash.core.chat.messages import decode_json, encode_message, validate_message
+from sash.core.chat.mistakes import invalid
+from sash.core.counts.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
+from sash.core.counts.counting import count_request, plain_text_tokens
+from sash.core.counts.models import NO_WINDOW, Model, find_model, list_models, published_name
+from sash.core.counts.provider_requests import count_provider_request
+from sash.core.law.conversation_settings import FunctionDefinition, check_tools
+from sash.core.law.parameters import LONGEST_NAME, CountFormat, Name
+from sash.operations.logging import best_effort, get_logger
+from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
+from sash.store.data.histories import require_version
+from sash.store.data.usage import margin_of, model_or_unknown
+from sash.windows.asked import named_model
+
+_log = get_logger()
+_count = msgspec.json.Decoder(CountRequest)
+_provider_count = msgspec.json.Decoder(dict[str, Any])
+
+
+class CountQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The format of the request in the body."""
+
+    format: CountFormat = "openai"
+
+
+@post("/count", operation_id="countTokens", status_code=200)
+@documented("Count tokens", "models", query=CountQuery, takes=CountRequest, errors=(422,))
+async def count(request: Req) -> Count:
+    """Predict a request's ``prompt_tokens``; nothing is stored.
+
+    With ``format`` the body is that provider's own request, with an additional member ``model``.
+    """
+    form = query_of(request, CountQuery).format
+    body = await read_body(request)
+    decoder: msgspec.json.Decoder[Any] = _count if form == "openai" else _provider_count
+    wanted = await run_in_thread_if_large(len(body), decode_json, body, decoder)
+    name = wanted.model if isinstance(wanted, CountRequest) else _model_of(wanted)
+    context = context_of(request)
+    models = await context.calibrations.correct(tenant_of(request), context.models, name)
+    model = named_model(name, models, "#/model")
+    started = time.perf_counter()
+    size = LONG_BYTES if model.waits else len(body)
+    counted = await run_in_thread_if_large(size, count_in_format, wanted, model, form)
+    context.metrics.counted(time.perf_counter() - started)
+    line = line_of(request)
+    line["model"] = context.metrics.windows.label(counted.model)
+    line["tokens"] = counted.tokens + (counted.text or 0)
+    return counted
+
+
+def _model_of(request: dict[str, Any]) -> str:
+    """The member ``model`` of a body that is a provider's request. Raises BadRequest."""
+    name = request.get("model")
+    if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME:
+        return name
+    raise BadRequest.at("#/model", f"The model's name, of 1 to {LONGEST_NAME} characters")
+
+
+def count_in_format(wanted: CountRequest | dict[str, Any], model: Model, form: str) -> Count:
+    """The count of a chat request, or of another provider's request. Raises InvalidEntry, BadRequest."""
+    if isinstance(wanted, CountRequest):
+        return count_of(wanted, model)
+    return Count(**msgspec.structs.asdict(count_provider_request(form, wanted, model)), text=None)
+
+
+def count_of(wanted: CountRequest, model: Model) -> Count:
+    """The count of a chat request, in tokens. Raises InvalidEntry, BadRequest."""
+    for index, message in enumerate(wanted.messages or ()):
+        validate_message(message, f"/messages/{index}")
+        encode_message(message)
+    check_tools(wanted.tools)
+    _check_beside(wanted)
+    text = plain_text_tokens(wanted.text, model) if wanted.text is not None else None
+    if wanted.messages is None:
+        none: dict[str, Any] = {"tokens": 0, "priming": 0, "tools": 0, "messages": []}
+        return Count(model=model.id, encoding=model.counted_with, exact=model.exact, **none, text=text)
+    counted = count_request(
+        model,
+        messages=wanted.messages,
+        tools=wanted.tools,
+        tool_choice=wanted.tool_choice,
+        functions=wanted.functions,
+        function_call=wanted.function_call,
+        response_format=wanted.response_format,
+        prediction=wanted.prediction,
+    )
+    return Count(**msgspec.structs.asdict(counted), text=text)
+
+
+def _check_beside(wanted: CountRequest) -> None:
+    """Raise BadRequest for legacy functions or a response format that providers refuse."""
+    for index, function in enumerate(wanted.functions or ()):
+        _checked(function, FunctionDefinition, f"/functions/{index}")
+    if wanted.response_format is not None and wanted.response_format.get("type") == "json_schema":
+        _checked(wanted.response_format, SchemaFormat, "/response_format")
+
+
+def _checked(value: Any, kind: Any, pointer: str) -> None:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise invalid(error, pointer, BadRequest, of=kind, value=lambda: value) from None
+
+
+@get("/models", operation_id="listModels")
+@documented("List models", "models")
+async def models(request: Req) -> ModelList:
+    """Every model known by name."""
+    return ModelList([_info(model) for model in list_models(context_of(request).models)])
+
+
+@get("/models/{model_id:path}", operation_id="getModel")
+@documented("Read a model", "models")
+async def model(request: Req, model_id: FromPath[str]) -> ModelInfo:
+    """One model. The name may be dated or fine-tuned, or begin with a provider's name."""
+    context = context_of(request)
+    try:
+        found = find_model(model_id.lstrip("/"), context.models)
+    except UnknownModel as unknown:
+        raise NotFound(unknown.detail, members=unknown.members) from None
+    calibration = await context.calibrations.read(tenant_of(request), found)
+    info = _info(found)
+    if calibration != NO_REPORTS:
+        info = msgspec.structs.replace(info, calibration=shown(found, calibration))
+    return info
+
+
+def _info(model: Model) -> ModelInfo:
+    known = model.context_window < NO_WINDOW
+    return ModelInfo(
+        id=model.id,
+        provider=model.provider,
+        encoding=model.counted_with,
+        exact=model.exact,
+        counting=model.counting,
+        context_window=model.context_window if known else None,
+        context_window_source=model.context_window_source,
+        max_input_tokens=model.max_input_tokens if known else None,
+        max_output_tokens=model.max_output_tokens,
+        margin=model.margin,
+        calibration=None,
+    )
+
+
+Billed = Annotated[int, Meta(ge=0, le=100_000_000)]
+
+
+class Usage(msgspec.Struct, forbid_unknown_fields=True):
+    """The input tokens that the provider billed, as ``prompt_tokens`` or ``input_tokens``; cached and written ones count."""
+
+    model: Name
+    window_tokens: Annotated[int, Meta(ge=1, le=100_000_000, description="The window's `tokens.total`.")]
+    prompt_tokens: Annotated[Billed | None, Meta(description="The name in chat completions.")] = None
+    input_tokens: Annotated[
+        Billed | None,
+        Meta(description="The name in Responses and Anthropic. Add Anthropic's cached and written tokens."),
+    ] = None
+    cached_tokens: Annotated[
+        Billed | None, Meta(description="Billed tokens that were read from the provider's prompt cache.")
+    ] = None
+    cache_write_tokens: Annotated[
+        Billed | None, Meta(description="Billed tokens that were written to the prompt cache at a price of their own.")
+    ] = None
+    correction: Annotated[
+        Annotated[float, Meta(gt=0, le=1000)] | None, Meta(description="The window's `correction`, if it had one.")
+    ] = None
+
+    def billed(self) -> int:
+        """The billed tokens. Raises BadRequest unless exactly one of the two names is given."""
+        if (self.prompt_tokens is None) == (self.input_tokens is None):
+            raise BadRequest.at("#/prompt_tokens", "Give prompt_tokens or input_tokens, and not both")
+        return self.prompt_tokens if self.prompt_tokens is not None else self.input_tokens or 0
+
+    def from_cache(self) -> int | None:
+        """Billed tokens that were read from or written to the prompt cache; None if the report has neither."""
+        if self.cached_tokens is None and self.cache_write_tokens is None:
+            return None
+        return (self.cached_tokens or 0) + (self.cache_write_tokens or 0)
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """The error is predicted - billed, in tokens: negative if the prediction was too low."""
+
+    model: str
+    error: int
+    calibration: Calibration
+
+
+_usage = msgspec.json.Decoder(Usage)
+
+
+@post("/conversations/{conversation_id:str}/usage", operation_id="reportUsage", status_code=200)
+@documented("Report what the provider billed", "models", takes=Usage, etag=False, errors=(507,))
+async def report_usage(request: Req, conversation_id: FromPath[str]) -> Reported:
+    """Report the tokens that a provider billed for a window. Later windows of an estimated model are corrected by it."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    wanted = await decode(request, _usage)
+    billed = wanted.billed()
+    state = await context.reader.get(tenant, identity)
+    require_version(state, if_match(request))
+    model = model_or_unknown(wanted.model, context.models)
+    _refuse_implausible(wanted, billed, model)
+    known = await context.calibrations.report(
+        tenant,
+        model,
+        billed=billed,
+        predicted=wanted.window_tokens,
+        correction=wanted.correction,
+        token=request_token(request),
+    )
+    with best_effort:
+        _record(context, wanted, model, billed, known)
+    return Reported(model.id, wanted.window_tokens - billed, shown(model, known))
+
+
+def _record(context: Context, wanted: Usage, model: Model, billed: int, known: ModelReports) -> None:
+    """Record a report in metrics and the log."""
+    context.metrics.windows.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
+    if wanted.from_cache() is not None:
+        read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
+        context.metrics.windows.record_cache(model.id, billed=billed, read=read, written=written)
+    if billed > wanted.window_tokens and not model.exact:
+        _warn_of_short(context, model, billed, wanted.window_tokens)
+    _warn_of_drift(context, model, known)
+
+
+def _refuse_implausible(wanted: Usage, billed: int, model: Model) -> None:
+    """Raise Unprocessable for implausible figures, which would spoil the correction of the model's next windows.
+
+    Cached tokens may not exceed the bill: Anthropic's ``input_tokens`` do not include them.
+    """
+    if not is_plausible(billed, wanted.window_tokens, wanted.correction or 1.0, model.context_window):
+        detail = f"Over {MOST_RATIO:g} times the window's predicted tokens or the model's context window"
+        place = "prompt_tokens" if wanted.input_tokens is None else "input_tokens"
+        raise Unprocessable.at(f"#/{place}", detail)
+    if (wanted.from_cache() or 0) > billed:
+        place = "cached_tokens" if wanted.cached_tokens else "cache_write_tokens"
+        detail = "Cached and written tokens are part of the bill: add them to Anthropic's input_tokens"
+        raise Unprocessable.at(f"#/{place}", detail)
+
+
+def shown(model: Model, known: ModelReports) -> Calibration:
+    """The calibration in the form that clients read."""
+    return Calibration(known.reports, round(known.mean_error, 2), known.worst_error, margin_of(model, known))
+
+
+def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) -> None:
+    """Log that an estimate was too low. For an exact model a drift is logged instead."""
+    _log.warning(
+        "a request was billed above its prediction",
+        model=context.metrics.windows.label(published_name(model.id)),
+        provider=model.provider,
+        counting=model.counting,
+        predicted=predicted,
+        billed=billed,
+        short_tokens=billed - predicted,
+    )
+
+
+def _warn_of_drift(context: Context, model: Model, known: ModelReports) -> None:
+    """Log once that bills differ from an exact model's counts: its maker has changed something."""
+    if model.exact and known.is_drifting and model.id not in context.drifting:
+        context.drifting.add(model.id)
+        _log.warning(
+            "an exact model drifts: it is billed otherwise than it is counted",
+            model=context.metrics.windows.label(published_name(model.id)),
+            reports=known.reports,
+            mean_error=round(known.mean_error, 2),
+            worst_error=known.worst_error,
+        )

@@ -1,0 +1,65 @@
+"""The OpenAPI document, a page for trying the API, and a page for each problem type."""
+
+import re
+from html import escape
+from importlib.resources import files
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response, get
+from litestar.params import FromPath
+from msgspec import Meta
+
+from sash.api.context import Req
+from sash.api.openapi import document
+from sash.api.openapi.faults import meaning
+from sash.api.openapi.operation import documented
+from sash.api.schemas import ProblemMeaning
+from sash.operations.dashboard import page_of
+from sash.problems import NotFound, problem_types
+
+_PAGE = page_of(files("sash.api").joinpath("docs.html").read_bytes())
+_PROBLEMS = {kind.slug: kind for kind in problem_types()}
+
+
+@get("/openapi.json", operation_id="getOpenapi", sync_to_thread=False)
+@documented(
+    "Read this document",
+    "operations",
+    gives=Annotated[dict[str, Any], Meta(title="OpenAPIDocument", description="An OpenAPI 3.1 document.")],
+)
+def get_openapi(request: Req) -> Response[bytes]:
+    """The API as an OpenAPI 3.1 document."""
+    return Response(document(request.app.state.routes), headers={"Cache-Control": "max-age=300"})
+
+
+@get("/docs", operation_id="getDocs", sync_to_thread=False)
+@documented("A page to try the API", "operations", gives=str, gives_types=("text/html",))
+def get_docs() -> Response[bytes]:
+    """A page with a form for every operation. It sends requests to this service only."""
+    return Response(_PAGE.body, headers=_PAGE.headers, media_type="text/html")
+
+
+@get("/problems/{slug:str}", operation_id="getProblem", sync_to_thread=False)
+@documented("What a problem means", "operations", gives=ProblemMeaning, gives_types=("application/json", "text/html"))
+def get_problem(request: Req, slug: FromPath[str]) -> Response[bytes]:
+    """The meaning of a problem's ``type`` and what to do about it, as JSON, or as a page for browsers."""
+    kind = _PROBLEMS.get(slug)
+    if kind is None:
+        raise NotFound("There is no problem of this type.")
+    means, do = meaning(kind)
+    problem = ProblemMeaning(f"/problems/{slug}", kind.title, kind.status, means, do)
+    if "text/html" in request.headers.get("accept", ""):
+        return Response(_problem_page(problem), headers={**_PAGE.headers, "Vary": "Accept"}, media_type="text/html")
+    return Response(msgspec.json.encode(problem), headers={"Vary": "Accept"})
+
+
+def _problem_page(problem: ProblemMeaning) -> bytes:
+    title, means, do = (
+        re.sub("`([^`]*)`", r"<code>\1</code>", escape(each)) for each in (problem.title, problem.means, problem.do)
+    )
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>{title}</title><h1>{title}</h1><p><code>{problem.type}</code>, status {problem.status}</p>"
+        f"<p>{means}</p><p>{do}</p><p><a href=../docs>All operations</a></p></html>"
+    ).encode()

@@ -1,0 +1,207 @@
+"""Changing a stored history: redact a message, rewind, put a summary in place of the oldest messages; copy it (fork)."""
+
+import contextlib
+from typing import Annotated
+
+import msgspec
+from litestar import Response, delete, post, put
+from litestar.params import FromPath
+
+from sash.api.body import checked_id, decode, etag, if_match, refuse_taken
+from sash.api.context import (
+    Context,
+    Req,
+    context_of,
+    extend_deadline,
+    fresh_id,
+    request_token,
+    require_life,
+    tenant_of,
+)
+from sash.api.conversation_handlers import conversation_body
+from sash.api.message_handlers import checked_seq
+from sash.api.openapi.operation import documented
+from sash.api.schemas import Conversation, ProviderObject
+from sash.clock import now_ms
+from sash.core.chat.messages import Id
+from sash.core.law.conversation_settings import decode_settings, owner_of
+from sash.core.providers.native import read_compaction
+from sash.problems import ConversationExists, NotFound, Problem, Unprocessable
+from sash.store.data.entries import stored_entries
+from sash.store.data.histories import Change, make_summary, require_version
+from sash.store.data.reading import changed
+from sash.store.data.replies import State
+from sash.store.data.staging import Staging
+
+Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
+
+
+class Rewind(msgspec.Struct, forbid_unknown_fields=True):
+    """The last message to keep; 0 removes all messages."""
+
+    to_seq: Seq
+
+
+class PutSummary(msgspec.Struct, forbid_unknown_fields=True):
+    """The summary of messages 1 to ``through_seq``: a text, a provider's compaction item, or both. With neither, the
+    summary is removed."""
+
+    through_seq: Seq
+    text: str = ""
+    item: Annotated[
+        ProviderObject | None,
+        msgspec.Meta(description="A compaction item of Responses or Anthropic: windows in that format begin with it."),
+    ] = None
+
+
+class Fork(msgspec.Struct, forbid_unknown_fields=True):
+    """The copy's id, by default a new one, and its last message, by default the last of all."""
+
+    id: Id | None = None
+    at_seq: Seq | None = None
+
+
+_rewind = msgspec.json.Decoder(Rewind)
+_summary = msgspec.json.Decoder(PutSummary)
+_fork = msgspec.json.Decoder(Fork)
+
+
+@delete("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="redactMessage", status_code=204)
+@documented("Redact a message", "messages")
+async def redact_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[None]:
+    """Erase a message's content for good. The message keeps its place, and its tool group can still be sent."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    place, state = checked_seq(seq), await _standing(request, context, tenant, identity)
+    written = await context.histories.redact(tenant, identity, place, **_change(request, state))
+    context.owners.touch(tenant, state.settings, identity)
+    return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
+
+
+@post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
+@documented("Remove the messages after a given one", "messages", takes=Rewind, gives=Conversation)
+async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """Remove the messages after a given one, to repeat or change a question."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    wanted = await decode(request, _rewind)
+    state = await _standing(request, context, tenant, identity)
+    await context.histories.rewind(
+        tenant, identity, wanted.to_seq, **_change(request, state), progress=lambda: extend_deadline(request)
+    )
+    return await _conversation(context, tenant, identity)
+
+
+@put("/conversations/{conversation_id:str}/summary", operation_id="putSummary")
+@documented(
+    "Put a summary in place of the oldest messages", "windows", takes=PutSummary, gives=Conversation, errors=(507,)
+)
+async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """Put a text in place of the oldest messages, in windows that cannot hold these."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    wanted = await decode(request, _summary)
+    compaction, text = read_compaction(wanted.item, "/item") if wanted.item is not None else (None, "")
+    text = wanted.text or text
+    stands = wanted.through_seq and (text or compaction)
+    summary = make_summary(text, wanted.through_seq, compaction) if stands else None
+    state = await _standing(request, context, tenant, identity)
+    await context.histories.put_summary(tenant, identity, summary, **_change(request, state))
+    return await _conversation(context, tenant, identity)
+
+
+@delete("/conversations/{conversation_id:str}/summary", operation_id="deleteSummary", status_code=204)
+@documented("Remove the summary", "windows")
+async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Response[None]:
+    """Remove the summary. Its messages stay stored."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    state = await _standing(request, context, tenant, identity)
+    written = await context.histories.put_summary(tenant, identity, None, **_change(request, state))
+    context.owners.touch(tenant, state.settings, identity)
+    return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
+
+
+async def _standing(request: Req, context: Context, tenant: str, identity: str) -> State:
+    """The state of the conversation to change.
+
+    Raises NotFound if there is none, or if it began after the request that this one repeats.
+    """
+    state = await context.reader.get(tenant, identity)
+    await require_life(request, context, state)
+    return state
+
+
+def _change(request: Req, state: State) -> Change:
+    """The arguments of every change."""
+    return {"life": state.life, "if_match": if_match(request), "now_ms": now_ms(), "token": request_token(request)}
+
+
+async def _conversation(context: Context, tenant: str, identity: str) -> Response[bytes]:
+    state = await context.reader.get(tenant, identity)
+    context.owners.touch(tenant, state.settings, identity)
+    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)})
+
+
+@post("/conversations/{conversation_id:str}/fork", operation_id="forkConversation", status_code=201)
+@documented("Fork a conversation", "conversations", takes=Fork, gives=Conversation, errors=(507,))
+async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """Copy settings and messages into a new conversation, which appears when the copy is complete."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    wanted = await decode(request, _fork)
+    refuse_taken(wanted.id, "#/id")
+    expected = if_match(request)
+    target = wanted.id or fresh_id(request)
+    if target == identity:
+        raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
+    state = await context.reader.get(tenant, identity)
+    if not await context.conversations.require_absent(tenant, target, token=request_token(request)):
+        require_version(state, expected)
+        last = state.length if wanted.at_seq is None else wanted.at_seq
+        if last > state.length:
+            raise Unprocessable.at("#/at_seq", f"The last message is {state.length}")
+        await _copy(request, context, tenant, (identity, target), state, last)
+        await _require_unedited(context, tenant, (identity, target), state)
+    copied = await context.reader.get(tenant, target)
+    context.indexer.notice(tenant, target, copied.settings)
+    headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.etag)}
+    return Response(conversation_body(target, copied), status_code=201, headers=headers)
+
+
+async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, str], state: State, at_seq: int) -> None:
+    source, target = names
+    settings, _ = decode_settings(state.settings)
+    data_keys = context.conversations.data_keys
+    staging = Staging(context.client, tenant, target, token=request_token(request), data_keys=data_keys)
+    try:
+        async for page in context.reader.chunks(tenant, source, at_seq, state):
+            await staging.add(stored_entries(page.messages, page.grounding, page.metadata))
+            extend_deadline(request)
+        await context.owners.put(tenant, settings, target)
+        now = now_ms()
+        await staging.publish(
+            settings=state.settings,
+            version=1,
+            created_ms=now,
+            updated_ms=now,
+            ttl_ms=context.conversations.ttl_ms(settings.ttl_seconds),
+            summary=state.summary if state.summary and state.summary.through_seq <= at_seq else None,
+        )
+    except BaseException:
+        await staging.abandon()
+        raise
+
+
+async def _require_unedited(context: Context, tenant: str, names: tuple[str, str], state: State) -> None:
+    """Erase the copy unless the original stands as it was read: the copy would bring back what was taken away meanwhile.
+
+    Raises NotFound, Conflict, StoreUnavailable.
+    """
+    source, target = names
+    try:
+        now = await context.reader.get(tenant, source)
+        if (now.made, now.summary) == (state.made, state.summary):
+            return
+        problem: Problem = changed()
+    except Problem as unread:
+        problem = unread
+    with contextlib.suppress(NotFound):  # somebody has erased the copy already
+        copied = await context.reader.get(tenant, target)
+        await context.owners.erase_listed(tenant, owner_of(copied.settings), target, life=copied.life)
+    raise problem

@@ -1,0 +1,182 @@
+"""An import's lines as entries. Problems name the wrong line."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from sash.api.schemas import EncodingTokens
+from sash.core.chat.messages import STORED_DEPTH, BareEntry, Entry, Id, Side, decode_json, is_bare
+from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
+from sash.core.law.grounding import Template
+from sash.core.law.records import Flags, Summary
+from sash.core.law.redaction import NO_DIGEST
+from sash.core.providers.native import read_compaction
+from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, Problem
+from sash.store.data.entries import check_entry, check_status, prepare
+from sash.store.data.histories import make_summary
+from sash.store.data.stored_messages import NewEntry
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FROM, _BEFORE = (datetime(year, 1, 1, tzinfo=UTC) for year in (1971, 2527))
+"""Times that an entry's stamp can hold. A time in the first hours of 1970 would be read as another time."""
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
+
+
+class ImportLine(NamedTuple):
+    """A line of the body, and its number from 1."""
+
+    number: int
+    text: bytes
+
+
+class ImportedSummary(msgspec.Struct, forbid_unknown_fields=True):
+    text: str
+    through_seq: _Count
+    item: dict[str, Any] | None = None
+    tokens: EncodingTokens | None = None
+
+
+class ImportedRange(msgspec.Struct, forbid_unknown_fields=True):
+    count: _Count
+    first_seq: int | None = None
+    last_seq: int | None = None
+
+
+class ImportHead(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The first line: settings, and an export's other members. Totals and expiry are computed again."""
+
+    id: Id | None = None
+    version: Annotated[int, msgspec.Meta(ge=1, le=10**12)] = 1
+    created_at: _Time | None = None
+    updated_at: _Time | None = None
+    expires_at: str | None = None
+    messages: ImportedRange | None = None
+    tokens: EncodingTokens | None = None
+    summary: ImportedSummary | None = None
+
+
+class ImportEntry(Entry, kw_only=True):
+    """Every other line: an entry as it is appended, and an export's other members. Tokens are counted again. A line may
+    also be a bare chat message."""
+
+    image_sizes: Annotated[list[tuple[Side, Side] | None], msgspec.Meta(max_length=1000)] | None = None  # type: ignore[assignment]
+    seq: int | None = None
+    created_at: _Time | None = None
+    redacted: bool = False
+    digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")] | None = None
+    tokens: EncodingTokens | None = None
+    grounding_tokens: EncodingTokens | None = None
+
+
+class ImportMessage(ImportEntry, BareEntry):
+    """A line that is a bare chat message."""
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """The first line, in the forms of the core and the store; times are in milliseconds since 1970."""
+
+    head: ImportHead
+    settings: ConversationSettings
+    template: Template
+    created_ms: int | None
+    updated_ms: int | None
+    summary: Summary | None
+
+
+_head = msgspec.json.Decoder(ImportHead)
+_entry = msgspec.json.Decoder(ImportEntry)
+_anything = msgspec.json.Decoder()
+
+
+def read_head(line: ImportLine) -> Imported:
+    """The first line, decoded and checked. Raises BadRequest with the line's number."""
+    try:
+        head = decode_json(line.text, _head, STORED_DEPTH)
+        settings = ConversationSettings(
+            **{name: getattr(head, name) for name in ConversationSettings.__struct_fields__}
+        )
+        check_settings(settings)
+        summary = _summary(head.summary) if head.summary else None
+        created_ms, updated_ms = _milliseconds(head, "created_at"), _milliseconds(head, "updated_at")
+    except Problem as problem:
+        raise at_line(problem, line.number) from None
+    return Imported(head, settings, fixed_parts(settings).template, created_ms, updated_ms, summary)
+
+
+def _summary(given: ImportedSummary) -> Summary:
+    """The summary in the form of the store. Raises BadRequest."""
+    if not given.text and given.item is None:
+        raise BadRequest.at("#/summary/text", "A summary has a text, or a provider's compaction item")
+    compaction = read_compaction(given.item, "/summary/item")[0] if given.item is not None else None
+    return make_summary(given.text, given.through_seq, compaction)
+
+
+def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_ms: int) -> list[NewEntry]:
+    """The lines as entries to stage, after ``before`` earlier entries. Raises BadRequest with the line's number."""
+    entries = []
+    for place, line in enumerate(lines, before + 1):
+        try:
+            entries.append(_entry_of(_read_entry(line), place, template, now_ms))
+        except Problem as problem:
+            raise at_line(problem, line.number) from None
+    return entries
+
+
+def _read_entry(line: ImportLine) -> ImportEntry:
+    try:
+        return decode_json(line.text, _entry, STORED_DEPTH)
+    except BadRequest:
+        message = decode_json(line.text, _anything, STORED_DEPTH)  # a fault of the JSON comes before one of its shape
+        if not is_bare(message):
+            raise
+        return ImportMessage(message=message)
+
+
+def message_member(line: ImportLine, name: str) -> str:
+    """The pointer of a member of the line's message, within the line."""
+    return name if is_bare(msgspec.json.decode(line.text)) else f"message/{name}"
+
+
+def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -> NewEntry:
+    if given.seq is not None and given.seq != place:
+        raise InvalidEntry.at("#/seq", f"Expected {place}: entries come in order, none left out")
+    created_ms = _milliseconds(given, "created_at")
+    if given.image_sizes is not None:
+        given.image_sizes = [size or (0, 0) for size in given.image_sizes]
+    check_entry(given, "")
+    check_status(given, "")
+    (prepared,) = prepare([given], template, now_ms if created_ms is None else created_ms)
+    return _as_exported(prepared, given)
+
+
+def _as_exported(prepared: NewEntry, given: ImportEntry) -> NewEntry:
+    record, identity = prepared.record, prepared.identity
+    if given.redacted:
+        record = msgspec.structs.replace(record, flags=record.flags | Flags.REDACTED)
+        identity = msgspec.structs.replace(identity, digest=NO_DIGEST)
+    elif given.digest is not None:
+        identity = msgspec.structs.replace(identity, digest=bytes.fromhex(given.digest))
+    return msgspec.structs.replace(prepared, identity=identity, record=record)
+
+
+def _milliseconds(given: ImportHead | ImportEntry, name: str) -> int | None:
+    """The time of this name in milliseconds since 1970. Raises BadRequest."""
+    time: datetime | None = getattr(given, name)
+    if time is None:
+        return None
+    if not _FROM <= time < _BEFORE:
+        raise BadRequest.at(f"#/{name}", f"Expected a time from {_FROM.year} to {_BEFORE.year - 1}")
+    return (time - _EPOCH) // timedelta(milliseconds=1)
+
+
+def at_line(problem: Problem, number: int) -> Problem:
+    """The problem with the line's number in its detail, pointers and members."""
+    kind = type(problem) if isinstance(problem, BadRequest | OrphanToolResult) else BadRequest
+    errors = [Pointer(f"#/lines/{number}{e.pointer.removeprefix('#').rstrip('/')}", e.detail) for e in problem.errors]
+    return kind(
+        f"Line {number}: {problem.detail}",
+        errors=errors or [Pointer(f"#/lines/{number}", problem.detail)],
+        members={**problem.members, "line": number},
+    )

@@ -1,0 +1,324 @@
+"""Messages: append them, and read them page by page."""
+
+import asyncio
+import time
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+import msgspec
+from litestar import Response, get, post
+from litestar.params import FromPath
+from msgspec import Meta
+
+from sash.api.body import checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
+from sash.api.context import Context, Req, context_of, fresh_id, line_of, tell_made, tenant_of
+from sash.api.conversation_handlers import timestamp
+from sash.api.cursors import Cursor, cursor_of, place_in
+from sash.api.direct import Answer
+from sash.api.openapi.operation import documented
+from sash.api.schemas import (
+    AppendedMessage,
+    AppendedMessages,
+    AppendMessages,
+    EncodingTokens,
+    MessagePage,
+    StoredMessage,
+)
+from sash.clock import now_ms
+from sash.core.chat.messages import Document, Entry, Grounding, decode_entries, decode_json
+from sash.core.counts.counting import reference_tokens
+from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
+from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Flags
+from sash.core.providers.given import ReadEntries, chat_entries, read_entries
+from sash.operations.logging import best_effort, describe, get_logger
+from sash.problems import Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
+from sash.store.data.conversations import Writing
+from sash.store.data.entries import check_entries, prepare
+from sash.store.data.replies import Message, Page, Tail
+from sash.store.data.scripts import AppendReply
+from sash.store.data.stored_messages import NewEntry
+from sash.windows.asked import limits_of
+
+_AT_ONCE = 32
+_MESSAGES_AN_ENTRY = 10  # on average: an entry may be a list of items, and the store stands 6 us for each message
+_log = get_logger()
+_DEFAULTS = encode_settings(ConversationSettings())
+_DEFAULT_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+
+
+class AppendNative(msgspec.Struct, forbid_unknown_fields=True):
+    """Messages to append in a provider's format, each alone or in an entry."""
+
+    messages: Annotated[list[dict[str, Any]], Meta(min_length=1)]
+
+
+_append = msgspec.json.Decoder(AppendMessages)
+_append_native = msgspec.json.Decoder(AppendNative)
+
+
+class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The page of history to read."""
+
+    order: Annotated[
+        Literal["asc", "desc"], Meta(title="Order", description="Oldest first (`asc`), or newest first.")
+    ] = "asc"
+    limit: Annotated[int, Meta(ge=1, le=1000, description="The largest number of messages on a page.")] = 100
+    cursor: Annotated[Cursor | None, Meta(description="The previous page's `next_cursor`.")] = None
+
+
+@post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)
+@documented(
+    "Append messages",
+    "messages",
+    query=WindowQuery,
+    takes=AppendMessages,
+    gives=AppendedMessages,
+    also=(200, "Every entry was stored before."),
+    errors=(507,),
+)
+async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answer:
+    """Append entries, all or none, each id once. With ``model`` the answer contains the window."""
+    started = time.perf_counter()
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    query = query_of(request, WindowQuery)
+    wants_window = _wants_window(request.scope["query_string"])
+    if wants_window:
+        context.windows.plan(query)  # raises for an unknown model, which must happen before the append
+    expected = if_match(request)
+    body = await read_body(request)
+    native, most = None, context.settings.max_entries
+    if query.format == "openai":
+        given = (await run_in_thread_if_large(len(body), decode_entries, body, _append)).messages
+        if len(given) > most:
+            raise _too_many(most, "entries")
+    else:
+        native = await run_in_thread_if_large(len(body), _read_native, body, query.format, most)
+        given = native.entries
+    try:
+        template, grounded = _DEFAULT_TEMPLATE, False
+        for place, entry in enumerate(given):
+            grounded = grounded or entry.grounding is not None
+            if entry.id is None:
+                entry.id = fresh_id(request, place)
+        unnamed = wants_window and query.model is None
+        if unnamed or grounded:
+            settings, parts = decode_settings(await _stored_settings(context, tenant, identity))
+            template = parts.template
+            if unnamed:
+                limits_of(query, settings, context.models)  # raises for wrong settings: before the append, too
+        now, counting = now_ms(), time.perf_counter()
+        entries = await run_in_thread_if_large(len(body), _prepared, given, template, now)
+        counting_seconds = time.perf_counter() - counting
+        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now}
+        if not wants_window:
+            reply = await context.conversations.append(tenant, identity, entries, **writing)
+            _follow_up(request, context, (tenant, identity), entries, reply, (started, counting_seconds))
+            return _answer(reply, _appended(identity, entries, reply))
+        reply, tail = await context.windows.append(tenant, identity, query, entries, **writing)
+        _follow_up(request, context, (tenant, identity), entries, reply, (started, counting_seconds))
+        window = await _window(request, context, (tenant, identity), query, tail)
+        return _answer(reply, b"".join((_appended(identity, entries, reply)[:-1], window, b"}")))
+    except Problem as problem:
+        (native or chat_entries(given)).point(problem)
+        raise
+
+
+@lru_cache(maxsize=1024)
+def _wants_window(query: bytes) -> bool:
+    """Whether the query has any parameter of a window besides ``format``. Cached, as every turn has the same query."""
+    return any(not pair.startswith(b"format=") for pair in query.split(b"&") if pair)
+
+
+def _follow_up(
+    request: Req,
+    context: Context,
+    name: tuple[str, str],
+    entries: list[NewEntry],
+    reply: AppendReply,
+    times: tuple[float, float],
+) -> None:
+    """Report an append to metrics and the log line, and start its background work.
+
+    ``times`` are the append's start (``time.perf_counter``) and the seconds spent on counting.
+    """
+    tenant, identity = name
+    with best_effort:
+        _tell(request, context, entries, reply, times)
+    if reply.settings != _DEFAULTS:
+        context.owners.touch(tenant, reply.settings, identity)
+    if reply.settings != _DEFAULTS or context.settings.recall != "off":
+        context.indexer.appended(tenant, identity, entries, reply)
+
+
+async def _window(
+    request: Req, context: Context, name: tuple[str, str], query: WindowQuery, tail: Tail | Problem
+) -> bytes:
+    """The answer's member ``window``, or ``window_error``. The turn is stored already, so a failure is not raised."""
+    if isinstance(tail, Problem):
+        return _no_window(request, tail)
+    started = time.perf_counter()
+    try:
+        made, state = await context.windows.of_tail(*name, query, tail)
+        tell_made(request, context, name, made, state, time.perf_counter() - started)
+    except Problem as problem:
+        if isinstance(problem, WindowDoesNotFit) and not query.explain:
+            context.metrics.windows.does_not_fit(problem.model)
+        return _no_window(request, problem)
+    except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
+        _log.error("window failed", operation="appendMessages", **describe(error))
+        return _no_window(request, Internal("The service could not make the window; the turn is stored."))
+    return b',"window":' + made.body
+
+
+def _no_window(request: Req, problem: Problem) -> bytes:
+    return b',"window":null,"window_error":' + msgspec.json.encode(problem.document(request.url.path))
+
+
+def _tell(
+    request: Req, context: Context, entries: list[NewEntry], reply: AppendReply, times: tuple[float, float]
+) -> None:
+    count = tokens = 0
+    for entry, step in zip(entries, reply.entries, strict=True):
+        if not step.duplicate:
+            count += 1
+            tokens += (entry.tokens_parallel if step.parallel else entry.tokens)[0]
+    line = line_of(request)
+    line["appended"] = count
+    line["appended_tokens"] = tokens
+    context.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
+
+
+def _read_native(body: bytes, form: str, most: int) -> ReadEntries:
+    """The entries of a body in a provider's format, of which there may be ``most``. Raises BadRequest, TooLarge."""
+    sent = decode_json(body, _append_native).messages
+    if len(sent) > most:
+        raise _too_many(most, "entries")
+    native = read_entries(form, sent)
+    if len(native.entries) > _MESSAGES_AN_ENTRY * most:
+        raise _too_many(_MESSAGES_AN_ENTRY * most, "messages")
+    return native
+
+
+def _too_many(limit: int, unit: str) -> TooLarge:
+    return TooLarge.at("#/messages", f"A request may append {limit} {unit}", {"limit": limit, "unit": unit})
+
+
+async def _stored_settings(context: Context, tenant: str, identity: str) -> bytes:
+    """The conversation's encoded settings; the defaults if it does not exist yet."""
+    try:
+        return (await context.reader.get(tenant, identity)).settings
+    except NotFound:
+        return _DEFAULTS
+
+
+def _prepared(entries: list[Entry], template: Any, now: int) -> list[NewEntry]:
+    check_entries(entries)
+    return prepare(entries, template, now)
+
+
+def _appended(identity: str, entries: list[NewEntry], reply: AppendReply) -> bytes:
+    messages = []
+    for entry, step in zip(entries, reply.entries, strict=True):
+        tokens = entry.tokens_parallel if step.parallel else entry.tokens
+        messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*tokens)))
+    seqs = [message.seq for message in messages]
+    return msgspec.json.encode(AppendedMessages(identity, reply.version, min(seqs), max(seqs), messages))
+
+
+def _answer(reply: AppendReply, body: bytes) -> Answer:
+    status = 201
+    if reply.entries[0].duplicate and all(step.duplicate for step in reply.entries):
+        status = 200
+    return Answer(body, etag=reply.etag, status=status)
+
+
+@get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
+@documented("Read the history", "messages", query=PageQuery, gives=MessagePage)
+async def list_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+    """The history in pages. Pages of long messages are shorter than ``limit``; only the last ``next_cursor`` is null."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    query = query_of(request, PageQuery)
+    start, life = _place(query.cursor, query.order) if query.cursor is not None else (None, None)
+    if query.order == "asc":
+        first = start or 1
+        page = await context.reader.page(tenant, identity, first, first + query.limit - 1)
+        last = page.messages[-1].seq if page.messages else page.length
+        following = last + 1 if last < page.length else None
+    else:
+        span = (max(1, start - query.limit + 1), start) if start else (-query.limit, -1)
+        page = await context.reader.page(tenant, identity, *span, newest_first=True)
+        first = page.messages[0].seq if page.messages else 1
+        following = first - 1 if first > 1 else None
+    if life not in (None, page.life):
+        raise _no_cursor()
+    headers = {"ETag": etag(page.etag)}
+    if is_known(request, page.etag):
+        return Response(b"", status_code=304, headers=headers)
+    stored: list[StoredMessage] = []
+    for message in page.messages:
+        if len(stored) % _AT_ONCE == _AT_ONCE - 1:
+            await asyncio.sleep(0)  # a page may have a thousand messages: let other requests run between them
+        stored.append(stored_message(message, page))
+    cursor = cursor_of(f"{query.order[0]}{following}:{page.life}") if following else None
+    if cursor:
+        path = f"/conversations/{identity}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
+        headers["Link"] = f'<{path}>; rel="next"'
+    body = msgspec.json.encode(MessagePage(stored if query.order == "asc" else stored[::-1], cursor))
+    return Response(body, headers=headers)
+
+
+@get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")
+@documented("Read a message", "messages", gives=StoredMessage)
+async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[bytes]:
+    """One entry."""
+    identity, place = checked_id(conversation_id), checked_seq(seq)
+    page = await context_of(request).reader.page(tenant_of(request), identity, place, place)
+    if not page.messages:
+        raise NotFound("There is no such message.")
+    headers = {"ETag": etag(page.etag)}
+    if is_known(request, page.etag):
+        return Response(b"", status_code=304, headers=headers)
+    return Response(msgspec.json.encode(stored_message(page.messages[0], page)), headers=headers)
+
+
+def checked_seq(value: str) -> int:
+    """The sequence number of a path. Raises NotFound if it is not one."""
+    if not value.isascii() or not value.isdigit() or not 0 < len(value) <= 15 or int(value) == 0:
+        raise NotFound("There is no such message.")
+    return int(value)
+
+
+def stored_message(message: Message, page: Page) -> StoredMessage:
+    """A message of a page in the form that clients read."""
+    record, grounding, metadata = message.record, page.grounding.get(message.seq), page.metadata.get(message.seq)
+    documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
+    return StoredMessage(
+        seq=message.seq,
+        id=message.identity.id,
+        created_at=timestamp(message.identity.created_ms),
+        message=msgspec.Raw(message.body),
+        tokens=EncodingTokens(*reference_tokens(record.measure, parallel=record.parallel)),
+        pinned=record.pinned,
+        grounding=Grounding(documents) if documents else None,
+        grounding_tokens=EncodingTokens(*record.grounding) if record.grounding else None,
+        metadata=msgspec.Raw(metadata) if metadata else None,
+        redacted=bool(record.flags & Flags.REDACTED),
+        status=message.identity.status,  # type: ignore[arg-type] # checked at the append
+    )
+
+
+def _place(cursor: str, order: str) -> tuple[int, str]:
+    """The seq at which the page begins, and the conversation's life when the cursor was made. Raises InvalidCursor."""
+    text = place_in(cursor)
+    seq, _, life = text[1:].partition(":")
+    if text[:1] != order[0] or not seq.isdigit() or len(seq) > 15:
+        raise _no_cursor()
+    return int(seq), life
+
+
+def _no_cursor() -> InvalidCursor:
+    return InvalidCursor.at(
+        "#/query/cursor", "The cursor is not from this listing of this conversation: begin without one"
+    )

@@ -1,0 +1,76 @@
+"""For the service's operators: GET /livez (is the process alive), /readyz (may it take traffic), /metrics, /stats, /status
+and /dashboard."""
+
+import asyncio
+
+import msgspec
+from litestar import Response, get
+
+from sash.api.context import Req, context_of
+from sash.api.openapi.operation import documented
+from sash.api.schemas import Alive, Ready, ReadyStore
+from sash.operations.dashboard import dashboard
+from sash.operations.readiness import judged
+from sash.operations.status import Status, status
+from sash.operations.summary import Stats
+from sash.problems import StoreUnavailable
+
+_DOWN_SECONDS = 0.5  # the wait for a store that is known to be down
+
+
+@get("/livez", operation_id="live", sync_to_thread=False)
+@documented("Is the process alive", "operations")
+def live() -> Alive:
+    """The process answers. The store is not checked."""
+    return Alive("alive")
+
+
+@get("/readyz", operation_id="ready")
+@documented("May it take traffic", "operations")
+async def ready(request: Req) -> Ready:
+    """The store answers, allows every command, and is as durable as required; otherwise 503, and what to change."""
+    context = context_of(request)
+    now = context.watch.condition
+    try:
+        async with asyncio.timeout(_DOWN_SECONDS if now.name == "down" else None):
+            found = (await judged(context.client, context.conversations.data_keys))[0]
+    except TimeoutError:
+        raise StoreUnavailable(f"Not ready: {now.title[0].lower()}{now.title[1:]}. {now.look}") from None
+    store = ReadyStore(found.appendonly, found.appendfsync, found.how)  # type: ignore[arg-type] # as the store says
+    return Ready("ready", context.settings.durability, store)
+
+
+@get("/metrics", operation_id="getMetrics")
+@documented(
+    "Figures for Prometheus", "operations", gives=str, gives_types=("text/plain", "application/openmetrics-text")
+)
+async def get_metrics(request: Req) -> Response[bytes]:
+    """Figures of this machine's workers in Prometheus' format, or OpenMetrics if ``Accept`` names it."""
+    context = context_of(request)
+    context.metrics.present(**msgspec.structs.asdict(context.client.load))
+    accept = request.headers.get("accept", "")
+    body, media_type = await asyncio.to_thread(context.metrics.registry.exposition, accept)
+    return Response(body, headers={"Content-Type": media_type})
+
+
+@get("/stats", operation_id="getStats")
+@documented("Window statistics of the deployment", "operations")
+async def get_stats(request: Req) -> Stats:
+    """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
+    return await context_of(request).statistics.read()
+
+
+@get("/status", operation_id="getStatus", sync_to_thread=False)
+@documented("The state of the service", "operations")
+def get_status(request: Req) -> Status:
+    """The latest known state of the store and this worker. The store is not asked, so the answer comes at once."""
+    context = context_of(request)
+    return status(context.watch, context.requests, context.client)
+
+
+@get("/dashboard", operation_id="getDashboard", sync_to_thread=False)
+@documented("The dashboard", "operations", gives=str, gives_types=("text/html",))
+def get_dashboard() -> Response[bytes]:
+    """A page of the statistics, and of a conversation with its window. The page asks for a key if keys are on."""
+    page = dashboard()
+    return Response(page.body, headers=page.headers, media_type="text/html")

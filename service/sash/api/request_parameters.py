@@ -1,0 +1,100 @@
+"""Path, query and header parameters, and the headers of answers."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, field
+
+from sash.api.openapi.components import Json, query_fields
+from sash.core.chat.messages import Id
+
+_TAG: Final = '"8-nB3pXJw0m2vSdY6q-Zk4tQ1aL"'
+_NEXT: Final = '</conversations/c-1/messages?order=asc&limit=100&cursor=YTEwMTpuQjNwWEp3MG0ydlNkWTZx>; rel="next"'
+
+
+class Path(msgspec.Struct):
+    """Every parameter of a path."""
+
+    conversation_id: Annotated[Id, Meta(description="The conversation's id.", examples=["c-1"])]
+    owner_id: Annotated[Id, Meta(description="The owner's id.", examples=["user-42"])]
+    seq: Annotated[int, Meta(ge=1, description="The message's sequence number.", examples=[1])]
+    model_id: Annotated[str, Meta(min_length=1, description="The model's name.", examples=["gpt-4o-mini"])]
+    slug: Annotated[str, Meta(description="The end of a problem's `type`.", examples=["window-does-not-fit"])]
+
+
+class Conditions(msgspec.Struct):
+    """Headers that make a request conditional, or safe to repeat."""
+
+    if_match: Annotated[
+        str,
+        Meta(
+            pattern=r'^(\*|(W/)?"[!#-~]*")$',
+            description="Do this only if the conversation still has this ETag; `*` for any state. A conversation "
+            "that does not exist yet and an owner have none.",
+            examples=[_TAG],
+        ),
+    ] = field(name="If-Match")
+    if_none_match: Annotated[
+        str, Meta(description="Answer 304 if the conversation still has this ETag.", examples=[_TAG])
+    ] = field(name="If-None-Match")
+    idempotency_key: Annotated[
+        str,
+        Meta(
+            pattern="^[!-~]{1,255}$",
+            description="A repeated request with the same key gets the first one's answer. 1 to 255 visible ASCII "
+            "characters.",
+            examples=["k-1"],
+        ),
+    ] = field(name="Idempotency-Key")
+
+
+def _header(description: str, example: str | int) -> Json:
+    kind = "integer" if isinstance(example, int) else "string"
+    return {"description": description, "schema": {"type": kind}, "example": example}
+
+
+HEADERS: Final = {
+    "ETag": _header(
+        "One state of a conversation, for If-Match and If-None-Match. Opaque: send it back unchanged.", _TAG
+    ),
+    "Location": _header("The path of the new conversation.", "/conversations/c-1"),
+    "Link": _header('The next page, if there is one: `<…>; rel="next"` (RFC 8288).', _NEXT),
+    "RetryAfter": _header("Seconds to wait before trying again.", 1),
+    "RequestId": _header("The request's id in the log.", "01980e1c-5d8a-7c31-9f5e-2b7a4c6d8e0f"),
+    "Replayed": _header("`true` if this is the answer of an earlier request under the same Idempotency-Key.", "true"),
+    "Authenticate": _header("The authentication scheme to use.", "Bearer"),
+}
+"""Headers of answers, by component name."""
+
+
+def all_parameters(queries: Iterable[type[msgspec.Struct]], named: dict[str, Json]) -> Json:
+    """All parameters by component name. Titled types in their schemas are added to ``named``."""
+    found = dict(_parameters(Path, "path", "{}", named))
+    found |= _parameters(Conditions, "header", "{}", named)
+    for query in queries:
+        found |= _parameters(query, "query", query.__name__ + ".{}", named)
+    return found
+
+
+def _parameters(
+    struct: type[msgspec.Struct], place: str, template: str, named: dict[str, Json]
+) -> Iterator[tuple[str, Json]]:
+    fields, whole = query_fields(struct, named)
+    for name, schema in fields.items():
+        is_required = place == "path" or (place == "query" and name in whole.get("required", ()))
+        parameter: Json = {"name": name, "in": place} | ({"required": True} if is_required else {})
+        if "$ref" in schema:
+            component = named[schema["$ref"].rpartition("/")[2]]
+            schema["description"] = component["description"]
+            if "oneOf" in component:
+                parameter["explode"] = False  # otherwise Java clients take the value for an object with members
+        if isinstance(schema.get("type"), list):
+            schema["type"] = schema["type"][0]  # a missing parameter is left out, not null
+        yield template.format(name.replace("-", "")), parameter | _described(schema)
+
+
+def _described(schema: Json) -> Json:
+    """The schema in the form of headers and parameters: ``description`` and ``example`` are outside of ``schema``."""
+    said: Json = {"description": schema.pop("description"), "schema": schema}
+    return said | ({"example": schema.pop("examples")[0]} if "examples" in schema else {})

@@ -1,0 +1,66 @@
+"""Problems as responses: every error is sent as ``application/problem+json`` (RFC 9457)."""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+
+from sash.operations.logging import describe, get_logger
+from sash.problems import BadRequest, CannotOpen, Internal, MethodNotAllowed, NotFound, Problem, TooLarge
+
+PROBLEM_TYPE = "application/problem+json"
+_log = get_logger()
+
+
+def render(problem: Problem, instance: str) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of a problem."""
+    if isinstance(problem, CannotOpen):
+        _log.error("what is stored does not open", why=problem.detail, **problem.members)
+    headers = dict(problem.headers)
+    if problem.retry_after_seconds is not None:
+        headers.setdefault("Retry-After", str(problem.retry_after_seconds))
+    return problem.status, headers, msgspec.json.encode(problem.document(instance))
+
+
+def on_problem(request: Request[Any, Any, Any], problem: Problem) -> Response[bytes]:
+    """The response to a problem."""
+    request.scope["sash.line"]["problem"] = problem.slug  # type: ignore[typeddict-item]
+    status, headers, body = render(problem, request.url.path)
+    return Response(body, status_code=status, headers=headers, media_type=PROBLEM_TYPE)
+
+
+def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    """The response to an error of the framework: an unknown path or method."""
+    problem: Problem
+    match error.status_code:
+        case HTTPStatus.NOT_FOUND:
+            problem = NotFound("There is nothing at this path: /docs has all calls, /dashboard draws windows.")
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            detail = "This path does not take the method; see the Allow header."
+            problem = MethodNotAllowed(detail, headers=error.headers)
+        case status if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            problem = BadRequest("The request cannot be read.")
+        case _:
+            problem = Internal("The service failed; nothing is known to be lost, try again.")
+    return on_problem(request, problem)
+
+
+def too_large_body(limit: int) -> TooLarge:
+    """The problem of a body over ``limit``, in bytes."""
+    return TooLarge(f"A body may have {limit} bytes.", members={"limit": limit, "unit": "bytes"})
+
+
+def on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """The response to a defect of Sash. The log says where it was raised; the response does not."""
+    operation = getattr(request.route_handler, "operation_id", None)  # the path is not logged: it holds ids
+    _log.error("request failed", operation=operation, **describe(error))
+    return on_problem(request, Internal("The service failed; nothing is known to be lost, try again."))
+
+
+HANDLERS: dict[int | type[Exception], Any] = {
+    Problem: on_problem,
+    HTTPException: on_http_exception,
+    Exception: on_failure,
+}

@@ -1,0 +1,141 @@
+"""One request and its answer, as the ring keeps them while the request runs."""
+
+import asyncio
+import math
+import time
+from typing import Any
+
+import msgspec
+
+from sash.api.ring.asgi import Headers, Message, Scope, Send
+from sash.api.ring.connections import reset_when_closed
+from sash.api.ring.drain import Drain
+from sash.api.ring.errors import PROBLEM_TYPE, render
+from sash.api.ring.incoming import Incoming
+from sash.api.ring.large import WHOLE_BYTES, Making, Sending
+from sash.operations.tracing import Span
+from sash.problems import DeadlineExceeded, Problem, RequestTimeout
+
+READS = frozenset({"GET", "HEAD"})
+"""Methods that change nothing."""
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_NO_STORE = (b"cache-control", b"no-store")
+_ASK_AGAIN = (b"cache-control", b"private, no-cache")
+_CLOSE = (b"connection", b"close")
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """What all exchanges of a process share: the deadline, draining, and the budgets of large answers."""
+
+    timeout_seconds: float
+    drain: Drain
+    making: Making
+    sending: Sending
+
+
+class Exchange(msgspec.Struct, eq=False):
+    """One request and its answer. ``send`` records status and size, and adds the headers of every answer."""
+
+    shared: Shared
+    pass_on: Send
+    task: asyncio.Task[Any]
+    method: str
+    http_version: str
+    request_id: str
+    started: float
+    deadline: float
+    """In seconds of ``time.monotonic``, like ``started``."""
+    line: dict[str, Any]
+    more: Headers = []
+    """Headers of this answer only."""
+    body: Incoming | None = None
+    span: Span | None = None
+    charge: int = 0
+    """Bytes charged to the budget of answers being made (``large.Making``)."""
+    was_cut: bool = False
+    status: int = 0
+    size_bytes: int = 0
+
+    async def send(self, message: Message) -> None:
+        """ASGI's ``send``: pass the message on, with the headers of every answer."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = list(message.get("headers", ()))
+            names = dict(headers)
+            if b"allow" in names:
+                headers = [(name, _with_head(value) if name == b"allow" else value) for name, value in headers]
+            if b"cache-control" not in names:
+                headers.append(_ASK_AGAIN if b"etag" in names and self.method in READS else _NO_STORE)
+            headers += ((b"x-request-id", self.request_id.encode()), _NO_SNIFFING, *self.more)
+            if self.shared.drain.began and self.http_version.startswith("1"):
+                headers.append(_CLOSE)  # in HTTP/2 the server itself ends connections (GOAWAY)
+            message["headers"] = headers
+        else:
+            body = message.get("body", b"")
+            size = len(body)
+            if size > WHOLE_BYTES and self.method != "HEAD":
+                await self.shared.sending.send(self, body, more=message.get("more_body", False))
+                return
+            if self.charge and size:
+                self.made(size)
+            self.size_bytes += size
+            if self.method == "HEAD":
+                message = {**message, "body": b""}
+        await self.pass_on(message)
+
+    async def send_piece(self, body: bytes, *, more: bool) -> None:
+        """Pass on a piece of a large body."""
+        self.size_bytes += len(body)
+        await self.pass_on({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def empty(self, headers: Headers) -> None:
+        """Answer 204."""
+        await self.send({"type": "http.response.start", "status": 204, "headers": headers})
+        await self.send({"type": "http.response.body", "body": b""})
+
+    async def fail(self, problem: Problem, scope: Scope) -> None:
+        """Answer with the problem. If the answer has begun already, make its connection end as broken."""
+        self.deadline = math.inf
+        if self.status:
+            self.line["broke_off"] = problem.slug
+            await reset_when_closed(scope)
+            return
+        self.line["problem"] = problem.slug
+        status, headers, body = render(problem, scope["path"])
+        headers = {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body)), **headers}
+        pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await self.send({"type": "http.response.start", "status": status, "headers": pairs})
+        await self.send({"type": "http.response.body", "body": body})
+
+    def extend(self) -> None:
+        """Move the deadline to a full timeout from now: a transfer that makes progress may go on."""
+        if not self.was_cut:
+            self.deadline = time.monotonic() + self.shared.timeout_seconds
+
+    def cut(self) -> None:
+        """Cancel the request's task, as at the deadline."""
+        if not self.was_cut:
+            self.was_cut, self.deadline = True, math.inf
+            self.task.cancel()
+
+    def ends_by_cut(self) -> bool:
+        """Whether only ``cut`` cancelled the request's task. The cancellation is withdrawn."""
+        return self.was_cut and self.task.uncancel() == 0
+
+    def too_slow(self) -> Problem:
+        """The problem of a request that was cut: RequestTimeout if the client's body did not arrive."""
+        seconds = self.shared.timeout_seconds
+        if self.body is not None and self.body.waiting:
+            return RequestTimeout(f"The body did not arrive within {seconds:g} seconds.")
+        return DeadlineExceeded(f"The request did not finish in {seconds:g} seconds; try again.")
+
+    def made(self, size_bytes: int | None) -> None:
+        """Give the charge back. ``size_bytes`` is the size of the answer, and None if none was made."""
+        charge, self.charge = self.charge, 0
+        if charge:
+            self.shared.making.give(charge, size_bytes)
+
+
+def _with_head(methods: bytes) -> bytes:
+    """The Allow header with HEAD added to GET, because the ring answers HEAD."""
+    return methods if b"HEAD" in methods else methods.replace(b"GET", b"GET, HEAD")

@@ -1,0 +1,204 @@
+"""Idempotency-Key: a request takes effect once, however often it is sent.
+
+An ASGI wrapper around the handlers, for requests with the header. The answer of a request that succeeded is kept and
+sent again unchanged. A request that failed changed nothing, so it runs again. A run may also die half-way. Handlers
+therefore name each change by the request's token, and give entries without an id the same ids as the first run.
+"""
+
+import asyncio
+import contextlib
+import re
+from hashlib import sha256
+
+import msgspec
+
+from sash.api.ring.asgi import App, Message, Receive, Scope, Send
+from sash.api.ring.incoming import read_whole
+from sash.api.ring.paths import Paths
+from sash.clock import now_ms
+from sash.problems import BadRequest, Conflict, KeyInProgress, KeyReused, StoreFull, StoreUnavailable
+from sash.store.data.claims import HOLD_MS, Claim, Claims, Forgotten, KeptAnswer
+from sash.tasks import end_tasks
+
+_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_PURE = frozenset({"/count", "/window"})
+"""Operations that store nothing: a repeated request is simply computed again."""
+_STREAMED = "/conversations/import"
+_KEY = re.compile(rb"[\x21-\x7e]{1,255}")
+_CONVERSATION = re.compile(r"/conversations/([^/]+)")
+_HOLD_SECONDS = HOLD_MS / 3000
+_OK = range(200, 300)
+_UNSURE = range(500, 600)
+_GONE = 404
+
+
+class Idempotent:
+    """The wrapper: an ASGI application around another."""
+
+    def __init__(self, app: App, claims: Claims, paths: Paths) -> None:
+        self._app = app
+        self._claims = claims
+        self._paths = paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        key = _key(scope)
+        if key is None or not self._is_taken(scope):
+            await self._app(scope, receive, send)
+            return
+        body = streamed = None
+        if scope["path"] == _STREAMED:
+            receive = streamed = _Streamed(receive)
+        else:
+            body = await read_whole(receive)
+            receive = _replay(body, receive)
+        tenant = scope["sash.tenant"]
+        erases = scope["method"] == "DELETE" or scope["path"].endswith("/rewind")
+        taken = await self._claims.take(tenant, key, _fingerprint(scope, body), now_ms(), erases=erases)
+        match taken:
+            case Claim():
+                answer = await self._run(scope, receive, taken, tenant, streamed)
+            case KeptAnswer():
+                if streamed is not None and await self._rest(scope, streamed) != taken.read:
+                    raise _reused()
+                answer = KeptAnswer(taken.status, [*taken.headers, (b"idempotency-replayed", b"true")], taken.body)
+            case Forgotten():
+                raise Conflict("This request was done before, and its answer is no longer stored.")
+            case "busy":
+                raise KeyInProgress("A request under this key is running: send the request again for its answer.")
+            case "other":
+                raise _reused()
+        await send({"type": "http.response.start", "status": answer.status, "headers": list(answer.headers)})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    def _is_taken(self, scope: Scope) -> bool:
+        """Whether the path takes the method, or is unknown. The router refuses a method that the path does not take."""
+        methods = self._paths.methods(scope["path"])
+        return not methods or scope["method"] in methods
+
+    async def _rest(self, scope: Scope, streamed: "_Streamed") -> bytes:
+        """Read the rest of a streamed body. Returns the SHA-256 of the whole body. Raises TooLarge, BadRequest."""
+        while streamed.more:
+            message = await streamed()
+            if message["type"] == "http.disconnect":
+                raise BadRequest("The body ended early.")
+            scope["sash.exchange"].extend()
+        return streamed.digest()
+
+    async def _run(
+        self, scope: Scope, receive: Receive, claim: Claim, tenant: str, streamed: "_Streamed | None"
+    ) -> KeptAnswer:
+        scope["sash.token"] = claim.token
+        scope["sash.began_ms"] = claim.began_ms
+        scope["sash.claim"] = claim
+        caught, holding = _Caught(), asyncio.create_task(self._hold(claim))
+        try:
+            try:
+                await self._app(scope, receive, caught.send)
+            finally:
+                await end_tasks(holding)
+            answer = caught.answer()
+            if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
+                answer = KeptAnswer(204, [], b"")  # an earlier run, which ended without an answer, did the erasure
+            if answer.status in _OK:
+                if streamed is not None:
+                    answer = msgspec.structs.replace(answer, read=await self._rest(scope, streamed))
+                await self._claims.settle(tenant, claim, answer, *_conversation(scope, answer), now_ms())
+            else:
+                await self._claims.release(claim, done=None if answer.status in _UNSURE else False)
+        except BaseException:
+            with contextlib.suppress(StoreUnavailable, StoreFull):
+                await self._claims.release(claim, done=None)
+            raise
+        return answer
+
+    async def _hold(self, claim: Claim) -> None:
+        """Hold the key while the request runs. If this process dies, the hold expires."""
+        while True:
+            await asyncio.sleep(_HOLD_SECONDS)
+            with contextlib.suppress(StoreUnavailable, StoreFull):
+                await self._claims.hold(claim, now_ms())
+
+
+def _key(scope: Scope) -> str | None:
+    """The request's key; None for operations that store nothing. Raises BadRequest."""
+    if scope["method"] not in _METHODS or scope["path"] in _PURE:
+        return None
+    keys = [value for name, value in scope["headers"] if name == b"idempotency-key"]
+    if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
+        raise BadRequest.at("#/header/idempotency-key", "An idempotency key is 1 to 255 visible ASCII characters")
+    return str(keys[0], "ascii")
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A ``receive`` that gives the body first, then the messages of ``receive``."""
+    sent = False
+
+    async def replay() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+class _Streamed:
+    """A body that is too long to hold in memory, identified by its length at first, and by its hash when it is read.
+
+    So another file of the same length under the same key looks like the same request while the first run is not done:
+    it gets ``KeyInProgress``, or takes over the run if the first one ended without an answer. After a run is done, the
+    hashes are compared.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._hash = sha256()
+        self.more = True
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._hash.update(message.get("body", b""))
+            self.more = message.get("more_body", False)
+        return message
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+def _reused() -> KeyReused:
+    return KeyReused.at("#/header/idempotency-key", "This key was used with another request: use a new one")
+
+
+def _fingerprint(scope: Scope, body: bytes | None) -> bytes:
+    """A hash of the method, path, query and body. For a streamed body, not read yet, its length is hashed instead."""
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    parts = (scope["method"].encode(), scope["path"].encode(), scope["query_string"], length if body is None else body)
+    return sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
+
+
+def _conversation(scope: Scope, answer: KeptAnswer) -> tuple[str, str]:
+    """The id of the answer's conversation, by Location or path, and its entity tag; empty strings if not known."""
+    headers = {name.lower(): value.decode() for name, value in answer.headers}
+    match = _CONVERSATION.match(headers.get(b"location") or scope["path"])
+    return match.group(1) if match else "", headers.get(b"etag", "").strip('"')
+
+
+class _Caught:
+    """Collects a whole answer before it is sent."""
+
+    def __init__(self) -> None:
+        self._status = 500
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body = bytearray()
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            self._headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
+        elif message["type"] == "http.response.body":
+            self._body += message.get("body", b"")
+
+    def answer(self) -> KeptAnswer:
+        return KeptAnswer(self._status, self._headers, bytes(self._body))

@@ -1,0 +1,91 @@
+"""The limits of a request's body: its size, and how slowly it may arrive.
+
+The body must arrive at 1,000 bytes a second on average, whatever the size of its pieces: each second of waiting puts it
+one second behind, and each byte takes one millisecond off. A body that is behind by the request's timeout is refused.
+
+Each ``receive`` costs the same processor time, however few bytes arrive. So if a body is behind, and the last two calls
+had to wait, the next call waits for a moment first, in which more bytes can arrive. A body that has arrived never waits.
+
+The rest of a refused body is read after the answer, while it comes. Otherwise the server would reset the connection, and a
+client that sends the whole body before it reads would never see why it was refused.
+"""
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from sash.api.ring.asgi import Message, Receive
+from sash.api.ring.errors import too_large_body
+from sash.problems import BadRequest, RequestTimeout
+
+_LEAST_BYTES_A_SECOND = 1000
+_BEHIND_SECONDS = 0.25
+_AT_ONCE_SECONDS = 0.002
+_PAUSE_SECONDS = 1.0
+_PAUSE_SHARE = 0.1  # the longest pause, as a share of a short timeout
+_REST_SECONDS = 1.0  # between two pieces of a rest that nobody uses
+
+
+class Incoming:
+    """A request's body. ``waiting`` is true while the application waits for more of it, ``ended`` when all was read."""
+
+    def __init__(self, receive: Receive, patience_seconds: float, limit_bytes: int, length: bytes) -> None:
+        """``limit_bytes`` is the largest size, and ``length`` is the Content-Length, which may be empty."""
+        self._receive = receive
+        self.limit_bytes = limit_bytes
+        self._announced_bytes = int(length[:20]) if length.isdigit() else 0
+        self.waiting = False
+        self.ended = False
+        self._patience_seconds = patience_seconds
+        self._behind_seconds = 0.0
+        self._waits = 0
+        self._came_bytes = 0
+
+    async def receive(self) -> Message:
+        """The body's next piece. Raises TooLarge, at once if the announced body is over the limit, and RequestTimeout."""
+        if self._announced_bytes > self.limit_bytes:
+            raise too_large_body(self.limit_bytes)
+        self.waiting = True
+        began = looked = time.monotonic()
+        if self._waits > 1 and self._behind_seconds > _BEHIND_SECONDS:
+            await asyncio.sleep(min(_PAUSE_SECONDS, self._patience_seconds * _PAUSE_SHARE))
+            looked = time.monotonic()
+        message = await self._receive()
+        self.waiting = False
+        self.ended = not message.get("more_body")
+        size = len(message.get("body", b""))
+        self._came_bytes += size
+        if self._came_bytes > self.limit_bytes:
+            raise too_large_body(self.limit_bytes)
+        if message.get("more_body"):
+            now = time.monotonic()
+            self._waits = self._waits + 1 if now - looked > _AT_ONCE_SECONDS else 0
+            self._behind_seconds = max(0.0, self._behind_seconds + now - began - size / _LEAST_BYTES_A_SECOND)
+            if self._behind_seconds > self._patience_seconds:
+                raise RequestTimeout(f"The body arrives at less than {_LEAST_BYTES_A_SECOND} bytes a second.")
+        return message
+
+    async def discard(self) -> None:
+        """Read the rest of the body, until it does not come."""
+        self.limit_bytes = sys.maxsize
+        with contextlib.suppress(TimeoutError, RequestTimeout):
+            async with asyncio.timeout(self._patience_seconds):
+                while not self.ended:
+                    async with asyncio.timeout(_REST_SECONDS):
+                        await self.receive()
+
+
+async def read_whole(receive: Callable[[], Awaitable[Any]]) -> bytes:
+    """The whole body. Raises TooLarge, and BadRequest if it ends early."""
+    parts: list[bytes] = []
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequest("The body ended early.")
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

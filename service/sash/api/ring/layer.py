@@ -1,0 +1,276 @@
+"""The ring: one ASGI layer around the framework, for everything that holds for every request and answer.
+
+::
+
+    every request   request id, checks of Host and path, tenant, deadline, metrics, log line, safe headers
+    HEAD            answered like GET, without the body
+    OPTIONS         answered with the path's methods
+    not a GET       the body's size and slowness are limited (incoming.py)
+    a write         takes effect once under an Idempotency-Key (idempotency.py)
+    a page          of messages waits until there is memory to make it (large.py)
+    a large body    is sent in pieces, and the slowest reader is cut (large.py)
+    after SIGTERM   answers close their connections (drain.py)
+
+Only the first line applies to a plain read: it needs no task, no timer and no wrapped ``receive``.
+"""
+
+import asyncio
+import math
+import re
+import time
+from contextvars import Context
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+from sash.api.ring.asgi import App, Receive, Scope, Send
+from sash.api.ring.browsers import Cors
+from sash.api.ring.callers import DEFAULT_TENANT, Callers
+from sash.api.ring.drain import Drain
+from sash.api.ring.exchange import READS, Exchange, Shared
+from sash.api.ring.incoming import Incoming
+from sash.api.ring.large import Making, Sending
+from sash.api.ring.paths import Paths, template_of
+from sash.operations.logging import describe, get_logger, printable
+from sash.operations.metrics import LINE, Metrics
+from sash.operations.requests import Requests
+from sash.operations.tracing import OpenTelemetry, begin_span
+from sash.problems import (
+    Internal,
+    MisdirectedRequest,
+    NotFound,
+    Problem,
+    StoreUnavailable,
+)
+from sash.store.data.limits import RateLimits
+
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
+"""Paths that need no key, as they contain no tenant's data. The pages of problem types need none either."""
+FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
+"""Paths with figures of all tenants: they need the key of SASH_METRICS_KEY if API keys are on."""
+
+_STREAMED = "/conversations/import"  # never whole in memory
+_PAGE = "/messages"  # the end of a path that lists a history
+_ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
+_SLASH_IN_NAME = b"/models/"  # a model's name may contain a slash, which clients encode
+_QUIET = OPEN_PATHS | {"/metrics", "/status"}  # polled every few seconds by machines, so not logged
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_LOOK_SECONDS = 0.1
+_log = get_logger()
+
+
+def is_open(path: str) -> bool:
+    """Whether a path needs no key."""
+    return path in OPEN_PATHS or path.startswith("/problems/")
+
+
+class Ring:
+    """An ASGI application around ``app``, and around ``once``, which takes requests with an Idempotency-Key."""
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        once: App,
+        keys: Callers,
+        paths: Paths,
+        limits: RateLimits,
+        timeout_seconds: float,
+        max_body_bytes: int,
+        max_import_bytes: int,
+        metrics: Metrics,
+        requests: Requests,
+        spans: OpenTelemetry | None = None,
+        hosts: re.Pattern[bytes] | None = None,
+        cors: Cors | None = None,
+        ends_on_sigterm: bool = False,
+    ) -> None:
+        """``hosts`` matches the Host headers that are answered; None answers all. ``cors`` has the origins allowed."""
+        self._app = app
+        self._once = once
+        self._keys = keys
+        self._paths = paths
+        self._limits = limits
+        self._max_body_bytes = max_body_bytes
+        self._max_import_bytes = max_import_bytes
+        self._free = keys.anonymous and limits.rate is None
+        self._hosts = hosts
+        self._cors = cors
+        self._spans = spans
+        self._requests = requests
+        self._running: set[Exchange] = metrics.running
+        self._timer: asyncio.TimerHandle | None = None
+        self._context = Context()  # empty: the timer would otherwise keep the context of the request that set it
+        self._ends_on_sigterm = ends_on_sigterm
+        self._latest = -math.inf
+        self._numbers = count()
+        self._rest_of_ids = str(uuid4())[18:]
+        self.drain = Drain(self.idle_seconds)
+        self.making = Making()
+        self.sending = Sending()
+        self._shared = Shared(timeout_seconds, self.drain, self.making, self.sending)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan" and self._ends_on_sigterm:
+                self.drain.take_sigterm()
+            await self._app(scope, receive, send)
+            return
+        headers = dict(reversed(scope["headers"]))  # the first header of a repeated name wins
+        scope["sash.headers"] = headers
+        exchange = self._begin(scope, headers, send)
+        self._running.add(exchange)
+        if self._timer is None:
+            self._cut_late()
+        try:
+            await self._answer(exchange, scope, headers, receive)
+        except asyncio.CancelledError:
+            if not exchange.ends_by_cut():
+                raise
+            await exchange.fail(exchange.too_slow(), scope)
+        except Exception as error:  # noqa: BLE001 - the outermost layer: every failure becomes an answer
+            # A variable for the problem would hold this frame, by its traceback, and so the client's connection.
+            await exchange.fail(_problem_of(error, scope), scope)
+        finally:
+            self._end(exchange, scope)
+        if exchange.body is not None and not (exchange.body.ended or exchange.was_cut):
+            await exchange.body.discard()
+
+    def idle_seconds(self) -> float:
+        """Seconds since the latest request, not counting probes; 0 while a request runs."""
+        return 0.0 if self._running else time.monotonic() - self._latest
+
+    def _new_id(self) -> str:
+        """A UUID of version 7: the time, a counter, and random digits that are the same for the whole process."""
+        milliseconds, number = time.time_ns() // 1_000_000, next(self._numbers) & 0xFFF
+        return f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7{number:03x}{self._rest_of_ids}"
+
+    def _begin(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> Exchange:
+        started, method = time.monotonic(), scope["method"]
+        task: Any = asyncio.current_task()  # the server runs each request in a task
+        given = headers.get(b"x-request-id", b"")
+        request_id = given.decode("ascii") if given and _REQUEST_ID.fullmatch(given) else self._new_id()
+        line = {
+            "request_id": request_id,
+            "method": method if method in _METHODS else printable(method),
+            "operation": None,
+            "status": 0,
+            "milliseconds": 0.0,
+            "bytes": 0,
+        }
+        deadline = started + self._shared.timeout_seconds
+        exchange = Exchange(
+            self._shared, send, task, method, scope["http_version"], request_id, started, deadline, line
+        )
+        LINE.set(line)
+        scope["sash.line"] = line
+        scope["sash.exchange"] = exchange
+        if scope["path"] not in OPEN_PATHS:
+            self._latest = started
+        if self._cors is not None:
+            exchange.more += self._cors.headers(headers.get(b"origin", b""))
+        if self._spans is not None or b"traceparent" in headers:
+            exchange.span = span = begin_span(self._spans, headers.get(b"traceparent", b""))
+            if span is not None:
+                exchange.more.append((b"traceparent", span.context.traceparent.encode()))
+        return exchange
+
+    async def _answer(self, exchange: Exchange, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> None:
+        path, method = scope["path"], exchange.method
+        if method not in READS:
+            limit_bytes = self._max_import_bytes if path == _STREAMED else self._max_body_bytes
+            exchange.body = Incoming(
+                receive, self._shared.timeout_seconds, limit_bytes, headers.get(b"content-length", b"")
+            )
+            receive = exchange.body.receive
+        self._check(scope, headers)
+        if self._cors is not None and method == "OPTIONS" and headers.get(b"access-control-request-method"):
+            await exchange.empty(self._cors.preflight)  # a browser's CORS preflight, which has no key
+            return
+        if (self._free and path not in FIGURES_PATHS and b"authorization" not in headers) or is_open(path):
+            scope["sash.tenant"] = DEFAULT_TENANT
+        else:
+            scope["sash.tenant"] = await self._tenant(path, headers, exchange.body)
+        if method in READS:
+            scope["method"] = "GET"
+            if path.endswith(_PAGE):
+                exchange.charge = await self.making.take()
+            await self._app(scope, receive, exchange.send)
+        elif method == "OPTIONS" and (methods := self._paths.methods(path)):
+            allowed = ", ".join(sorted({*methods, "OPTIONS"}))  # the framework would list one handler's methods only
+            await exchange.empty([(b"allow", allowed.encode())])
+        else:
+            app = self._once if b"idempotency-key" in headers else self._app
+            await app(scope, receive, exchange.send)
+
+    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Raise MisdirectedRequest for a foreign Host, NotFound for a slash in an id, StoreUnavailable if not ready."""
+        if self._hosts is not None and not self._hosts.fullmatch(headers.get(b"host", b"")):
+            raise MisdirectedRequest(
+                "Without API keys the service answers only at localhost and loopback addresses: use one of them, "
+                "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS."
+            )
+        raw = scope.get("raw_path") or b""
+        if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
+            raise NotFound("There is nothing at this path: an id cannot contain a slash.")
+        if self.drain.began and scope["path"] == "/readyz":
+            raise StoreUnavailable("Not ready: the service is stopping.")
+
+    async def _tenant(self, path: str, headers: dict[bytes, bytes], body: Incoming | None) -> str:
+        """The request's tenant. Counts the request against the tenant's rate, and limits the body's size."""
+        authorization = headers.get(b"authorization", b"")
+        if path in FIGURES_PATHS:
+            self._keys.check_figures(authorization)
+            return DEFAULT_TENANT
+        caller = await self._keys.caller(authorization)
+        await self._limits.take(caller.tenant, caller.rate, caller.rated_key)
+        if caller.max_body_bytes is not None and body is not None and path != _STREAMED:
+            body.limit_bytes = min(body.limit_bytes, caller.max_body_bytes)
+        return caller.tenant
+
+    def _end(self, exchange: Exchange, scope: Scope) -> None:
+        self._running.discard(exchange)
+        if exchange.charge:
+            exchange.made(None)
+        line, span = exchange.line, exchange.span
+        line["operation"] = _operation(scope)
+        line["status"] = exchange.status
+        line["bytes"] = exchange.size_bytes
+        if span is not None:
+            span.end(line["method"], _route(scope), exchange.status)
+            line |= {"trace_id": span.context.trace_id, "span_id": span.context.span_id}
+        self._requests.answered(line, time.monotonic() - exchange.started, scope, quiet=scope["path"] in _QUIET)
+
+    def _cut_late(self) -> None:
+        """Cut requests past their deadline, and call this again after _LOOK_SECONDS while any request runs."""
+        now = time.monotonic()
+        for late in [each for each in self._running if each.deadline < now]:
+            late.cut()
+        self._timer = None
+        if self._running:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_LOOK_SECONDS, self._cut_late, context=self._context)
+
+
+def _problem_of(error: Exception, scope: Scope) -> Problem:
+    """The problem that was raised. The framework's error for a stream has a group as cause. Another error is logged."""
+    found: BaseException | None = error.__cause__ if isinstance(error.__cause__, ExceptionGroup) else error
+    while isinstance(found, ExceptionGroup) and len(found.exceptions) == 1:
+        found = found.exceptions[0]
+    if isinstance(found, Problem):
+        return found
+    _log.error("request failed", operation=_operation(scope), **describe(error))
+    return Internal("The service failed; nothing is known to be lost, try again.")
+
+
+def _operation(scope: Scope) -> str | None:
+    """The operation's id for the log; None at an unknown path. A path itself contains ids, which are never logged."""
+    operation: str | None = getattr(scope.get("route_handler"), "operation_id", None)
+    return operation
+
+
+def _route(scope: Scope) -> str:
+    """The path's template; empty at an unknown path."""
+    paths = getattr(scope.get("route_handler"), "paths", ())
+    return template_of(min(paths, default=""))

@@ -1,0 +1,376 @@
+"""Bodies of requests and answers. Validation, encoding and the OpenAPI document follow from these declarations."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from sash.core.chat.messages import Entry, Grounding, Id, MessageAsSent, Status
+from sash.core.counts.counting import RequestCount
+from sash.core.counts.models import Counting, WindowSource
+from sash.core.law.conversation_settings import ConversationSettings, ToolAsSent, ToolChoice
+from sash.core.law.explain import Explained
+from sash.core.law.parameters import Name
+from sash.windows.answer import WindowHead
+
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""RFC 3339, in UTC, to the millisecond."""
+Lines = Annotated[str, Meta(min_length=1, description="A line of settings, then one line for each entry.")]
+Window = Annotated[dict[str, Any], Meta(title="Window", description="A window, by the format of its request.")]
+"""A window as JSON; ``WINDOWS`` declares its members by format."""
+ProblemObject = Annotated[
+    dict[str, Any],
+    Meta(
+        title="ProblemObject",
+        description="A problem of RFC 9457: `type`, `title`, `status`, `detail`, and its figures.",
+    ),
+]
+
+
+ProviderObject = Annotated[
+    dict[str, Any], Meta(title="ProviderObject", description="An object of the provider's request.")
+]
+
+
+class CreateConversation(
+    ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """A new conversation; every field is optional."""
+
+    id: Annotated[Id | None, Meta(description="The client's own id; Sash makes one if it is left out.")] = None
+
+
+class EncodingTokens(msgspec.Struct, frozen=True):
+    """Tokens in each encoding."""
+
+    o200k_base: int
+    cl100k_base: int
+
+
+class MessageRange(msgspec.Struct, frozen=True):
+    """The number of messages, and their first and last sequence numbers, which are null if there is none."""
+
+    count: int
+    first_seq: int | None
+    last_seq: int | None
+
+
+class ConversationSummary(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The text that replaces messages 1 to ``through_seq``; ``item`` is a provider's compaction item."""
+
+    text: str
+    through_seq: int
+    tokens: EncodingTokens
+    item: ProviderObject | None = None
+
+
+class RecallProgress(msgspec.Struct, frozen=True):
+    """The conversation's recall mode, and how many of its messages are indexed by now."""
+
+    mode: str
+    messages: int
+    words: int
+    vectors: int
+
+
+class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):
+    """A conversation's settings and state."""
+
+    id: str
+    version: int
+    created_at: Timestamp
+    updated_at: Timestamp
+    messages: MessageRange
+    tokens: EncodingTokens
+    expires_at: Timestamp | None
+    summary: ConversationSummary | None
+    recall_progress: RecallProgress | None = None
+
+
+class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
+    """Entries to append, all or none, in order."""
+
+    messages: Annotated[
+        list[Entry],
+        Meta(min_length=1, description="Entries. A bare chat message is taken as an entry with that message."),
+    ]
+
+
+class AppendedMessage(msgspec.Struct, frozen=True):
+    """The entry's place, and the tokens of its message without documents."""
+
+    seq: int
+    id: str
+    duplicate: bool
+    tokens: EncodingTokens
+
+
+class AppendedMessages(msgspec.Struct):
+    """The appended entries; if a window was requested, the window, or ``window_error`` if it could not be made."""
+
+    conversation_id: str
+    version: int
+    first_seq: int
+    last_seq: int
+    messages: list[AppendedMessage]
+    window: Window | msgspec.UnsetType | None = msgspec.UNSET
+    window_error: ProblemObject | msgspec.UnsetType = msgspec.UNSET
+
+
+class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """An entry as it is stored."""
+
+    seq: int
+    id: str
+    created_at: Timestamp
+    message: Annotated[msgspec.Raw, Meta(title="ChatMessage")]
+    tokens: EncodingTokens
+    pinned: bool
+    grounding: Grounding | None = None
+    grounding_tokens: EncodingTokens | None = None
+    metadata: Annotated[msgspec.Raw, Meta(title="Metadata")] | None = None
+    redacted: bool = False
+    status: Status | None = None
+
+
+class MessagePage(msgspec.Struct, frozen=True):
+    """A page of history."""
+
+    messages: list[StoredMessage]
+    next_cursor: str | None
+
+
+class JsonSchema(msgspec.Struct):
+    """The members of a response format's schema that Sash reads."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    description: str | None = None
+    schema: dict[str, Any] | None = None
+
+
+class SchemaFormat(msgspec.Struct):
+    """A response format of type ``json_schema``, which becomes text of the prompt; other types cost nothing."""
+
+    json_schema: JsonSchema
+
+
+ResponseFormat = Annotated[
+    dict[str, Any],
+    Meta(title="ResponseFormat", description="The reply's required format, as in the provider's request."),
+]
+
+
+CacheKey = Annotated[
+    str, Meta(description="The conversation's key in the provider's prompt cache, with `cache=auto`; costs no tokens.")
+]
+
+
+ReplyControl = Annotated[
+    Any, Meta(title="ReplyControl", description="Controls the reply; it costs no tokens, and is not checked.")
+]
+
+
+class FreeMembers(msgspec.Struct, kw_only=True):
+    """Members of a chat request that are in no bill: those of OpenAI's reference for chat completions."""
+
+    audio: ReplyControl = None
+    frequency_penalty: ReplyControl = None
+    logit_bias: ReplyControl = None
+    logprobs: ReplyControl = None
+    max_completion_tokens: ReplyControl = None
+    max_tokens: ReplyControl = None
+    metadata: ReplyControl = None
+    modalities: ReplyControl = None
+    moderation: ReplyControl = None
+    n: ReplyControl = None
+    parallel_tool_calls: ReplyControl = None
+    presence_penalty: ReplyControl = None
+    prompt_cache_options: ReplyControl = None
+    prompt_cache_retention: ReplyControl = None
+    reasoning_effort: ReplyControl = None
+    safety_identifier: ReplyControl = None
+    seed: ReplyControl = None
+    service_tier: ReplyControl = None
+    stop: ReplyControl = None
+    store: ReplyControl = None
+    stream: ReplyControl = None
+    stream_options: ReplyControl = None
+    temperature: ReplyControl = None
+    top_logprobs: ReplyControl = None
+    top_p: ReplyControl = None
+    user: ReplyControl = None
+    verbosity: ReplyControl = None
+    web_search_options: ReplyControl = None
+
+
+class CountRequest(FreeMembers, forbid_unknown_fields=True, kw_only=True):
+    """Chat messages as they would be sent to the provider, or ``text`` alone."""
+
+    model: Name
+    messages: list[MessageAsSent] | None = None
+    tools: list[ToolAsSent] | None = None
+    tool_choice: ToolChoice | None = None
+    functions: list[Annotated[dict[str, Any], Meta(title="FunctionDefinition")]] | None = None
+    function_call: ToolChoice | None = None
+    response_format: ResponseFormat | None = None
+    prediction: (
+        Annotated[dict[str, Any], Meta(title="Prediction", description="Text that the reply is expected to repeat.")]
+        | None
+    ) = None
+    prompt_cache_key: CacheKey | None = None
+    text: str | None = None
+
+
+class Count(RequestCount, frozen=True, kw_only=True):
+    """``tokens`` predicts the request's ``prompt_tokens``. It is the sum of priming, tools and messages."""
+
+    text: int | None
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """The error of ``n`` reported predictions (predicted - billed, in tokens), and the correction that is applied."""
+
+    n: int
+    mean_error: float
+    worst_error: int
+    correction: float
+
+
+class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A model's figures. Limits are in tokens, and null where Sash does not know them."""
+
+    id: str
+    provider: str
+    encoding: str
+    exact: bool
+    counting: Annotated[
+        Counting,
+        Meta(
+            description="`exact`: recorded bills agree. `vocabulary`: text is counted with the vendor's own vocabulary, "
+            "and the tokens around it are estimated. `estimate`: all tokens are estimated."
+        ),
+    ]
+    context_window: int | None
+    context_window_source: Annotated[
+        WindowSource,
+        Meta(description="`listed`: by the maker, a seller or the operator. `assumed`: no source states it."),
+    ]
+    max_input_tokens: int | None
+    max_output_tokens: int | None
+    margin: float
+    calibration: Calibration | None
+
+
+class ModelList(msgspec.Struct):
+    """Every model known by name."""
+
+    models: list[ModelInfo]
+
+
+class Alive(msgspec.Struct):
+    """The process answers."""
+
+    status: Literal["alive"]
+
+
+class ReadyStore(msgspec.Struct):
+    """The store's persistence settings, and how they give the durability that the service promises."""
+
+    appendonly: Literal["yes", "no", "unknown"]
+    appendfsync: Literal["always", "everysec", "no", "unknown"]
+    how: str
+
+
+class Ready(msgspec.Struct):
+    """The store answers too, and is as durable as the service's settings require."""
+
+    status: Literal["ready"]
+    durability: Annotated[Literal["fast", "durable", "replicated", "assume"], Meta(title="Durability")]
+    store: ReadyStore
+
+
+class ProblemMeaning(msgspec.Struct, frozen=True):
+    """The meaning of a problem type, and what to do about it, both in Markdown."""
+
+    type: str
+    title: str
+    status: int
+    means: str
+    do: str
+
+
+StopReason = Annotated[
+    Literal["complete", "budget", "limit", "summary"],
+    Meta(
+        title="StopReason", description="Why older history is left out; `complete` if nothing is left out for its size."
+    ),
+]
+
+
+class OpenAIRequest(msgspec.Struct):
+    """The arguments of ``client.chat.completions.create``, except the model."""
+
+    messages: list[MessageAsSent]
+    tools: list[ToolAsSent] = []
+    tool_choice: ToolChoice = ""
+    prompt_cache_key: CacheKey = ""
+
+
+class ResponsesRequest(msgspec.Struct):
+    """The arguments of ``client.responses.create``, except the model."""
+
+    input: list[ProviderObject]
+    instructions: str = ""
+    tools: list[ProviderObject] = []
+    tool_choice: ToolChoice = ""
+    prompt_cache_key: CacheKey = ""
+
+
+AnthropicSystem = Annotated[
+    str | list[ProviderObject],
+    Meta(
+        title="AnthropicSystem", description="The system text; blocks of it where one is marked for the prompt cache."
+    ),
+]
+
+
+class AnthropicRequest(msgspec.Struct):
+    """The arguments of ``client.messages.create``, except the model and ``max_tokens``."""
+
+    messages: list[ProviderObject]
+    system: AnthropicSystem = ""
+    tools: list[ProviderObject] = []
+    tool_choice: ProviderObject = {}
+
+
+class GeminiRequest(msgspec.Struct):
+    """The arguments of ``client.models.generate_content``, except the model."""
+
+    contents: list[ProviderObject]
+    config: ProviderObject
+
+
+class WindowFigures(WindowHead, frozen=True, kw_only=True):
+    """A window's members, except ``format`` and ``request``."""
+
+    stop_reason: StopReason
+    explain: list[Explained] | None = None
+
+
+WINDOWS: dict[str, type[msgspec.Struct]] = {
+    form: msgspec.defstruct(
+        request.__name__.replace("Request", "Window"),
+        [("format", Literal[form]), ("request", request)],
+        bases=(WindowFigures,),
+        namespace={"__doc__": f"A window whose ``request`` is in the format ``{form}``."},
+        frozen=True,
+        kw_only=True,
+    )
+    for form, request in (
+        ("openai", OpenAIRequest),
+        ("responses", ResponsesRequest),
+        ("anthropic", AnthropicRequest),
+        ("gemini", GeminiRequest),
+    )
+}
+"""The declaration of a window, by format, for the OpenAPI document. Windows are encoded by ``windows/answer.py``."""

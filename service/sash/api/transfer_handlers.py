@@ -1,0 +1,243 @@
+"""Export and import: a conversation as newline-delimited JSON, its settings first, then its entries.
+
+Both stream, so a history is never whole in memory. An import restores everything that an export writes: places, ids,
+times, redactions, pins, documents, metadata and the summary. A file written by hand needs less: a first line like the
+body of ``POST /conversations``, then one line for each entry, as in an append.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import nullcontext
+from typing import Annotated
+
+import msgspec
+from litestar import Response, get, post
+from litestar.exceptions import InternalServerException
+from litestar.params import FromPath
+from litestar.response import Stream
+
+from sash.api.body import (
+    checked_id,
+    etag,
+    is_known,
+    query_of,
+    refuse_coded,
+    refuse_state,
+    refuse_taken,
+    run_in_thread_if_large,
+)
+from sash.api.context import Context, Req, context_of, extend_deadline, fresh_id, request_token, tenant_of
+from sash.api.conversation_handlers import conversation_body
+from sash.api.import_lines import Imported, ImportLine, at_line, message_member, prepare_lines, read_head
+from sash.api.message_handlers import stored_message
+from sash.api.openapi.operation import documented
+from sash.api.schemas import Conversation, Lines, StoredMessage
+from sash.clock import now_ms
+from sash.core.chat.messages import Id
+from sash.core.law.conversation_settings import encode_settings
+from sash.core.law.records import Record
+from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
+from sash.store.data.replies import Message, Page, State
+from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
+
+NDJSON = "application/x-ndjson"
+_NDJSON = re.compile(r'application/(x-)?ndjson(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*', re.IGNORECASE)
+_BATCH_LINES = 200  # one script stages a batch, and blocks the store's other clients meanwhile
+_BATCH_BYTES = 1024 * 1024
+_LINE_BODIES = 8
+"""The longest line of an import, in largest bodies. An export's line may have 3.8 times the bytes of the body that
+brought its message: 1e15 is written as 1000000000000000.0, and a provider's parts are kept beside a chat message's."""
+_LINE_BYTES = 32 * 1024 * 1024
+"""The least limit of a line: what came while SASH_MAX_BODY_BYTES had its default stays importable when that is lowered."""
+
+
+class ExportedMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=True):
+    """An entry with members that an import cannot compute again."""
+
+    digest: str | None = None
+    """A hash of the content in hex, which tells a retry under this id from another entry."""
+    image_sizes: list[tuple[int, int] | None] | None = None
+
+
+class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The parameters of an import."""
+
+    id: Annotated[
+        Id | None, msgspec.Meta(description="The new conversation's id, in place of the one in the first line.")
+    ] = None
+
+
+@get("/conversations/{conversation_id:str}/export", operation_id="exportConversation")
+@documented("Export a conversation", "conversations", gives=Lines, gives_types=(NDJSON,), errors=(409,))
+async def export_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes] | Stream:
+    """The whole conversation: a line of settings, then one line for each entry."""
+    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    state = await context.reader.get(tenant, identity)
+    headers = {"ETag": etag(state.etag)}
+    if is_known(request, state.etag):
+        return Response(b"", status_code=304, headers=headers)
+    pages = context.reader.chunks(tenant, identity, state.length, state)
+    first = await anext(pages, None)  # raises before the answer has begun if the history cannot be read
+    return Stream(_lines(request, identity, state, first, pages), headers=headers, media_type=NDJSON)
+
+
+async def _lines(
+    request: Req, identity: str, state: State, first: Page | None, rest: AsyncIterator[Page]
+) -> AsyncIterator[bytes]:
+    yield conversation_body(identity, state) + b"\n"
+    page = first
+    while page is not None:
+        yield await run_in_thread_if_large(sum(len(message.body) for message in page.messages), _page_lines, page)
+        extend_deadline(request)
+        page = await anext(rest, None)
+
+
+def _page_lines(page: Page) -> bytes:
+    return b"".join(msgspec.json.encode(_exported(message, page)) + b"\n" for message in page.messages)
+
+
+def _exported(message: Message, page: Page) -> ExportedMessage:
+    stored = stored_message(message, page)
+    return ExportedMessage(
+        **msgspec.structs.asdict(stored),
+        digest=None if stored.redacted else message.identity.digest.hex(),
+        image_sizes=_image_sizes(message.record),
+    )
+
+
+def _image_sizes(record: Record) -> list[tuple[int, int] | None] | None:
+    """Width and height of each image in pixels, as found or given; None for an unknown one, or if all are unknown."""
+    images = record.measure.extra.images if record.measure.extra else ()
+    sizes = [(width, height) if width else None for width, height, _ in images]
+    return sizes if any(sizes) else None
+
+
+@post("/conversations/import", operation_id="importConversation", status_code=201)
+@documented(
+    "Import a conversation",
+    "conversations",
+    query=ImportQuery,
+    takes=Lines,
+    takes_types=(NDJSON,),
+    gives=Conversation,
+    errors=(507,),
+)
+async def import_conversation(request: Req) -> Response[bytes]:
+    """Make a conversation from an export, all of it or nothing. A line may be as long as an export writes it: 8 times the
+    largest body, and at least 32 MiB."""
+    context, tenant = context_of(request), tenant_of(request)
+    if not _NDJSON.fullmatch(request.headers.get("content-type", "")):
+        raise UnsupportedMediaType(f"Send newline-delimited JSON: Content-Type: {NDJSON}.", headers={"Accept": NDJSON})
+    refuse_coded(request)
+    refuse_state(request, "A new conversation")
+    named = query_of(request, ImportQuery).id
+    longest_line = max(_LINE_BYTES, _LINE_BODIES * context.settings.max_body_bytes)
+    batches = _batches(request, longest_line)
+    first: list[ImportLine] = await anext(batches, [])
+    if not first:
+        raise BadRequest.at("#/lines/1", "The body is empty: send the settings in a first line, then entries")
+    imported = read_head(first[0])
+    refuse_taken(named or imported.head.id, "#/query/id" if named else "#/lines/1/id")
+    identity = named or imported.head.id or fresh_id(request)
+    await context.conversations.require_absent(tenant, identity, token=request_token(request))
+    data_keys = context.conversations.data_keys
+    staging = Staging(context.client, tenant, identity, token=request_token(request), data_keys=data_keys)
+    try:
+        await _stage(request, staging, imported, first[1:])
+        async for batch in batches:
+            await _stage(request, staging, imported, batch)
+        await context.owners.put(tenant, imported.settings, identity)
+        await _publish(context, staging, imported)
+    except BaseException:
+        await staging.abandon()
+        raise
+    state = await context.reader.get(tenant, identity)
+    context.indexer.notice(tenant, identity, state.settings)
+    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
+    return Response(conversation_body(identity, state), status_code=201, headers=headers)
+
+
+async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[ImportLine]) -> None:
+    if lines:
+        size = sum(len(line.text) for line in lines)
+        context = context_of(request)
+        is_long = size > context.settings.max_body_bytes + _BATCH_BYTES
+        # Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
+        async with context.long_lines if is_long else nullcontext():
+            entries = await run_in_thread_if_large(
+                size, prepare_lines, lines, staging.length, imported.template, now_ms()
+            )
+        try:
+            await staging.add(entries)
+        except StagedTwice as twice:
+            wrong = InvalidEntry.at("#/id", "This id names another entry above")
+            raise at_line(wrong, lines[twice.index].number) from None
+        except OrphanEntry as orphan:
+            line = lines[orphan.index]
+            lone = OrphanToolResult.at(f"#/{message_member(line, 'tool_call_id')}", "No open tool call has this id")
+            raise at_line(lone, line.number) from None
+    extend_deadline(request)
+
+
+async def _publish(context: Context, staging: Staging, imported: Imported) -> None:
+    announced = imported.head.messages
+    if announced is not None and announced.count != staging.length:
+        detail = f"The first line announces {announced.count} entries, but the file has {staging.length}"
+        raise BadRequest.at("#/lines/1/messages/count", detail, {"line": staging.length + 1})
+    summary = imported.summary
+    if summary is not None and not 1 <= summary.through_seq <= staging.length:
+        raise at_line(BadRequest.at("#/summary/through_seq", f"The last message is {staging.length}"), 1)
+    now = now_ms()
+    await staging.publish(
+        settings=encode_settings(imported.settings),
+        version=imported.head.version,
+        created_ms=now if imported.created_ms is None else imported.created_ms,
+        updated_ms=now if imported.updated_ms is None else imported.updated_ms,
+        ttl_ms=context.conversations.ttl_ms(imported.settings.ttl_seconds),
+        summary=summary,
+    )
+
+
+async def _batches(request: Req, longest_line: int) -> AsyncIterator[list[ImportLine]]:
+    """The body's lines in batches of bounded size. Raises TooLarge, BadRequest."""
+    rest, number = bytearray(), 0
+    batch: list[ImportLine] = []
+    held = 0
+    async for chunk in _stream(request):
+        extend_deadline(request)  # the ring refuses a body that arrives too slowly
+        rest += chunk
+        whole: list[bytes] = []
+        if b"\n" in chunk:  # otherwise each small piece of a long line would copy the line
+            *whole, last = bytes(rest).split(b"\n")
+            rest = bytearray(last)
+        for text in whole:
+            number += 1
+            _check_length(text, number, longest_line)
+            if not text.strip():
+                continue
+            batch.append(ImportLine(number, text))
+            held += len(text)
+            if len(batch) >= _BATCH_LINES or held >= _BATCH_BYTES:
+                yield batch
+                batch, held = [], 0
+        _check_length(rest, number + 1, longest_line)
+    if rest.strip():
+        batch.append(ImportLine(number + 1, bytes(rest)))
+    if batch:
+        yield batch
+
+
+async def _stream(request: Req) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in request.stream():
+            yield chunk
+    except InternalServerException:  # the framework raises this if the client disconnects
+        raise BadRequest("The body ended early.") from None
+
+
+def _check_length(text: bytes | bytearray, number: int, longest: int) -> None:
+    if len(text) > longest:
+        raise TooLarge(
+            f"Line {number}: a line may have {longest} bytes.",
+            members={"limit": longest, "unit": "bytes", "line": number},
+        )

@@ -1,0 +1,272 @@
+"""The composition root: makes the application from settings.
+
+::
+
+    request ─ Ring ─┬─ Direct ─── window, append ─┬─ core    (pure: counts, windows, formats)
+      id, key,      └─ Litestar ─ all others ─────┴─ store   (Conversations ─ Client ─ Redis or Valkey)
+      deadline, log line
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import cast
+
+from litestar import Litestar
+from litestar.datastructures import State
+
+from sash.api import (
+    conversation_handlers,
+    count_handlers,
+    docs,
+    history_handlers,
+    message_handlers,
+    operation_handlers,
+    owner_handlers,
+    search_handlers,
+    transfer_handlers,
+    window_handlers,
+)
+from sash.api.body import check_no_query
+from sash.api.context import Context
+from sash.api.direct import Direct
+from sash.api.ring import errors
+from sash.api.ring.asgi import App
+from sash.api.ring.browsers import Cors, loopback_hosts
+from sash.api.ring.callers import Callers
+from sash.api.ring.idempotency import Idempotent
+from sash.api.ring.layer import Ring
+from sash.api.ring.paths import Paths
+from sash.core.counts.models import Model, list_models
+from sash.core.counts.text.vocabularies import load_vocabularies
+from sash.operations.embedder import Embedder
+from sash.operations.indexer import Indexer
+from sash.operations.logging import RequestLog, get_logger, log_request
+from sash.operations.metrics import Metrics
+from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.readiness import judged
+from sash.operations.registry import ended
+from sash.operations.requests import Requests
+from sash.operations.statistics import Statistics
+from sash.operations.summarizer import Summarizer
+from sash.operations.summary import Prices
+from sash.operations.tracing import OpenTelemetry, wants_spans
+from sash.operations.watch import Watch
+from sash.settings import Settings, read_models
+from sash.store.data.api_keys import ApiKeys
+from sash.store.data.claims import Claims
+from sash.store.data.columns import Columns
+from sash.store.data.conversations import Conversations
+from sash.store.data.datakeys import DataKeys
+from sash.store.data.histories import Histories
+from sash.store.data.indexing import Index
+from sash.store.data.limits import RateLimits
+from sash.store.data.owners import Owners
+from sash.store.data.tenants import Tenants
+from sash.store.data.usage import Calibrations, model_or_unknown
+from sash.store.redis import datafiles
+from sash.store.redis.client import Client
+from sash.tasks import end_tasks
+from sash.windows.recaller import Embeddings, Recaller
+from sash.windows.stored import Windows
+from sash.windows.vocabulary_counts import Counts
+
+ROUTES = (
+    conversation_handlers.create_conversation,
+    conversation_handlers.get_conversation,
+    conversation_handlers.change_conversation,
+    conversation_handlers.delete_conversation,
+    message_handlers.append_messages,
+    message_handlers.list_messages,
+    message_handlers.get_message,
+    history_handlers.redact_message,
+    history_handlers.rewind_conversation,
+    history_handlers.put_summary,
+    history_handlers.delete_summary,
+    history_handlers.fork_conversation,
+    transfer_handlers.export_conversation,
+    transfer_handlers.import_conversation,
+    count_handlers.report_usage,
+    owner_handlers.list_conversations,
+    owner_handlers.delete_owner,
+    window_handlers.get_window,
+    window_handlers.build_window,
+    search_handlers.search_messages,
+    count_handlers.count,
+    count_handlers.models,
+    count_handlers.model,
+    operation_handlers.live,
+    operation_handlers.ready,
+    operation_handlers.get_metrics,
+    operation_handlers.get_stats,
+    operation_handlers.get_status,
+    operation_handlers.get_dashboard,
+    docs.get_openapi,
+    docs.get_docs,
+    docs.get_problem,
+)
+
+
+def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends_on_sigterm: bool = False) -> App:
+    """An ASGI application. Its lifespan connects to the store, and disconnects at the end.
+
+    ``log`` writes the lines of requests. With ``ends_on_sigterm`` the process drains and ends on SIGTERM (drain.py).
+    """
+    if settings.redis_url is None:
+        raise ValueError("create_app needs redis_url: the command line starts the embedded store and sets it")
+    metrics = Metrics()
+    spans = _spans(metrics)
+    client = Client(
+        settings.redis_url,
+        timeout_seconds=settings.store_timeout_seconds,
+        connections=settings.store_connections,
+        durability=settings.durability,
+        data_files=os.environ.get(datafiles.VARIABLE, ""),
+        observer=metrics,
+    )
+    retention_ms = settings.retention_seconds * 1000 if settings.retention_seconds else None
+    data_keys = DataKeys(client, settings.encryption_key)
+    stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
+    histories = Histories(client, stored)
+    index = Index(client, stored.reader, data_keys)
+    embedder = _embedder(settings, metrics)
+    embeddings = Embeddings(embedder.model, embedder.vector_of) if embedder else None
+    counts = Counts(stored.reader, Columns(client))
+    recaller = Recaller(stored.reader, index, counts, default=settings.recall, embeddings=embeddings)
+    claims = Claims(client, data_keys)
+    calibrations = Calibrations(client)
+    models = read_models(settings.models_file, settings.tokenizers)
+    pseudonyms = Pseudonyms()
+    requests = Requests(metrics, pseudonyms, log)
+    statistics = Statistics(client, metrics, requests, prices=lambda name: _prices(name, models))
+    watch = Watch(
+        client,
+        metrics,
+        pseudonyms,
+        ready=lambda: judged(client, data_keys),
+        data_dir=datafiles.folder_of(os.environ.get(datafiles.VARIABLE, "")),
+    )
+    context = Context(
+        settings=settings,
+        client=client,
+        conversations=stored,
+        reader=stored.reader,
+        windows=Windows(stored, calibrations, counts, models, recaller),
+        histories=histories,
+        claims=claims,
+        calibrations=calibrations,
+        owners=Owners(client, stored),
+        tenants=Tenants(client, stored.reader),
+        models=models,
+        metrics=metrics,
+        statistics=statistics,
+        watch=watch,
+        requests=requests,
+        recaller=recaller,
+        indexer=Indexer(stored.reader, index, default=settings.recall, embedder=embedder),
+        index=index,
+        summarizer=_summarizer(settings, stored, histories),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        load_vocabularies()
+        metrics.windows.know(model.id for model in list_models(models))
+        await client.open()
+        tasks = [asyncio.create_task(each.run()) for each in (watch, statistics)]
+        try:
+            yield
+        finally:
+            await end_tasks(*tasks)
+            await statistics.flush_or_later()  # so that a drained worker's figures are not lost
+            metrics.registry.share()
+            ended(os.getpid())
+            if context.summarizer is not None:
+                await context.summarizer.close()
+            await context.indexer.close()
+            if embedder is not None:
+                await embedder.close()
+            await counts.close()
+            await context.owners.close()
+            await client.close()
+            if spans is not None:
+                spans.close()
+
+    framework = Litestar(
+        route_handlers=ROUTES,
+        lifespan=[lifespan],
+        state=State({"context": context, "routes": ROUTES}),
+        before_request=check_no_query,
+        exception_handlers=errors.HANDLERS,
+        request_max_body_size=None,  # handlers read bodies by themselves, and bound them
+        openapi_config=None,
+        logging_config=None,
+    )
+    app, paths = cast("App", framework), Paths(ROUTES)
+    return Ring(
+        Direct(framework, app, (message_handlers.append_messages, window_handlers.get_window)),
+        once=Idempotent(app, claims, paths),
+        keys=Callers(
+            settings.api_keys, ApiKeys(client), required=settings.require_keys, metrics_key=settings.metrics_key
+        ),
+        paths=paths,
+        limits=RateLimits(client, settings.rate_limit),
+        timeout_seconds=settings.request_timeout_seconds,
+        max_body_bytes=settings.max_body_bytes,
+        max_import_bytes=settings.max_import_bytes,
+        requests=requests,
+        metrics=metrics,
+        spans=spans,
+        hosts=_hosts(settings),
+        cors=Cors(settings.cors_origins) if settings.cors_origins else None,
+        ends_on_sigterm=ends_on_sigterm,
+    )
+
+
+def _hosts(settings: Settings) -> re.Pattern[bytes] | None:
+    """The Host headers that are answered; None for all. Restricted only on loopback without keys."""
+    if settings.loopback and settings.anonymous and not settings.allow_anonymous:
+        return loopback_hosts(settings.host)
+    return None
+
+
+def _summarizer(settings: Settings, conversations: Conversations, histories: Histories) -> Summarizer | None:
+    """The built-in summariser; None if its endpoint is not set."""
+    if settings.summarizer_url is None or settings.summarizer_model is None:
+        return None
+    return Summarizer(
+        conversations.reader,
+        histories,
+        url=settings.summarizer_url,
+        model=settings.summarizer_model,
+        key=settings.summarizer_key,
+        prompt=settings.summarizer_prompt,
+    )
+
+
+def _embedder(settings: Settings, metrics: Metrics) -> Embedder | None:
+    """The embedder; None if its endpoint is not set."""
+    if settings.embeddings_url is None or settings.embeddings_model is None:
+        return None
+    return Embedder(metrics, url=settings.embeddings_url, model=settings.embeddings_model, key=settings.embeddings_key)
+
+
+def _spans(metrics: Metrics) -> OpenTelemetry | None:
+    """OpenTelemetry spans; None if its variables name no endpoint or the extra ``otel`` is not installed."""
+    if not wants_spans(os.environ):
+        return None
+    try:
+        spans = OpenTelemetry.from_environment()
+    except ImportError:
+        get_logger().warning("no spans: install sash[otel]")
+        return None
+    metrics.spans = spans
+    return spans
+
+
+def _prices(name: str, models: Mapping[str, Model]) -> Prices:
+    """A model's list prices; all None for an unknown model."""
+    model = model_or_unknown(name, models)
+    return Prices(model.input_price, model.cached_input_price, model.cache_write_price)

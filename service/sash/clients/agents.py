@@ -1,0 +1,158 @@
+"""The OpenAI Agents SDK's ``Session`` over a Sash server.
+
+``SashSession`` has the protocol's four methods and imports nothing of the SDK. Items are stored and sent unchanged, in
+Sash's format ``responses``. (Written for openai-agents 0.24.)
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from sash.clients.sash_client import LOCAL, Ask, Asking, Sash, SashError, asked, path_of, window_query
+
+_POPS = 5
+_ITEMS = 100
+_ALL = {
+    "model": "all",
+    "max_tokens": 100_000_000,
+    "reasoning": "all",
+    "grounding": "none",
+    "dedupe": "none",
+    "summary": "never",
+}
+"""Parameters of a window of the whole history: no model is called ``all``, so ``max_tokens`` is the only limit."""
+
+
+class SashSession:
+    """A session whose items are a conversation's messages.
+
+    ``get_items()`` returns every item as it was added, except calls that never got a result. With ``model`` it returns the
+    window for that model instead: the items that fit, with documents, summary and the newest turn's reasoning. ``window``
+    are its parameters by name; ``reserve`` must have room for the run's additions: instructions, tools, the question and
+    the reply. ``get_items(limit)`` returns the last items as they were added, with and without a model, because the SDK
+    compares them when it retries.
+
+    A refused request raises ``SashError``; a result without its call is refused. Calls of one reply must be added together.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        url: str = LOCAL,
+        api_key: str | None = None,
+        model: str | None = None,
+        session_settings: Any = None,
+        **window: Any,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings = session_settings
+        self.sash = Sash(url, api_key)
+        self._path = path_of(session_id)
+        self._window = window_query(model, window)
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """All items, or the last ``limit``, oldest first; with a model and no limit, the window. Raises SashError."""
+        if limit is None:
+            settings = self.session_settings
+            limit = settings.get("limit") if isinstance(settings, dict) else getattr(settings, "limit", None)
+        if limit is None and self._window:
+            return await self.sash.ado(self._items(self._window))
+        items = await self.sash.ado(self._items(_ALL))
+        return items if limit is None else items[max(0, len(items) - limit) :]
+
+    async def add_items(self, items: Sequence[Any]) -> None:
+        """Append items, about 100 a request. Raises SashError, whose ``problem`` has the items not stored as ``items``.
+
+        The first of them may be stored all the same if the server failed or did not answer.
+        """
+        await self.sash.ado(self._add(items))
+
+    async def pop_item(self) -> Any | None:
+        """Take the last item away and return it; None when there is none. Raises SashError.
+
+        A message of several items is removed, and stored again without its last one. If that fails, the error's ``problem``
+        has the others as ``items``, because they are stored nowhere.
+        """
+        return await self.sash.ado(self._popped())
+
+    async def clear_session(self) -> None:
+        """Remove all items; the conversation's settings stay. Raises SashError."""
+        await self.sash.ado(asked(self._rewind(0)))
+
+    async def close(self) -> None:
+        """Close the connections that were made on this event loop."""
+        await self.sash.aclose()
+
+    def _items(self, parameters: Mapping[str, Any]) -> Asking[list[Any]]:
+        window, _ = yield Ask("GET", f"{self._path}/window", {**parameters, "format": "responses"})
+        if window is None:
+            return []
+        request = window["request"]
+        wanted = "instructions" in request and parameters is not _ALL
+        fixed = [{"role": "system", "content": request["instructions"]}] if wanted else []
+        return [*fixed, *request["input"]]
+
+    def _add(self, items: Sequence[Any]) -> Asking[None]:
+        left = list(items)
+        for part in _requests(items):
+            entry = {"id": uuid4().hex, "message": part}
+            try:
+                yield Ask("POST", f"{self._path}/messages", {"format": "responses"}, {"messages": [entry]})
+            except SashError as error:
+                raise type(error)(error.status, {**error.problem, "items": left}) from error
+            left = left[len(part) :]
+
+    def _popped(self) -> Asking[Any]:
+        for _ in range(_POPS):
+            page, version = yield Ask("GET", f"{self._path}/messages", {"order": "desc", "limit": 1})
+            if not page or not page["messages"]:
+                return None
+            (entry,) = page["messages"]
+            items = yield from self._items(_ALL)
+            try:
+                yield self._rewind(entry["seq"] - 1, version)
+            except SashError as error:
+                if error.status != 412:  # another client changed the conversation meanwhile
+                    raise
+                continue
+            if items and (count := _count(entry)):
+                yield from self._put_back(items[len(items) - count : -1])
+                return items[-1]
+        raise SashError(412, {"detail": "Others keep changing the conversation: nothing was taken away."})
+
+    def _put_back(self, items: list[Any]) -> Asking[None]:
+        try:
+            yield from self._add(items)
+        except SashError as error:
+            lost = f"The last item was removed, and {len(items)} before it could not be stored again"
+            detail = f"{lost} (add_items(error.problem['items']) does so): {error}"
+            raise type(error)(error.status, {**error.problem, "detail": detail}) from error
+
+    def _rewind(self, seq: int, version: str | None = None) -> Ask:
+        return Ask("POST", f"{self._path}/rewind", body={"to_seq": seq}, if_match=version)
+
+
+def _requests(items: Sequence[Any]) -> Iterator[list[Any]]:
+    """The items in parts, one for each request; the items of a reply stay together."""
+    part: list[Any] = []
+    for item in items:
+        if len(part) >= _ITEMS and item.get("role", "assistant") != "assistant":
+            yield part
+            part = []
+        part.append(item)
+    if part:
+        yield part
+
+
+def _count(entry: Mapping[str, Any]) -> int:
+    """The number of items that a stored entry has in a window."""
+    if entry.get("status") == "in_progress":
+        return 0
+    message = entry["message"]
+    native = message.get("native") or {}
+    if native.get("format") == "responses":
+        return len(native["messages"])
+    if message["role"] != "assistant":
+        return 1
+    return bool(message.get("content") or message.get("refusal")) + len(message.get("tool_calls") or ())

@@ -1,0 +1,222 @@
+"""``sash doctor``: check everything that a start depends on, and say what to change."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from os import environ
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.text import Text
+
+from sash.commands.keys import check_encryption
+from sash.commands.repair import check_counts, repair_counts
+from sash.commands.store import read_settings
+from sash.commands.terminal import console, grid, print_json, shape_option, wants_json
+from sash.settings import Settings, SettingsError, mask_url
+from sash.store.redis.findings import Finding, halves
+
+_PARITY = (
+    # a text, and its tokens in o200k_base and cl100k_base by tiktoken 0.14
+    ("Sash keeps what fits, and says what it left out.", 13, 13),
+    ("Größenwahn läßt grüßen: naïve façade, señor!", 16, 20),
+    ("会話の窓は少しずつ滑る。", 13, 14),
+    ("<|endoftext|> is text", 9, 9),
+    ("for i in range(10):\n\tprint(i ** 2)\n\n\n", 13, 13),
+)
+_EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
+_SHORTEST_KEY = 16
+_SERVICE_SECONDS = 10.0
+_SIGNS = {"good": ("ok", "green"), "advice": ("advice", "yellow"), "problem": ("PROBLEM", "bold red")}
+
+
+@click.command()
+@click.option(
+    "--url", help="A running service to check as well (http://127.0.0.1:8000), or a store to try instead (redis://…)."
+)
+@click.option(
+    "--repair", is_flag=True, help="Count again the messages that an older version counted, and store the counts."
+)
+@shape_option
+def doctor(*, url: str | None, repair: bool, as_json: bool | None) -> None:
+    """Check the settings and the store, and say what to change.
+
+    The tokenisers and the clock are checked, too. The exit status is 1 if there is a problem, and 0 if there is only advice.
+
+    Without SASH_REDIS_URL, the embedded store of the data directory is checked; if it does not run, one is tried in a
+    temporary directory. With --url redis://… that store is tried instead: every command that Sash needs, and Sash's
+    scripts, on keys of their own.
+
+    --repair works on the store of the settings, also while the service runs. It can be stopped and run again.
+    """
+    service = url is None or not url.startswith(("redis", "unix:"))
+    if repair and not service:
+        raise click.UsageError("--repair works on the store of SASH_REDIS_URL: leave --url out")
+    findings = [
+        *([_check_service(url)] if url and service else []),
+        *(examine(environ, repair=repair) if service else _try(url or "")),
+    ]
+    if wants_json(as_json):
+        print_json(findings)
+    else:
+        _print(findings)
+    if any(finding.verdict == "problem" for finding in findings):
+        sys.exit(1)
+
+
+def examine(variables: Mapping[str, str], *, repair: bool = False) -> Iterator[Finding]:
+    """Yield the findings; ``repair`` also repairs. The settings come first, because they name the store."""
+    from sash.store.redis.checks import check_store  # noqa: PLC0415 - help needs no store
+
+    try:
+        settings = read_settings(variables)
+    except SettingsError as error:
+        for line in error.lines:
+            subject, _, rest = line.partition(" ")
+            yield Finding(subject, "problem", *halves(rest))
+    else:
+        yield from _check_settings(settings)
+        if settings.redis_url is not None:
+            yield Finding("store address", "good", mask_url(settings.redis_url))
+        findings = check_store(settings.redis_url, settings.data_dir, settings.durability)
+        yield from findings
+        if not any(each.subject == "store" and each.verdict == "problem" for each in findings):
+            yield from check_encryption(settings)
+            yield from repair_counts() if repair else check_counts(settings)
+    yield _check_tokeniser()
+    yield from _check_vocabularies(variables.get("SASH_TOKENIZERS"))
+    yield _check_clock(datetime.now(UTC))
+
+
+def _try(url: str) -> Iterator[Finding]:
+    """Yield the findings about the store at ``url``, which the settings need not name."""
+    from sash.store.data.trial import try_store  # noqa: PLC0415
+    from sash.store.redis.checks import check_store  # noqa: PLC0415
+
+    try:
+        settings = read_settings({**environ, "SASH_REDIS_URL": url})
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from None
+    yield from check_store(url, settings.data_dir, settings.durability)
+    yield from try_store(url)
+
+
+def _check_service(url: str) -> Finding:
+    """Return the finding about a running service."""
+    import httpx2  # noqa: PLC0415 - the other checks need no client
+    import msgspec  # noqa: PLC0415
+
+    shown = mask_url(url)
+    try:
+        answer = httpx2.get(f"{url.rstrip('/')}/readyz", timeout=_SERVICE_SECONDS)
+        said = msgspec.json.decode(answer.content, type=dict[str, Any])
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        found = f"{shown} does not answer: {error or type(error).__name__}"
+        return Finding("service", "problem", found, "start it (sash serve), or correct --url")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        said = {}
+    if ("durability" if answer.status_code == 200 else "type") not in said:
+        return Finding("service", "problem", f"{shown} is no Sash: HTTP {answer.status_code}", "correct --url")
+    if answer.status_code != 200:
+        why = str(said.get("detail", f"HTTP {answer.status_code}")).removeprefix("Not ready: ")
+        found, change = halves(why)
+        return Finding("service", "problem", f"{shown} is not ready: {found}", change or "look at its log")
+    how = said.get("store", {}).get("how", "")
+    return Finding("service", "good", f"{shown} is ready, durability {said.get('durability')} ({how})")
+
+
+def _check_settings(settings: Settings) -> Iterator[Finding]:
+    from sash.core.counts.models import load_models_toml  # noqa: PLC0415
+
+    workers = "1 worker" if settings.workers == 1 else f"{settings.workers} workers"
+    where = f"http://{settings.host}:{settings.port}, {workers}, durability {settings.durability}"
+    yield Finding("settings", "good", where)
+    short = sorted({key.tenant for key in settings.api_keys if len(key.key) < _SHORTEST_KEY})
+    if short:
+        change = f"make keys of at least {_SHORTEST_KEY} random characters"
+        yield Finding("SASH_API_KEYS", "problem", f"a key of {short[0]} can be guessed", change)
+    if settings.allow_anonymous and not settings.loopback:
+        yield Finding("SASH_ALLOW_ANONYMOUS", "advice", "anyone who can connect reads everything", "set SASH_API_KEYS")
+    if settings.models_file is not None:
+        try:
+            models = load_models_toml(settings.models_file.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            yield Finding("SASH_MODELS_FILE", "problem", str(error), "correct the file")
+        else:
+            yield Finding("SASH_MODELS_FILE", "good", f"{len(models)} models")
+
+
+def _check_tokeniser() -> Finding:
+    from sash.core.counts.text import count_text  # noqa: PLC0415
+
+    wrong = sum(
+        (count_text(text, "o200k_base"), count_text(text, "cl100k_base")) != (o200k, cl100k)
+        for text, o200k, cl100k in _PARITY
+    )
+    return judge_tokeniser(_tokeniser(), wrong)
+
+
+def _check_vocabularies(folder: str | None) -> Iterator[Finding]:
+    """Yield a finding for each further vocabulary, tried on a sample."""
+    from sash.core.counts.text.vocabularies import INSTALLED, find_files  # noqa: PLC0415
+
+    yield Finding("vocabularies", "good", ", ".join(f"{each.name} ({each.source})" for each in INSTALLED.values()))
+    try:
+        files = find_files(Path(folder)) if folder else {}
+    except OSError as error:
+        yield Finding("SASH_TOKENIZERS", "problem", f"{folder}: {error.strerror}", "name a folder that can be read")
+        return
+    for each in files.values():
+        try:
+            each.count(_PARITY[0][0])
+        except ValueError as error:
+            yield Finding("SASH_TOKENIZERS", "problem", str(error), "put a tokenizer.json or tiktoken's ranks there")
+        else:
+            yield Finding("SASH_TOKENIZERS", "good", f"{each.name} counts for models with that name ({each.source})")
+    if folder and not files:
+        yield Finding(
+            "SASH_TOKENIZERS", "advice", f"no vocabulary in {folder}", "add <name>.json or <name>/tokenizer.json"
+        )
+
+
+def judge_tokeniser(name: str, wrong: int) -> Finding:
+    """Return the finding about the tokeniser, which counts ``wrong`` samples wrongly."""
+    if wrong:
+        change = "install the versions of requirements.lock: windows could overflow"
+        return Finding("tokeniser", "problem", f"{name} counts {wrong} of {len(_PARITY)} samples wrongly", change)
+    if name.startswith("toktok"):
+        return Finding("tokeniser", "good", f"{name}, {len(_PARITY)} samples counted as they should be")
+    change = "pip install toktok-rs: 8 to 20 times faster, and needs no download"
+    return Finding("tokeniser", "advice", f"{name}; toktok-rs cannot be imported", change)
+
+
+def _tokeniser() -> str:
+    """Return the tokeniser in use, with its version."""
+    from sash.core.counts import text  # noqa: PLC0415
+
+    package = "toktok-rs" if vars(text)["toktok"] is not None else "tiktoken"
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return package
+
+
+def _check_clock(now: datetime) -> Finding:
+    if now < _EARLIEST:
+        return Finding(
+            "clock", "problem", f"it says {now:%Y-%m-%d}", "set this machine's clock: ids and ages follow it"
+        )
+    return Finding("clock", "good", f"{now:%Y-%m-%d %H:%M} UTC")
+
+
+def _print(findings: list[Finding]) -> None:
+    table = grid("", "what", "found", "change")
+    for finding in findings:  # as Text, because rich would read brackets in a finding as markup
+        table.add_row(Text(*_SIGNS[finding.verdict]), finding.subject, Text(finding.found), Text(finding.change or ""))
+    out = console()
+    out.print(table)
+    problems = sum(finding.verdict == "problem" for finding in findings)
+    advice = sum(finding.verdict == "advice" for finding in findings)
+    out.print(f"\n{problems} problems, {advice} pieces of advice" if problems or advice else "\nAll is well.")

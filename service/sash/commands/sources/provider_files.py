@@ -1,0 +1,77 @@
+"""Read providers' own messages in a file: a request as it was sent, its list of messages, or one message on each line."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sash.clients.ids import safe_id
+from sash.commands.sources.conversation import SourceConversation, SourceError
+from sash.commands.sources.values import values_in
+from sash.core.providers.given import read_entries
+from sash.core.providers.own_requests import read_request
+from sash.problems import Problem
+
+_LISTS = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
+
+
+def native_conversations_in(data: bytes, name: str, form: str) -> list[SourceConversation]:
+    """Return the conversations of a file with a provider's own messages. Raises SourceError."""
+    stem = Path(name).stem or "conversation"
+    values, lines = values_in(data, name)
+    if not lines and isinstance(values[0], list):
+        values = values[0]
+    if values and all(_list_of(value, form) is not None for value in values):
+        many = len(values) > 1
+        return [_request(value, f"{stem}-{n}" if many else stem, name, form) for n, value in enumerate(values, 1)]
+    return [SourceConversation(id=safe_id(stem), settings={}, entries=_entries(values, name, form), left_out={})]
+
+
+def _list_of(value: Any, form: str) -> list[Any] | None:
+    """Return the messages of a whole request; None where the value is not a request."""
+    if not isinstance(value, dict):
+        return None
+    found = value.get(_LISTS[form], value.get("entries", value.get("messages")))
+    if form == "responses" and isinstance(found, str):
+        return [{"role": "user", "content": found}]
+    return found if isinstance(found, list) else None
+
+
+def _request(value: dict[str, Any], stem: str, name: str, form: str) -> SourceConversation:
+    try:
+        around = read_request(form, {**value, _LISTS[form]: []})
+    except Problem as problem:
+        raise SourceError(f"{name}: {problem.detail}") from None
+    texts = [_text(message["content"]) for message in around.messages]
+    settings = {
+        "system": "\n\n".join(texts) or None,
+        "tools": around.tools or None,
+        "tool_choice": around.tool_choice if around.tools else None,
+        "model": value.get("model"),
+    }
+    left_out = {"a provider's own tools": len(around.hosted)} if around.hosted else {}
+    return SourceConversation(
+        id=safe_id(value["id"]) if isinstance(value.get("id"), str) and value["id"] else safe_id(stem),
+        settings={key: held for key, held in settings.items() if held is not None},
+        entries=_entries(_list_of(value, form) or [], name, form),
+        left_out=left_out,
+    )
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def _entries(values: list[Any], name: str, form: str) -> list[dict[str, Any]]:
+    """Return entries with chat messages; one without an id gets an id from its place."""
+    named = []
+    for place, value in enumerate(values, 1):
+        if not isinstance(value, dict):
+            raise SourceError(f"{name}: element {place} is no message")
+        entry = value if "message" in value else {"message": value}
+        named.append({"id": f"import-{place}"} | entry)
+    try:
+        read = read_entries(form, named, "")
+    except Problem as problem:
+        raise SourceError(f"{name}: {problem.detail}") from None
+    return [{field: held for field, held in msgspec.to_builtins(entry).items() if held} for entry in read.entries]

@@ -1,0 +1,448 @@
+"""Entries and chat messages: strict decoding, canonical encoding, tool groups.
+
+A chat message stays the mapping that the client sent, so that fields which a provider adds later are stored and sent too.
+It is validated against the declarations below, which follow OpenAI's chat completions reference. Sash's own envelopes
+(entries, grounding) refuse unknown fields.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from sash.core.chat import mistakes
+from sash.core.chat.bounds import IDS
+from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
+
+T = TypeVar("T")
+
+MAX_DEPTH = 100
+"""The largest nesting of a body. Decoders recurse, and must not overflow a small thread stack."""
+
+_HALF_A_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+"""Half of an emoji, say, from a text that was cut. The decoder calls it truncated input."""
+_BLOCK = 128
+STORED_DEPTH = MAX_DEPTH + _BLOCK // 2 + 8
+"""The largest nesting of a line of an export: what ``refuse_deep`` tolerates, and a provider's form around it."""
+_NOT_BRACKETS_OR_QUOTES = bytes(sorted(set(range(256)) - set(b'[]{}"')))
+
+Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description="Letters, digits, '.', '_', '-'.")]
+"""Conversation, entry and owner ids."""
+
+Side = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
+"""An image's width or height in pixels."""
+WholeSide = Annotated[float, msgspec.Meta(ge=1, le=65_536, multiple_of=1)]
+"""A side inside a message, which is stored unchanged: in JSON, 512.0 is as valid as 512."""
+
+
+class TextPart(msgspec.Struct, tag_field="type", tag="text"):
+    text: str
+
+
+class ImageUrl(msgspec.Struct):
+    url: str
+    detail: str | None = None
+    width: WholeSide | None = None
+    height: WholeSide | None = None
+
+
+class ImagePart(msgspec.Struct, tag_field="type", tag="image_url"):
+    image_url: ImageUrl | str
+
+
+class InputAudio(msgspec.Struct):
+    data: str
+    format: str
+
+
+class AudioPart(msgspec.Struct, tag_field="type", tag="input_audio"):
+    input_audio: InputAudio
+
+
+class File(msgspec.Struct):
+    file_id: str | None = None
+    file_data: str | None = None
+    filename: str | None = None
+
+
+class FilePart(msgspec.Struct, tag_field="type", tag="file"):
+    file: File
+
+
+class RefusalPart(msgspec.Struct, tag_field="type", tag="refusal"):
+    refusal: str
+
+
+TextContent = Annotated[
+    str | Annotated[list[TextPart], msgspec.Meta(min_length=1)],
+    msgspec.Meta(title="TextContent", description="Text, or a list of parts."),
+]
+UserPart = Annotated[
+    TextPart | ImagePart | AudioPart | FilePart, msgspec.Meta(title="UserPart", description="A part of a user message.")
+]
+UserContent = Annotated[
+    str | Annotated[list[UserPart], msgspec.Meta(min_length=1)],
+    msgspec.Meta(title="UserContent", description="Text, or a list of parts."),
+]
+AssistantPart = Annotated[
+    TextPart | RefusalPart, msgspec.Meta(title="AssistantPart", description="A part of an assistant message.")
+]
+AssistantContent = Annotated[
+    str | list[AssistantPart], msgspec.Meta(title="AssistantContent", description="Text, or a list of parts.")
+]
+
+
+class FunctionCall(msgspec.Struct):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    arguments: str
+
+
+class CustomCall(msgspec.Struct):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    input: str
+
+
+CallId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+
+
+class FunctionToolCall(msgspec.Struct, tag_field="type", tag="function"):
+    id: CallId
+    function: FunctionCall
+
+
+class CustomToolCall(msgspec.Struct, tag_field="type", tag="custom"):
+    id: CallId
+    custom: CustomCall
+
+
+ToolCall = Annotated[
+    FunctionToolCall | CustomToolCall,
+    msgspec.Meta(title="ToolCall", description="A tool call of an assistant message."),
+]
+
+
+class SystemMessage(msgspec.Struct, tag_field="role", tag="system"):
+    content: TextContent
+    name: str | None = None
+
+
+class DeveloperMessage(msgspec.Struct, tag_field="role", tag="developer"):
+    content: TextContent
+    name: str | None = None
+
+
+class UserMessage(msgspec.Struct, tag_field="role", tag="user"):
+    content: UserContent
+    name: str | None = None
+
+
+ThinkingBlock = Annotated[
+    dict[str, Any], msgspec.Meta(title="ThinkingBlock", description="A thought of Claude's, in Anthropic's form.")
+]
+
+
+class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant"):
+    content: AssistantContent | None = None
+    refusal: str | None = None
+    name: str | None = None
+    tool_calls: Annotated[list[ToolCall], msgspec.Meta(min_length=1, max_length=128)] | None = None
+    function_call: FunctionCall | None = None
+    thinking_blocks: list[ThinkingBlock] | None = None
+
+
+class ToolMessage(msgspec.Struct, tag_field="role", tag="tool"):
+    tool_call_id: CallId
+    content: TextContent
+
+
+class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    content: str | None
+
+
+ChatMessage = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage
+MessageAsSent = Annotated[dict[str, Any], msgspec.Meta(title="ChatMessage")]
+"""A chat message as the client wrote it; ``validate_message`` checks it against ChatMessage."""
+Metadata = Annotated[
+    dict[str, Any], msgspec.Meta(title="Metadata", description="The client's own data, stored and returned unchanged.")
+]
+
+
+Status = Annotated[
+    Literal["in_progress", "completed", "interrupted"],
+    msgspec.Meta(title="ReplyStatus", description="Whether a reply is being written, is complete, or was interrupted."),
+]
+
+
+class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A retrieved text. ``id`` identifies the same document in several turns."""
+
+    text: str
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=512)] | None = None
+
+
+class Grounding(msgspec.Struct, forbid_unknown_fields=True):
+    """Documents that retrieval found for a user message, most relevant first."""
+
+    documents: Annotated[list[Document], msgspec.Meta(max_length=1000)]
+
+
+class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A message with its envelope, as a client appends it."""
+
+    message: MessageAsSent
+    id: Annotated[Id | None, msgspec.Meta(description="The client's own id. A repeated entry is stored once.")] = None
+    grounding: Annotated[Grounding | None, msgspec.Meta(description="Documents retrieved for this message.")] = None
+    pinned: Annotated[bool, msgspec.Meta(description="Whether the message is in every window.")] = False
+    metadata: Metadata | None = None
+    status: Annotated[
+        Status | None,
+        msgspec.Meta(description="A reply's status. A reply in progress may be sent again under its id, longer."),
+    ] = None
+    image_sizes: Annotated[
+        Annotated[list[tuple[Side, Side]], msgspec.Meta(max_length=1000)] | None,
+        msgspec.Meta(description="Width and height of all images in pixels, used where no header is readable."),
+    ] = None
+
+
+class BareEntry(Entry):
+    """An entry that was sent as a bare chat message."""
+
+
+MEMBERS = frozenset({"role", "type", "parts", "content"})
+"""A bare message has one of these members, whichever API it is of; an object with none of them is a faulty entry."""
+
+_ANYTHING = msgspec.json.Decoder()
+
+
+def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """The body as the decoder's type. Each of ``messages`` is an entry or a bare chat message. Raises BadRequest."""
+    try:
+        return decode_json(body, decoder)
+    except BadRequest:
+        value = decode_json(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
+        given = value.get("messages") if isinstance(value, dict) else None
+        entries = given if isinstance(given, list) else []
+        bare = [place for place, entry in enumerate(entries) if is_bare(entry)]
+        if not bare:
+            raise
+    for place in bare:
+        entries[place] = {"message": entries[place]}
+    decoded = decode_json(msgspec.json.encode(value), decoder)
+    for place in bare:
+        decoded.messages[place] = BareEntry(message=entries[place]["message"])  # type: ignore[attr-defined]
+    return decoded
+
+
+def is_bare(entry: Any) -> bool:
+    """Whether a decoded entry is a bare chat message."""
+    return isinstance(entry, dict) and "message" not in entry and not MEMBERS.isdisjoint(entry)
+
+
+def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = MAX_DEPTH) -> T:
+    """The body as the decoder's type.
+
+    Raises BadRequest for anything that is not JSON in UTF-8, nested deeper than ``max_depth``, or of the wrong shape.
+    """
+    if not body.strip():
+        raise BadRequest.at("#", "The body is empty: send a JSON object")
+    refuse_deep(body, max_depth)
+    try:
+        return _decoded(body, decoder)
+    except msgspec.ValidationError as error:
+        huge = mistakes.out_of_range(error, body)
+        raise huge or mistakes.invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
+    except UnicodeDecodeError:
+        raise BadRequest.at("#", f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read") from None
+    except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
+        reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else mistakes.plain(str(error))
+        raise BadRequest.at("#", f"The body is not JSON: {reason}") from None
+
+
+def _untyped(body: bytes) -> Any:
+    """The decoded body without a type; None if it is not JSON."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, OverflowError):
+        return None
+
+
+def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        if not _WANTS_INTEGER.match(str(error)):
+            raise
+        return msgspec.convert(whole_numbers(msgspec.json.decode(body)), decoder.type)
+
+
+_WANTS_INTEGER = re.compile(r"Expected `int(?: \| null)?`, got `float`")
+_VERBATIM = frozenset({"message", "metadata", "few_shots", "tools", "tool_choice"})
+"""Members that are kept as the client wrote them."""
+
+
+def whole_numbers(value: Any) -> Any:
+    """The value with whole floats as integers (5.0 becomes 5), except in members that are stored verbatim.
+
+    JSON has one kind of number, and in JSON Schema 5.0 is an integer. Some clients' libraries (Gson, Lua's) write integers
+    like this.
+    """
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {name: each if name in _VERBATIM else whole_numbers(each) for name, each in value.items()}
+        case list():
+            return [whole_numbers(each) for each in value]
+        case _:
+            return value
+
+
+def _not_utf8_at(body: bytes) -> int:
+    """The offset of the first byte that is not UTF-8. The decoder's own offset is relative to a string."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return len(body)
+
+
+def refuse_deep(body: bytes, max_depth: int = MAX_DEPTH) -> None:
+    """Raise BadRequest if brackets nest deeper than ``max_depth``, with a tolerance of half a block.
+
+    Removes strings, then counts open brackets block by block: linear in the body, and without recursion. Between two
+    checks the depth can grow by at most half a block.
+    """
+    if body.count(b"[") + body.count(b"{") <= max_depth:
+        return
+    if b"\\" in body:
+        body = body.replace(rb"\\", b"").replace(rb"\"", b"")  # then each quote begins or ends a string
+    brackets = b"".join(body.translate(None, _NOT_BRACKETS_OR_QUOTES).split(b'"')[::2])
+    depth = 0
+    for start in range(0, len(brackets), _BLOCK):
+        block = brackets[start : start + _BLOCK]
+        depth += block.count(b"[") + block.count(b"{") - block.count(b"]") - block.count(b"}")
+        if depth > max_depth:
+            raise BadRequest.at("#", f"The body nests deeper than {max_depth} levels, or its brackets do not match")
+
+
+_KNOWN = {
+    kind: frozenset({"role", *kind.__struct_fields__})
+    for kind in (SystemMessage, DeveloperMessage, UserMessage, AssistantMessage, ToolMessage, FunctionMessage)
+}
+_BY_ROLE = {kind.__struct_config__.tag: kind for kind in _KNOWN}
+
+
+_TEXT_ALONE = (SystemMessage, DeveloperMessage, ToolMessage)
+"""Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
+
+
+def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
+    """The message as its declared type. Raises InvalidEntry with the place below ``pointer``."""
+    role = message.get("role") if isinstance(message, dict) else None
+    # msgspec prepares a union again at each call, which takes twenty times as long as the conversion to one type.
+    kind: Any = _BY_ROLE.get(role, ChatMessage) if isinstance(role, str) else ChatMessage
+    try:
+        checked: ChatMessage = msgspec.convert(message, kind)
+    except msgspec.ValidationError as error:
+        other = mistakes.foreign(message, pointer)
+        raise other or mistakes.invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
+    if "native" in message:
+        raise own_member(pointer)
+    for name in message.keys() - _KNOWN[type(checked)]:
+        if mistakes.is_misspelt(name, _KNOWN[type(checked)]):
+            raise mistakes.misnamed(name, _KNOWN[type(checked)], f"#{pointer}/{name}")
+    _require_types(message, checked, pointer)
+    if isinstance(checked, AssistantMessage) and checked.tool_calls:
+        ids = [call.id for call in checked.tool_calls]
+        if len(set(ids)) < len(ids):
+            raise InvalidEntry.at(f"#{pointer}/tool_calls", "Two tool calls of one message have the same id")
+    return checked
+
+
+def own_member(pointer: str) -> InvalidEntry:
+    """The problem of a client's member ``native``, which is reserved for Sash; ``pointer`` is the message's."""
+    detail = "This member is Sash's own: leave it out, or send the provider's message with ?format="
+    return InvalidEntry.at(f"#{pointer}/native", detail)
+
+
+def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: str) -> None:
+    """Raise InvalidEntry for a part without ``type``, which the declaration allows if parts can only be text."""
+    if isinstance(checked, _TEXT_ALONE) and not isinstance(checked.content, str):
+        for index, part in enumerate(message["content"]):
+            if "type" not in part:
+                raise mistakes.problem_at("Object missing required field 'type'", f"#{pointer}/content/{index}")
+
+
+def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:
+    """Canonical JSON of a message, with the offsets of its content's value (0, 0 if there is none).
+
+    The bytes are those of ``msgspec.json.encode(message)``. With the offsets, documents can be spliced into the content
+    later without decoding the body.
+    """
+    body = msgspec.json.encode(message)
+    if "content" not in message:
+        return body, 0, 0
+    names = list(message)
+    if names == ["role", "content"]:  # as nearly always
+        return body, len('{"role":"","content":') + len(message["role"]), len(body) - 1
+    before = msgspec.json.encode({name: message[name] for name in names[: names.index("content")]})
+    start = (len(before) if before != b"{}" else 1) + len('"content":')  # a comma is in place of the brace
+    return body, start, start + len(msgspec.json.encode(message["content"]))
+
+
+def digest(value: Any, size_bytes: int) -> bytes:
+    """A hash of a JSON value with sorted keys, so that the order of members does not matter."""
+    return blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=size_bytes).digest()
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """A message's part in its tool group: the ids of calls that it opens, or the id of the call that it answers."""
+
+    opens: tuple[str, ...] = ()
+    answers: str = ""
+    legacy: bool = False
+
+
+def calls_of(message: Mapping[str, Any]) -> Calls:
+    """The calls that a validated message makes or answers."""
+    if message["role"] == "assistant":
+        if calls := message.get("tool_calls"):
+            return Calls(opens=tuple(call["id"] for call in calls))
+        return Calls(legacy=bool(message.get("function_call")))
+    if message["role"] == "tool":
+        return Calls(answers=message["tool_call_id"])
+    return Calls()
+
+
+def parallel_flags(
+    sequence: Sequence[Calls], pointers: Sequence[str], *, pending: tuple[str, ...] = (), parallel: bool = False
+) -> list[bool]:
+    """For each message, whether it answers one of several parallel calls.
+
+    ``pending`` and ``parallel`` describe the group that is open before the first message.
+
+    Raises OrphanToolResult for a result whose call is missing, has a result already, or is followed by another message:
+    providers require results directly after their call, and answer 400 otherwise.
+    """
+    flags = []
+    open_ids = set(pending)
+    for calls, pointer in zip(sequence, pointers, strict=True):
+        if calls.answers:
+            if calls.answers not in open_ids:
+                raise orphan(pointer)
+            open_ids.discard(calls.answers)
+            flags.append(parallel)
+        else:
+            open_ids = set(calls.opens)
+            parallel = len(calls.opens) > 1
+            flags.append(False)
+    return flags
+
+
+def orphan(pointer: str) -> OrphanToolResult:
+    """The problem of a tool result without an open call; ``pointer`` is the message's."""
+    why = "the call is missing, has a result, or is followed by other messages or calls"
+    return OrphanToolResult.at(f"#{pointer}/tool_call_id", f"No open tool call has this id: {why}")

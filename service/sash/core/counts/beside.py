@@ -1,0 +1,262 @@
+"""Measure the parts of a provider's message that its chat form does not hold.
+
+Thoughts are measured apart from all other parts, because a window may leave them out, and families bill them differently.
+They come as text, or sealed (signatures, encrypted content). Every part that is sent has a cost. Bills show how many
+characters of a seal are billed::
+
+    Claude, beside its thinking                       none: 9 bills; the words are billed
+    Gemini, on a text or on a hosted tool's parts     none: 6 bills
+    Gemini, on a call, by how the signature begins:
+      E, from the Gemini API                          all: 92 bills, 0.21 tokens a character in long ones
+      AY, from Vertex                                 half: 3 bills
+      C, one piece                                    none: 58 bills, mostly Vertex and Gemini 2.5; two were billed
+      C, several pieces, as a streamed reply has      all: 17 bills, 0.17 tokens a character
+    OpenAI, in a reasoning item, beginning gAAAAA     a token for 5 without the first 900: 9 bills, 7 to 24 % less
+
+A signature with another beginning counts like one with E. Of both, the first 100 characters are free.
+"""
+
+import base64
+import binascii
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.counts.attachments import DETAILS, FILE_CHARACTERS, UPLOADED_FILE, Image, image_size
+from sash.core.counts.text import Pair, text_tokens
+from sash.core.counts.unicode_scripts import Mix, mix_of
+from sash.core.providers.sharing import fill, is_reference, repeated
+from sash.core.providers.thoughts import SIGNATURES, is_thought, parts_of
+
+_CALLS: Final = frozenset({"functionCall", "function_call", "executableCode", "executable_code"})
+_AROUND: Final = 100
+"""Characters of a seal around its thoughts, which are not billed: 92 bills."""
+_OF_OPENAI: Final = "gAAAAA"
+"""How a Fernet token begins: base64 of its version and of its time's first bytes."""
+_AROUND_OPENAIS: Final = 900
+_ONE_BYTE_LENGTH: Final = 0x80
+SEALED_CHARACTERS: Final = 4
+"""Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
+_CITING: Final = 590
+_DOCUMENT: Final = 40
+"""Tokens around a document that is text: 3 bills of Claude."""
+_SEALED: Final = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout", "fingerprint"})
+_RESULTS: Final = frozenset({"functionResponse", "function_response"})
+"""Gemini's results. In a tool message, their names are counted with the calls' (``VendorRules.names``)."""
+_STRUCTURE: Final = frozenset(
+    {
+        *("type", "role", "id", "call_id", "tool_use_id", "status", "cache_control", "caller", "logprobs"),
+        *("media_type", "mime_type", "mimeType", "detail", "approval_request_id", "prompt_cache_breakpoint"),
+    }
+)
+"""Members that models do not read as text."""
+_MEDIA: Final = frozenset({"image", "document", "input_image", "input_file", "computer_screenshot", "container_upload"})
+_IMAGES: Final = frozenset({"image", "input_image", "computer_screenshot"})
+_MEDIA_TYPE: Final = re.compile(r"[a-z]+/[a-zA-Z0-9.+-]+")
+_MEDIA_WORDS: Final = frozenset({"title", "context", "filename", "displayName", "display_name"})
+_MEDIA_MEMBERS: Final = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
+
+
+class Beside(msgspec.Struct, array_like=True, frozen=True):
+    """The measure of a message's member ``native``.
+
+    ``size`` is its length in bytes, with the comma before it. ``thoughts`` and ``rest`` are tokens of text;
+    ``thoughts_sealed`` and ``rest_sealed`` are characters that only the provider can read. ``only`` names the parts that
+    cannot be sent to other providers.
+    """
+
+    format: str
+    size: int
+    thoughts: Pair = (0, 0)
+    thoughts_sealed: int = 0
+    rest: Pair = (0, 0)
+    rest_sealed: int = 0
+    images: tuple[Image, ...] = ()
+    estimated: int = 0
+    only: tuple[str, ...] = ()
+    thoughts_images: tuple[Image, ...] = ()
+    mix: Mix | None = None
+    """The properties of the thoughts' text that decide its tokens in other vocabularies."""
+    wrappings: int = 0
+    """Message items of a Responses reply beyond those that the chat form has: each is billed as a message."""
+    apart: Pair = (0, 0)
+    """What the texts of these items cost in parts beyond their cost as a whole."""
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether some of the cost is a guess: all parts without a chat form, which are in no recorded bill."""
+        return bool(self.only or any(self.rest) or self.thoughts_sealed or self.rest_sealed or self.estimated)
+
+    def thoughts_tokens(self, column: int) -> int:
+        """Return the tokens of the thoughts, without images, in o200k_base (column 0) or cl100k_base (1)."""
+        return self.thoughts[column] + -(-self.thoughts_sealed // SEALED_CHARACTERS)
+
+    def rest_tokens(self, column: int) -> int:
+        """Return the tokens of all other parts, without images."""
+        return self.rest[column] + self.apart[column] + -(-self.rest_sealed // SEALED_CHARACTERS) + self.estimated
+
+
+def measure_beside(message: Mapping[str, Any]) -> Beside:
+    """Return the measure of a message's member ``native``."""
+    named = _RESULTS if message["role"] == "tool" else frozenset()
+    native, thoughts, rest = message["native"], _Weighed(named), _Weighed(named)
+    for part in parts_of(native["messages"]):
+        (thoughts if is_thought(part) else rest).add(part, thoughts)
+    rest.texts += repeated(thoughts.references + rest.references, message)
+    wrappings, apart = _items_apart(message)
+    words, others = text_tokens(thoughts.texts), text_tokens(rest.texts)
+    return Beside(
+        format=native["format"],
+        size=len(msgspec.json.encode(native)) + len(',"native":'),
+        thoughts=(words[0] + thoughts.estimated, words[1] + thoughts.estimated),
+        thoughts_sealed=thoughts.sealed,
+        rest=others,
+        rest_sealed=rest.sealed,
+        images=tuple(rest.images),
+        estimated=rest.estimated,
+        only=tuple(native.get("only", ())),
+        thoughts_images=tuple(thoughts.images),
+        mix=mix_of("".join(thoughts.texts), *words) if thoughts.texts else None,
+        wrappings=wrappings,
+        apart=apart,
+    )
+
+
+def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
+    """Return what several message items of a Responses reply cost beside one chat message: wrappings, and tokens of text.
+
+    A text costs more in parts than as a whole.
+    """
+    native, calls = message["native"], message.get("tool_calls")
+    if native["format"] != "responses" or message["role"] != "assistant":
+        return 0, (0, 0)
+    items = [item for item in native["messages"] if "role" in item and item.get("type", "message") == "message"]
+    if len(items) < (1 if calls else 2):
+        return 0, (0, 0)
+    texts = [_said(item) for item in fill(items, message)]
+    whole = "".join(texts)
+    parts, together = text_tokens(texts), text_tokens(whole)
+    apart = parts[0] - together[0], parts[1] - together[1]
+    return len(items) - (1 if whole or not calls else 0), apart
+
+
+def _said(item: Mapping[str, Any]) -> str:
+    """Return the text of a message item."""
+    content = item.get("content")
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text") or part.get("refusal") or "") for part in content or ())
+
+
+class _Weighed:
+    """Texts, sealed characters, images and guesses, gathered from parts.
+
+    The ``name`` in a member that ``named`` lists costs nothing here.
+    """
+
+    def __init__(self, named: frozenset[str]) -> None:
+        self.named = named
+        self.texts: list[str] = []
+        self.references: Counter[int | str] = Counter()
+        self.sealed = 0
+        self.images: list[Image] = []
+        self.estimated = 0
+
+    def add(self, value: Any, thoughts: "_Weighed", key: str = "") -> None:
+        """Add all that a value holds. A signature of thoughts is added to ``thoughts``, wherever it stands."""
+        match value:
+            case str():
+                self._add_text(value, thoughts, key)
+            case list():
+                for each in value:
+                    self.add(each, thoughts, key)
+            case dict() if is_reference(value):
+                self.references[value["$"]] += 1
+            case dict() if str(value.get("type")) in _MEDIA or key in _MEDIA_MEMBERS:
+                self._add_media(value, thoughts)
+            case {"type": "image_generation_call", "result": str(data), **rest}:
+                self._add_image(data)
+                self.add(rest, thoughts)
+            case dict():
+                self._add_members(value, thoughts, key)
+
+    def _add_members(self, value: dict[str, Any], thoughts: "_Weighed", key: str) -> None:
+        self._add_citing(value)
+        for name, each in value.items():
+            if name in SIGNATURES or (name in ("signature", "encrypted_content") and is_thought(value)):
+                thoughts.sealed += billed_characters(value, name)
+            elif name not in _STRUCTURE and not (name == "name" and key in self.named):
+                self.add(each, thoughts, name)
+
+    def _add_citing(self, value: dict[str, Any]) -> None:
+        """Add the instructions to cite that Anthropic sends with a document or a search result: 6 bills."""
+        match value.get("citations"):
+            case {"enabled": True}:
+                self.estimated += _CITING
+
+    def _add_text(self, text: str, thoughts: "_Weighed", key: str) -> None:
+        if key in _SEALED or (key == "data" and self is thoughts):
+            self.sealed += len(text)
+        else:
+            self.texts.append(text)
+
+    def _add_media(self, value: dict[str, Any], thoughts: "_Weighed") -> None:
+        """Add media that are sent as bytes or kept elsewhere; media that the chat form holds have their cost there."""
+        source = value.get("source", value)
+        inner = source if isinstance(source, dict) else {}
+        self._add_citing(value)
+        if inner.get("type") in ("content", "text"):
+            self.estimated += _DOCUMENT
+            self.add(inner.get("content", inner.get("data")), thoughts)
+        elif not any(map(is_reference, inner.values())):
+            self._add_bytes(value, [text for text in inner.values() if isinstance(text, str)])
+        for name, each in value.items():
+            if name not in _STRUCTURE and name in _MEDIA_WORDS:
+                self.add(each, thoughts, name)
+
+    def _add_bytes(self, value: dict[str, Any], strings: list[str]) -> None:
+        """Add an image, with the size in its header if there is one; else a file."""
+        data = max(strings, key=len, default="")
+        media_type = next((text for text in strings if _MEDIA_TYPE.fullmatch(text)), "")
+        if str(value.get("type")) in _IMAGES or media_type.startswith("image/"):
+            self._add_image(data, str(value.get("detail")))
+        else:
+            self.estimated += max(UPLOADED_FILE, len(data) // FILE_CHARACTERS)
+
+    def _add_image(self, data: str, detail: str = "auto") -> None:
+        """Add an image: a data URL or base64, with the size that its header states; else an image of unknown size."""
+        size = image_size(data if data.startswith("data:") else f"data:;base64,{data}") or (0, 0)
+        self.images.append((*size, DETAILS.get(detail, 0)))
+
+
+def billed_characters(part: Mapping[str, Any], name: str) -> int:
+    """Return how many characters of the member ``name``, a seal of thoughts, are billed with its part."""
+    seal = part[name]
+    if not isinstance(seal, str) or (name == "signature" and part.get("thinking")):
+        return 0
+    if name == "encrypted_content" and seal.startswith(_OF_OPENAI):
+        return max(1, (len(seal) - _AROUND_OPENAIS) * 4 // 5)  # the others cost a token for 4 characters
+    if name not in SIGNATURES:
+        return len(seal)
+    if not part.keys() & _CALLS:
+        return 0
+    if seal.startswith("AY"):
+        return len(seal) // 2
+    return 0 if is_of_vertex(seal) else max(0, len(seal) - _AROUND)
+
+
+def is_of_vertex(seal: Any) -> bool:
+    """Return whether a seal is in one piece, which is how Vertex mostly sends it.
+
+    The first field of the Protocol Buffers message then needs a length of two bytes.
+    """
+    if not isinstance(seal, str) or not seal.startswith("C"):
+        return False
+    try:
+        head = base64.urlsafe_b64decode(seal[:4].replace("+", "-").replace("/", "_"))
+    except (binascii.Error, ValueError):
+        return False
+    return len(head) > 1 and head[1] >= _ONE_BYTE_LENGTH

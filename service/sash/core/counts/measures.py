@@ -1,0 +1,294 @@
+"""A message's measure: the figures from which its cost can be computed for every model.
+
+A message is measured once, when it is appended, and the measure is stored. So it is small: for plain text, it is a role
+and two counts.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from sash.core.chat.calls import arguments_of, compact, functions_called, written_object
+from sash.core.counts.attachments import DETAILS, Guess, Image, guess, image_size, text_in
+from sash.core.counts.beside import Beside, measure_beside
+from sash.core.counts.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL, USER
+from sash.core.counts.reasoning import Reasoning, reasoning_of
+from sash.core.counts.text import Pair, both
+from sash.core.counts.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
+from sash.core.counts.unpriced import unpriced_tokens
+
+ZERO: Pair = (0, 0)
+Part = tuple[int, int, Mix | None]
+"""A part's text: its tokens in both encodings, and its mix."""
+
+_WIDEST = 1_000_000  # pixels; a JSON number has no upper limit
+_PLAIN_MEMBERS = 2  # role and content
+# Text of this length is not counted a second time: an upper bound is used in place of the second count.
+_LONG = 65_536
+# Characters at an item's beginning or end that decide how its tokens merge with the list's brackets.
+_END = 64
+
+
+class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """The parts of a message other than plain text that cost tokens, in both encodings."""
+
+    name: Pair | None = None
+    calls: int = 0
+    call_names: Pair = ZERO
+    call_arguments: Pair = ZERO
+    together: Pair = ZERO  # several calls, written as the one call that providers bill
+    legacy_call: bool = False
+    has_text: bool = True
+    listed: Pair = ZERO  # a tool result as an item of the list that answers several calls
+    padding: Pair | None = None  # tokens that a blank line after a system text adds, if not 1
+    images: tuple[Image, ...] = ()
+    estimated: int = 0  # audio, files: a guess
+    unpriced: Pair = ZERO  # strings of unknown members
+    reasoning: Reasoning | None = None
+    opens_list: Pair = ZERO  # tokens added to ``listed`` for the list's first item, and for its last
+    closes_list: Pair = ZERO
+    heading: Pair = ZERO  # tokens of a heading before a system text, in addition to HEADING_TOKENS
+    bare_names: Pair | None = None  # called functions' names without ``functions.``, if different from ``call_names``
+    beside: Beside | None = None  # native parts, which are sent only to their own provider
+    pages: int = 0  # pages of PDFs, which some providers bill
+    paged: int = 0  # the part of ``estimated`` for these PDFs
+    mix: Mix | None = None  # scripts and digits, for estimates in other vocabularies; None for plain Latin text
+    call_objects: Pair | None = None  # ``call_arguments`` as the objects that some providers require, if different
+    calls_mix: Mix | None = None  # the mix of the calls' arguments
+    parts: tuple[Part, ...] = ()  # the texts of several parts, each of which is estimated by itself
+    together_objects: Pair | None = None  # ``together`` with the arguments as objects, if different
+    call_compact: Pair | None = None  # a legacy call's arguments as an ordinary call's are billed, if different
+
+    @property
+    def is_mix(self) -> bool:
+        """Whether only ``mix`` is set, which matters for estimates only."""
+        return msgspec.structs.replace(self, mix=None) == _PLAIN
+
+    def native_in(self, form: str) -> Beside | None:
+        """Return the native parts, if they are sent in this format."""
+        return self.beside if self.beside is not None and self.beside.format == form else None
+
+
+_PLAIN = Extra()
+
+
+class Measure(msgspec.Struct, array_like=True, frozen=True):
+    """A message's figures for counting: its role, the tokens of its text in both encodings, and its other parts."""
+
+    role: int
+    o200k: int
+    cl100k: int
+    extra: Extra | None = None
+
+
+def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]] = ()) -> Measure:
+    """Return the measure of one chat message.
+
+    ``image_sizes`` are the client's figures for its images in their order: width and height in pixels. An image's own
+    header takes precedence.
+    """
+    role, said = ROLE_INDEX[message["role"]], message.get("content")
+    if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):  # as nearly always
+        counted = both(said)
+        is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
+        mix = None if is_plain else mix_of(said, *counted)
+        return Measure(role, *counted, Extra(mix=mix) if mix else None)
+    texts, media = _content(said, image_sizes)
+    texts.append(_string(message.get("refusal")))
+    text = "".join(texts)
+    counted = both(text)
+    objects = [written_object(call) for call in functions_called(message)]
+    fields: dict[str, Any] = _named(message, role) | media
+    if len(message) > _PLAIN_MEMBERS or type(said) is not str:
+        unpriced = unpriced_tokens(message)
+        fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
+    if role == ASSISTANT:
+        if (reasoning := reasoning_of(message)) is not None:
+            fields["reasoning"] = reasoning
+        fields |= _calls(message, objects, has_text=bool(text))
+    elif role == TOOL:
+        fields |= listed_tokens(text, counted)
+    elif role in (SYSTEM, DEVELOPER) and len(text) < _LONG:
+        fields |= _as_section(text, counted)
+    if message.get("native"):
+        fields["beside"] = measure_beside(message)
+    fields |= mixes(text.split("\n\n") if role in (SYSTEM, DEVELOPER) else texts, text, counted)
+    if calls_mix := mix_of("".join(objects), *(fields.get("call_objects") or fields.get("call_arguments", ZERO))):
+        fields["calls_mix"] = calls_mix
+    return Measure(role, *counted, Extra(**fields) if fields else None)
+
+
+def mixes(parts: Sequence[str], text: str, counted: Pair) -> dict[str, Any]:
+    """Return the measure's fields ``mix`` and ``parts``, for a text and the parts that it was joined from.
+
+    Other forms join the texts of several messages, as parts of one message or as paragraphs of one system text. Each part is
+    estimated by itself, so that a joined message is never dearer than the messages that it was made of.
+    """
+    mix = mix_of(text, *counted)
+    fields: dict[str, Any] = {"mix": mix} if mix else {}
+    given = [part for part in parts if part]
+    if len(given) > 1:
+        fields["parts"] = tuple((*pair, mix_of(part, *pair)) for part in given for pair in (both(part),))
+    return fields
+
+
+_HEADING = "# Instructions\n\n"
+HEADING_TOKENS = 3
+
+
+def _as_section(text: str, counted: Pair) -> dict[str, Pair]:
+    """Return the extra tokens of a system text that sections follow: newlines at its ends merge with those around it."""
+    fields = {}
+    padding = _difference(both(text + "\n\n"), counted)
+    if padding != (1, 1):
+        fields["padding"] = padding
+    if text[:1].isspace():
+        beginning = text[:_END]
+        headed = _difference(both(_HEADING + beginning), both(beginning))
+        fields["heading"] = _difference(headed, (HEADING_TOKENS, HEADING_TOKENS))
+    return fields
+
+
+def _difference(a: Pair, b: Pair) -> Pair:
+    return a[0] - b[0], a[1] - b[1]
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
+    """Tokens of a participant's name. A tool result's name is free; a name equal to the role costs one less (5 bills)."""
+    name = _string(message.get("name"))
+    if not name or role == TOOL:
+        return {}
+    counted = both(name)
+    return {"name": _difference(counted, (1, 1)) if name == message["role"] else counted}
+
+
+# ---- content
+
+
+def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[list[str], dict[str, Any]]:
+    """Return the texts of a string or list content, and the measure's fields of its images and other parts."""
+    if isinstance(content, str):
+        return [content], {}
+    texts: list[str] = []
+    images: list[Image] = []
+    guesses: list[Guess] = []
+    for part in content or ():
+        match part.get("type"):
+            case "text" | "refusal" as kind:
+                texts.append(_string(part.get(kind)))
+            case "image_url":
+                given = sizes[len(images)] if len(images) < len(sizes) else None
+                images.append(_image(part.get("image_url"), given))
+            case _:
+                texts.append(text_in(part))
+                guesses.append(guess(part))
+    fields: dict[str, Any] = {"images": tuple(images)} if images else {}
+    if guesses:
+        fields |= zip(("estimated", "pages", "paged"), map(sum, zip(*guesses, strict=True)), strict=True)
+    return texts, fields
+
+
+def _image(value: Any, given: tuple[int, int] | None) -> Image:
+    fields = value if isinstance(value, Mapping) else {"url": value}
+    size = image_size(_string(fields.get("url"))) or given or _stated_size(fields) or (0, 0)
+    return *size, DETAILS.get(_string(fields.get("detail")), 0)
+
+
+def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
+    width, height = fields.get("width"), fields.get("height")
+    if not (isinstance(width, int | float) and isinstance(height, int | float) and width >= 1 and height >= 1):
+        return None
+    return int(min(width, _WIDEST)), int(min(height, _WIDEST))
+
+
+# ---- tool calls and results
+
+
+def _calls(message: Mapping[str, Any], objects: Sequence[str], *, has_text: bool) -> dict[str, Any]:
+    """The tokens of a message's calls. ``objects`` are their arguments as the objects that some providers require."""
+    calls, legacy = functions_called(message), message.get("function_call")
+    if not calls:
+        return {}
+    names = [_string(call.get("name")) for call in calls]
+    # Only the legacy function_call is billed as it was sent.
+    arguments = [arguments_of(call) if call is legacy else compact(arguments_of(call)) for call in calls]
+    fields: dict[str, Any] = {
+        "calls": len(calls),
+        "call_names": _total(map(recipient, names)),
+        "call_arguments": _total(map(both, arguments)),
+    }
+    if objects != arguments:
+        fields["call_objects"] = _total(map(both, objects))
+    if (written := [compact(each) for each in arguments]) != arguments:
+        fields["call_compact"] = _total(map(both, written))
+    bare = _total(map(both, names))
+    if bare != fields["call_names"]:
+        fields["bare_names"] = bare
+    if len(calls) > 1:
+        fields["together"] = _together_tokens(names, arguments, fields["call_arguments"])
+    if len(calls) > 1 and objects != arguments:
+        fields["together_objects"] = _together_tokens(names, objects, fields["call_objects"])
+    return fields | {"legacy_call": isinstance(legacy, Mapping), "has_text": has_text}
+
+
+def recipient(name: str) -> Pair:
+    """Return the tokens of a called function's name after ``functions.``, whose point may merge with the name."""
+    return _difference(both(f"functions.{name}"), (1, 1))
+
+
+def _total(counts: Iterable[Pair]) -> Pair:
+    o200k, cl100k = zip(*counts, strict=True)
+    return sum(o200k), sum(cl100k)
+
+
+def _together_tokens(names: Sequence[str], arguments: Sequence[str], counted: Pair) -> Pair:
+    if sum(map(len, arguments)) < _LONG:
+        return both(_together(names, arguments))
+    around = both(_together(names, ["{}"] * len(names)))
+    return around[0] + counted[0] + len(names), around[1] + counted[1] + len(names)
+
+
+def _together(names: Sequence[str], arguments: Sequence[str]) -> str:
+    """Return the arguments of ``multi_tool_use.parallel``, the single call as which several calls are billed."""
+    uses = (
+        f'{{"recipient_name":"functions.{name}","parameters":{argument}}}'
+        for name, argument in zip(names, arguments, strict=True)
+    )
+    return f'{{"tool_uses":[{",".join(uses)}]}}'
+
+
+def listed_tokens(text: str, counted: Pair) -> dict[str, Pair]:
+    """Return a result's tokens as an item of a list, and the tokens to add if it is the first or the last item.
+
+    A space never merges with the comma before it, so the items' tokens sum to the list's. ``counted`` are the tokens of
+    the result's text.
+    """
+    item = _listed(text)
+    longer = len(item) + 2 - len(text)  # each character of an escape is at most one token
+    if len(text) < _LONG or longer < 0 or longer * 50 > len(text):
+        listed = both(f" {item},")
+    else:
+        listed = counted[0] + longer, counted[1] + longer
+    ends, between = item, listed
+    if len(item) > 2 * _END:
+        ends = item[:_END] + item[-_END:]
+        between = both(f" {ends},")
+    opens = _difference(both(f"[{ends},"), between)
+    closes = _difference(both(f" {ends}]"), between)
+    fields = {"listed": listed, "opens_list": opens, "closes_list": closes}
+    return {name: tokens for name, tokens in fields.items() if tokens != ZERO}
+
+
+def _listed(text: str) -> str:
+    """Return a result as an item of the JSON list that answers several calls: ASCII, with objects and lists parsed."""
+    try:
+        value = json.loads(text)
+        return json.dumps(value if isinstance(value, dict | list) else text)
+    except (ValueError, RecursionError):
+        return json.dumps(text)

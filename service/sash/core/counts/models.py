@@ -1,0 +1,297 @@
+"""Models by name: encoding, limits, counting rules, and whether counts are exact.
+
+::
+
+    name ── a deployment's own models ── the table of OpenAI's models ── genai-prices ── UnknownModel, with near names
+
+A name may be dated (``gpt-4o-2024-08-06``), fine-tuned (``ft:gpt-4o-mini-2024-07-18:org::id``), in Azure's spelling
+(``gpt-35-turbo``) or with a provider (``openai/gpt-4o``). A new name of OpenAI (``gpt-``, ``o``), Anthropic (``claude-``) or
+Google (``gemini-``) is never an error.
+"""
+
+import difflib
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from sash.core.chat.mistakes import did_you_mean
+from sash.core.counts import listings, openai_models
+from sash.core.counts.families import ESTIMATES, FAMILIES, RESPONSES, Rules
+from sash.core.counts.text import Encoding
+from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
+from sash.core.counts.unicode_scripts import RATIOS
+from sash.core.counts.vendors import VENDORS
+from sash.problems import UnknownModel
+
+_NONE: Mapping[str, "Model"] = MappingProxyType({})
+_LONGEST_NAME = 256
+NO_WINDOW = 100_000_000
+"""The context window of an unknown model, in tokens. Its only limit is the caller's."""
+Counting = Literal["exact", "vocabulary", "estimate"]
+WindowSource = Literal["listed", "assumed"]
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    """A model's figures for counting and windows. Limits are in tokens, prices in dollars for a million tokens."""
+
+    id: str
+    provider: str
+    encoding: Encoding
+    exact: bool
+    context_window: int
+    max_input_tokens: int
+    max_output_tokens: int | None
+    rules: Rules
+    margin: float = 1.0
+    input_price: float | None = None
+    cached_input_price: float | None = None
+    cache_write_price: float | None = None
+    """None if tokens written to the cache have the price of other input."""
+    correction: float | None = None
+    """The margin, if it was computed from reported bills."""
+    format: str = "openai"
+    """The format in which messages are sent. Native parts of a message cost tokens only in their own format."""
+    ratios: str | None = None
+    """The row of ``RATIOS`` for text; without one, text is counted with the encoding."""
+    vocabulary: Vocabulary | None = None
+    """The vendor's own vocabulary, if it is installed; it then counts text."""
+    own_vocabulary: bool = False
+    """Whether the encoding is the vendor's own vocabulary."""
+    context_window_source: WindowSource = "listed"
+    """``listed`` if a source states the window; ``assumed`` if it is the smallest of the family."""
+
+    @property
+    def counting(self) -> Counting:
+        """The kind of counts: recorded bills agree, the vendor's vocabulary with estimated wrapping, or an estimate."""
+        if self.exact:
+            return "exact"
+        return "vocabulary" if self.own_vocabulary or self.vocabulary is not None else "estimate"
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next count takes half a second longer, because it loads the vocabulary."""
+        return self.vocabulary is not None and not self.vocabulary.is_loaded
+
+    @property
+    def counted_with(self) -> str:
+        """The name of the vocabulary or encoding that counts its text."""
+        return self.vocabulary.name if self.vocabulary is not None else self.encoding
+
+    @property
+    def column(self) -> int:
+        """The index of its encoding in pairs of tokens: 0 for o200k_base, 1 for cl100k_base."""
+        return 0 if self.encoding == "o200k_base" else 1
+
+    @property
+    def priming(self) -> int:
+        """Tokens of a request without messages: the start of the reply."""
+        return math.ceil(self.rules.priming * self.margin)
+
+    def sent_as(self, form: str) -> "Model":
+        """Return the model with the rules of requests in ``form``. Responses are billed by rules of their own."""
+        rules = RESPONSES.get(self.rules.family, self.rules) if form == "responses" else self.rules
+        return msgspec.structs.replace(self, format=form, rules=rules)
+
+    @property
+    def scale(self) -> float:
+        """The model's tokens for one token of its encoding, in plain Latin text."""
+        return self.margin * (sum(RATIOS[self.ratios]["latin"]) if self.ratios is not None else 1.0)
+
+
+def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
+    """Return the model of this name, with ``name`` as its ``id``.
+
+    ``extra`` are the deployment's own models, which take precedence.
+
+    Raises:
+        UnknownModel: the name is unknown; ``members["near"]`` lists similar names.
+    """
+    short = name[:_LONGEST_NAME]
+    found = extra.get(name) or _find(short)
+    if found is None:
+        near = [*difflib.get_close_matches(short, list(extra), n=3), *_near(short)]
+        said = f"No model is called {short!r}{did_you_mean(near[:3]) or '.'}"
+        raise UnknownModel(said, members={"near": near})
+    return found
+
+
+def unknown_model(name: str) -> Model:
+    """Return a model for an unknown name: an estimate that is too high rather than too low, without a limit of its own."""
+    model = _estimate(name, listings.ListedModel(name, "unknown", NO_WINDOW))
+    return msgspec.structs.replace(model, context_window_source="assumed")
+
+
+def published_name(name: str) -> str:
+    """Return the model's published name: ``gpt-4o`` for ``azure/gpt-4o`` and for the fine-tuned ``ft:gpt-4o:acme::x``."""
+    return _bare(name.strip().lower())
+
+
+def list_models(extra: Mapping[str, Model] = _NONE) -> list[Model]:
+    """Return every model known by name: the deployment's own, the table's, and the makers' in genai-prices."""
+    return list({**_known(), **extra}.values())
+
+
+@lru_cache(maxsize=1)
+def _known() -> Mapping[str, Model]:
+    names = [name for line in openai_models.TABLE for name in line.names.split()]
+    names += [listed.id for listed in listings.listed_models()]
+    models = {name: _find(name) for name in dict.fromkeys(names)}
+    return MappingProxyType({name: model for name, model in models.items() if model is not None})
+
+
+@lru_cache(maxsize=1_024)
+def _near(name: str) -> tuple[str, ...]:
+    return tuple(difflib.get_close_matches(name.lower(), list(_known()), n=5, cutoff=0.5))
+
+
+@lru_cache(maxsize=4_096)
+def _find(name: str) -> Model | None:
+    lowered = name.strip().lower()
+    if not lowered:
+        return None
+    bare = _bare(lowered)
+    listed = listings.find_listed(bare) or listings.find_listed(lowered)
+    for line in openai_models.TABLE:
+        if re.fullmatch(line.pattern, bare):
+            return _from_table(name, line, listed)
+    if listed is None and (new := _NEW.match(bare)):
+        listed = listings.ListedModel(bare, _MAKERS[new[2]], None)
+    return None if listed is None else _estimate(name, listed)
+
+
+_MAKERS = {"claude": "anthropic", "gemini": "google"}
+_NEW = re.compile(r"([a-z-]+\.)*(claude|gemini)-\w")
+"""Names that are estimated as the newest family they match, though no source lists them; a seller may stand before."""
+_FINE_TUNED = re.compile(r"ft:([^:]+).*|(.+)\.ft-.*")
+
+
+def _bare(name: str) -> str:
+    """Return the model's own name without provider, fine-tuning and Azure's spelling."""
+    bare = name.rsplit("/", 1)[-1]
+    if tuned := _FINE_TUNED.fullmatch(bare):
+        bare = tuned.group(1) or tuned.group(2)
+    bare = re.sub(r"^gpt-35\b", "gpt-3.5", bare)
+    bare = re.sub(r"^(openai|azure)[.:]", "", bare)
+    return bare.split(":", 1)[0]
+
+
+def _from_table(name: str, line: openai_models.Row, listed: listings.ListedModel | None) -> Model:
+    return Model(
+        id=name,
+        provider="openai",
+        encoding=line.encoding,
+        exact=line.exact,
+        context_window=line.context_window,
+        max_input_tokens=line.max_input or line.context_window,
+        max_output_tokens=line.max_output,
+        rules=FAMILIES[line.family],
+        own_vocabulary=True,
+        context_window_source="listed" if line.names else "assumed",
+        **(listed.prices if listed is not None and listed.provider == "openai" else {}),
+    )
+
+
+def _estimate(name: str, listed: listings.ListedModel) -> Model:
+    estimate = next(e for e in ESTIMATES if re.search(e.pattern, f"{listed.id}/{name}".lower()))
+    window = listed.context_window or estimate.context_window
+    return Model(
+        id=name,
+        provider=estimate.maker or listed.provider,
+        encoding="o200k_base",
+        exact=False,
+        context_window=window,
+        max_input_tokens=window,
+        max_output_tokens=None,
+        rules=VENDORS.get(estimate.family) or FAMILIES[estimate.family],
+        margin=estimate.margin,
+        ratios=estimate.ratios,
+        vocabulary=INSTALLED.get(estimate.ratios or ""),
+        own_vocabulary=estimate.maker == "openai",
+        context_window_source="listed" if listed.context_window else "assumed",
+        **listed.prices,
+    )
+
+
+class OwnModels(dict[str, Model]):
+    """A deployment's own models, and models with a vocabulary among its files."""
+
+    def __init__(self, models: Mapping[str, Model], files: Mapping[str, Vocabulary]) -> None:
+        super().__init__({name: self._counted(model, files) for name, model in models.items()})
+        self._files = files
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the model of this name, if it is one of the deployment's."""
+        if name in self or vocabulary_of(_bare(name.lower()), self._files) is None:
+            return super().get(name, default)
+        found = _find(name[:_LONGEST_NAME])
+        return default if found is None else self._counted(found, self._files)
+
+    @staticmethod
+    def _counted(model: Model, files: Mapping[str, Vocabulary]) -> Model:
+        own = None if model.exact else vocabulary_of(_bare(model.id.lower()), files)
+        if own is None:
+            return model
+        return msgspec.structs.replace(model, vocabulary=own, ratios=model.ratios or "other", margin=1.0)
+
+
+_Tokens = Annotated[int, Meta(ge=1)]
+_Price = Annotated[float, Meta(ge=0, le=1_000_000)]
+
+
+class _Own(msgspec.Struct, forbid_unknown_fields=True):
+    """One model in a deployment's TOML file."""
+
+    context_window: _Tokens
+    like: str | None = None
+    provider: str | None = None
+    encoding: Encoding | None = None
+    exact: bool | None = None
+    max_input_tokens: _Tokens | None = None
+    max_output_tokens: _Tokens | None = None
+    margin: Annotated[float, Meta(ge=1, le=100)] | None = None
+    input_price: _Price | None = None
+    cached_input_price: _Price | None = None
+    cache_write_price: _Price | None = None
+
+
+def load_models_toml(text: str) -> dict[str, Model]:
+    """Return a deployment's own models from TOML.
+
+    Each model is a table ``[models."name"]`` with at least ``context_window``. ``like`` names a known model with the same
+    counting rules; the other fields override that model's.
+
+    Raises:
+        ValueError: the text is not TOML, or a model's fields are wrong; the message names the model.
+    """
+    document = tomllib.loads(text)
+    models = document.get("models", {})
+    if set(document) - {"models"} or not isinstance(models, dict):
+        raise ValueError('a models file holds tables called [models."name"] and nothing else')
+    return {name: _own(name, fields) for name, fields in models.items()}
+
+
+def _own(name: str, fields: Any) -> Model:
+    try:
+        own = msgspec.convert(fields, _Own)
+        base = find_model(own.like) if own.like else unknown_model(name)
+    except (msgspec.ValidationError, UnknownModel) as error:
+        raise ValueError(f"model {name!r}: {error}") from error
+    if own.max_input_tokens is not None and own.max_input_tokens > own.context_window:
+        raise ValueError(f"model {name!r}: max_input_tokens is at most context_window")
+    if own.encoding is not None:
+        base = msgspec.structs.replace(base, ratios=None)
+    given = {f: v for f in own.__struct_fields__ if f != "like" and (v := getattr(own, f)) is not None}
+    defaults = {
+        "id": name,
+        "max_input_tokens": own.context_window,
+        "max_output_tokens": base.max_output_tokens,
+        "context_window_source": "listed",
+    }
+    return msgspec.structs.replace(base, **{**defaults, **given})

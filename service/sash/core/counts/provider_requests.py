@@ -1,0 +1,167 @@
+"""The tokens of a provider's own request: messages in chat form, their native parts, and members that windows never have.
+
+::
+
+    request ── native.read_request ──▶ chat messages, tools, tool_choice, response_format ── count_request ──┐
+                    ├─ hosted: definitions of tools that the provider itself runs ───────────────────────────┤
+                    └─ rest: other members; those that only change the reply are free ───────────────────────┴─▶ RequestCount
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.mistakes import foreign
+from sash.core.counts.beside import is_of_vertex
+from sash.core.counts.counting import RequestCount, count_request, plain_text_tokens
+from sash.core.counts.models import Model
+from sash.core.counts.text import strings
+from sash.core.counts.vendors import HOSTED, OPENING, VENDORS, VendorRules
+from sash.core.providers.own_requests import ChatRequest, read_request
+from sash.core.providers.thoughts import SIGNATURES, parts_of
+from sash.problems import InvalidEntry
+
+_FREE: Final = frozenset(
+    {
+        # of every provider
+        *("model", "stream", "temperature", "metadata", "service_tier", "thinking"),
+        *("top_p", "top_k", "topP", "topK", "max_tokens", "maxOutputTokens", "max_output_tokens"),
+        # Anthropic's
+        *("anthropic_version", "anthropic_beta", "betas", "stop_sequences", "container", "context_management"),
+        *("mcp_servers", "inference_geo", "cache_control", "speed"),
+        # the Responses API's
+        *("reasoning", "store", "include", "truncation", "parallel_tool_calls", "previous_response_id", "conversation"),
+        *("background", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "max_tool_calls"),
+        *("top_logprobs", "stream_options", "context_management"),
+        # Gemini's
+        *("safetySettings", "safety_settings", "cachedContent", "cached_content", "labels", "http_options"),
+        *("stopSequences", "candidateCount", "candidate_count", "seed", "thinking_config", "thinkingConfig"),
+        *("responseMimeType", "response_mime_type", "automatic_function_calling", "response_modalities"),
+    }
+)
+"""Members that control the reply, or refer to stored data: their text is in no bill."""
+_STORED: Final = ("previous_response_id", "conversation", "prompt")
+"""Members of a Responses request that refer to stored text, which is billed."""
+_RECORDED_ITEMS: Final = frozenset(
+    {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
+)
+"""Items that are billed like chat messages and their reasoning; no bill has others."""
+_MESSAGES: Final = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
+_THINKING: Final = 28
+"""Tokens of Claude's instructions to think within a budget: 22 of 22 bills without tools; 0 or more with tools."""
+
+
+def count_provider_request(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
+    """Return the predicted ``prompt_tokens`` of a request in ``form``: responses, anthropic, or gemini.
+
+    Tokens that the provider adds while it answers, or reads from a cache, a file or another reply, are not included.
+
+    Raises:
+        InvalidEntry: the request has no messages in the provider's format; the problem has the place.
+    """
+    if "messages" in request and (place := _MESSAGES[form]) not in request:
+        raise InvalidEntry.at("#/messages", f"An unknown field 'messages'; with format={form} they are in '{place}'")
+    try:
+        chat = read_request(form, request)
+    except InvalidEntry:
+        messages = request.get(_MESSAGES[form])
+        if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+            raise
+        if any(foreign(each, "", form) for each in messages):
+            raise
+        return _count_in_parts(form, request, model)
+    return _count(form, request, chat, model)
+
+
+def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Model) -> RequestCount:
+    model = _as_billed(model, chat)
+    counted = count_request(
+        model.sent_as(form),
+        messages=chat.messages,
+        tools=chat.tools,
+        tool_choice=chat.tool_choice,
+        response_format=chat.response_format,
+    )
+    besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(form, chat, model)
+    exact = counted.exact and not besides and form == "responses" and _is_whole(chat, request)
+    return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
+
+
+def _is_whole(chat: ChatRequest, request: Mapping[str, Any]) -> bool:
+    """Return whether a Responses request shows all that is billed: no hosted tools, no stored data, no unrecorded items."""
+    items = request.get("input")
+    kinds = {str(item.get("type") or "message") for item in items} if isinstance(items, list) else set()
+    return not chat.hosted and not any(map(chat.rest.get, _STORED)) and kinds <= _RECORDED_ITEMS
+
+
+def _as_billed(model: Model, chat: ChatRequest) -> Model:
+    """The model; with Vertex's rules if a seal (a thought signature) is from Vertex and the family has such rules.
+
+    A request that says which thoughts Claude keeps (``context_management``) is billed as if it kept all.
+    """
+    if isinstance(model.rules, VendorRules) and chat.rest.get("context_management"):
+        return msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, forgets_thinking=False))
+    behind = VENDORS.get(f"{model.rules.family}-vertex")
+    if behind is None or not any(is_of_vertex(seal) for message in chat.messages for seal in _seals(message)):
+        return model
+    return msgspec.structs.replace(model, rules=behind)
+
+
+def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
+    parts = parts_of(message["native"]["messages"]) if "native" in message else ()
+    yield from (part[name] for part in parts if isinstance(part, dict) for name in SIGNATURES & part.keys())
+
+
+def _count_in_parts(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
+    """Return the count of a request that Sash cannot read as a whole, but that its provider may accept.
+
+    Messages and members that cannot be read cost the tokens of all their strings and names.
+    """
+    key = _MESSAGES[form]
+    others = {name: value for name, value in request.items() if name != key}
+    read = {name: value for name, value in others.items() if _is_readable(form, {key: [], name: value})}
+    unread = [{name: value} for name, value in others.items() if name not in read]
+    read[key] = []
+    for message in request[key]:
+        (read[key] if _is_readable(form, {key: [message]}) else unread).append(message)
+    counted = _count(form, read, read_request(form, read), model)
+    tokens = _tokens([*strings(unread, names=True)], model)
+    return msgspec.structs.replace(
+        counted, exact=False, tokens=counted.tokens + tokens, messages=[*counted.messages, tokens]
+    )
+
+
+def _is_readable(form: str, request: Mapping[str, Any]) -> bool:
+    try:
+        read_request(form, request)
+    except InvalidEntry:
+        return False
+    return True
+
+
+def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
+    """Tokens of hosted tools: for Claude the recorded cost of each kind, plus the tokens of their texts."""
+    tokens = 0
+    for tool in hosted:
+        kind = str(tool.get("type"))
+        known = next((cost for begins, cost in HOSTED if kind.startswith(begins)), 0)
+        told = {"type"} | ({"name"} if known else set())  # a known tool's name is in its cost
+        words = [text for name, value in tool.items() if name not in told for text in strings(value)]
+        tokens += (known if isinstance(model.rules, VendorRules) else 0) + _tokens(words, model)
+    return tokens
+
+
+def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:
+    """Tokens of members that a chat request does not have: the texts of unknown members, and Claude's extra tokens."""
+    tokens = _tokens([text for name, value in chat.rest.items() if name not in _FREE for text in strings(value)], model)
+    if isinstance(model.rules, VendorRules) and model.rules.definitions:
+        thinking = chat.rest.get("thinking")
+        tokens += _THINKING if isinstance(thinking, Mapping) and thinking.get("type") == "enabled" else 0
+        first = next((message["role"] for message in chat.messages if message["role"] != "system"), None)
+        tokens += OPENING if first == "assistant" and form == "anthropic" else 0
+    return tokens
+
+
+def _tokens(texts: Sequence[str], model: Model) -> int:
+    return sum(plain_text_tokens(text, model) for text in texts)

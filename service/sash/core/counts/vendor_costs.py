@@ -1,0 +1,134 @@
+"""Tokens of messages and definitions for a vendor whose tokeniser is not public, computed from measures.
+
+The caller multiplies a result by the model's correction (``margin``) and rounds it up, once for each term of a request.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from sash.core.counts.attachments import image_tokens
+from sash.core.counts.beside import Beside
+from sash.core.counts.definitions import Content, written_tokens
+from sash.core.counts.estimates import count_in, pair_tokens
+from sash.core.counts.families import TOOL
+from sash.core.counts.measures import Measure
+from sash.core.counts.models import Model
+from sash.core.counts.vendors import VendorRules
+
+_FOUND: Final = 0.36
+"""Tokens of a character of a search's sealed results, which are sent back to Claude: 2 bills."""
+
+
+def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
+    """Return a message's tokens, including the wrapping of its calls' results. ``measure`` is in the model's tokens."""
+    cost = rules.role_costs[measure.role] + measure.o200k * (rules.result if measure.role == TOOL else 1.0)
+    extra = measure.extra
+    if extra is None:
+        return cost
+    names = rules.names * extra.call_names[0] + (extra.name[0] + rules.name if extra.name else 0)
+    arguments, _ = extra.call_objects or extra.call_arguments
+    cost += names + arguments + extra.unpriced[0]
+    cost += extra.calls * (rules.call + (rules.together if extra.calls > 1 else 0))
+    cost += min(arguments * rules.tagged, extra.calls * rules.most_tags)
+    cost += (extra.estimated - extra.paged) * model.scale / model.margin
+    cost += extra.pages * rules.page + min(extra.paged, extra.pages * rules.page_words)
+    if (beside := extra.native_in(model.format)) is not None:
+        cost += _beside_cost(beside, model, rules)
+    return cost + sum(image_tokens(image, rules.images) for image in extra.images)
+
+
+def _beside_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
+    return (
+        pair_tokens(beside.rest, None, model)
+        + pair_tokens(beside.apart, None, model)
+        + beside.rest_sealed * _FOUND
+        + beside.estimated
+        + beside.wrappings * rules.message
+        + sum(image_tokens(image, rules.images) for image in beside.images)
+    )
+
+
+def thoughts_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
+    """Return the tokens of a message's thoughts, their words and seals, if the message is sent as it came."""
+    return pair_tokens(beside.thoughts, beside.mix, model) + beside.thoughts_sealed * rules.sealed
+
+
+def definitions_cost(
+    functions: Sequence[Mapping[str, Any]], model: Model, rules: VendorRules, *, forced: bool
+) -> float:
+    """Return the tokens of tool definitions; ``forced`` if the model must call one of the tools."""
+    cost = rules.definitions + (rules.forced if forced else 0) + len(functions) * rules.definition
+    content, vocabulary = Content(functions), model.ratios or "o200k_base"
+    if rules.spelled:
+        return cost + _spelled_tokens(content, vocabulary) * rules.spelled
+    return cost + _told_cost(content, vocabulary, rules)
+
+
+def format_cost(response_format: Mapping[str, Any] | None, model: Model, rules: VendorRules) -> float:
+    """Return the tokens of a reply's JSON schema; other formats are free."""
+    if not response_format or response_format.get("type") != "json_schema" or not rules.response_format:
+        return 0.0
+    tokens = written_tokens(Content(response_format.get("json_schema")), model.ratios or "o200k_base", _schema)
+    return rules.response_format + tokens * rules.format_spelled
+
+
+def is_forced(choice: Any) -> bool:
+    """Return whether a tool choice makes the model call a tool."""
+    return choice == "required" or (isinstance(choice, Mapping) and choice.get("type") != "allowed_tools")
+
+
+@lru_cache(maxsize=4_096)
+def _spelled_tokens(content: Content, vocabulary: str) -> int:
+    """Tokens of definitions, each as the text that Claude reads."""
+    tokens = 0
+    for function in content.read():
+        told = {
+            "description": function.get("description") or "",
+            "name": function.get("name"),
+            "parameters": function.get("parameters") or {"type": "object", "properties": {}},
+        }
+        tokens += count_in(f"<function>{json.dumps(told, ensure_ascii=False)}</function>\n", vocabulary)
+    return tokens
+
+
+_READ: Final = frozenset({"name", "description", "parameters"})
+_SAID: Final = frozenset({"description", "title", "enum", "default", "format"})
+"""Members of a schema, besides its type, that Gemini reads."""
+
+
+@lru_cache(maxsize=4_096)
+def _told_cost(content: Content, vocabulary: str, rules: VendorRules) -> int:
+    """Tokens of all words in definitions, of parameters at any depth, of members in ``_SAID`` (each value of an enumeration
+    is one more), of optional parameters, and of objects inside other objects."""
+    words: list[str] = []
+    parameters = members = required = nested = 0
+    for function in reversed(content.read()):
+        left: list[Any] = [{name: each for name, each in function.items() if name in _READ}]
+        objects = 0
+        while left:
+            match left.pop():
+                case str() as word:
+                    words.append(word)
+                case dict() as schema:
+                    members += len(_SAID & schema.keys()) + _length(schema.get("enum"))
+                    if isinstance(named := schema.get("properties"), dict):
+                        words += named
+                        objects += 1
+                        parameters += len(named)
+                        required += _length(schema.get("required"))
+                    left += [each for name, each in schema.items() if name != "type" or isinstance(each, dict)]
+                case list() as items:
+                    left += items
+        nested += max(0, objects - 1)
+    cost = count_in(" ".join(words), vocabulary) + parameters * rules.parameter + members * rules.member
+    return cost + max(0, parameters - required) * rules.optional + nested * rules.nested
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 0
+
+
+def _schema(json_schema: Mapping[str, Any] | None) -> str:
+    return json.dumps((json_schema or {}).get("schema"), ensure_ascii=False, indent=2)

@@ -1,0 +1,127 @@
+"""Finds the reasoning that a provider still accepts, if the provider binds each block to the messages before it.
+
+The provider accepts a block of reasoning if the messages before it are those that the model saw when it wrote the block.
+They are the same if nothing was left out, or if a stable cut did not move since. They may differ if a message was in the
+earlier window only because it was the newest. The oldest blocks may be left out, so the result is one seq: reasoning is
+sent from there on.
+"""
+
+from typing import Final
+
+from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
+from sash.core.counts.models import Model
+from sash.core.law.costs import record_cost
+from sash.core.law.documents import Documents
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Flags
+from sash.core.law.results import RESULTS
+from sash.core.law.stable import Cut
+from sash.core.law.view import History, View, unit_at
+
+_NEWEST: Final = ("newest", "question")
+
+
+def keeps_reasoning_from(
+    view: View,
+    *,
+    model: Model,
+    options: WindowQuery,
+    documents: Documents,
+    room: int,
+    kept: frozenset[int],
+    is_whole: bool,
+    cut: Cut | None,
+) -> int:
+    """Return the first seq whose reasoning is accepted; the history's length + 1 if no reasoning is.
+
+    ``room`` is the budget minus the fixed parts, in tokens. ``kept`` are the indexes of the window's units. ``is_whole``:
+    nothing was left out. ``cut`` is where a stable cut lets history begin.
+    """
+    history = view.history
+    behind = history.length + 1
+    if not is_whole and cut is None:
+        return behind
+    if options.dedupe == "messages":  # a message removes an earlier equal one
+        return behind
+    # The store does not keep when a redaction was made. With `reasoning=turn`, a message before the question was probably
+    # redacted before the question was asked.
+    since = history.question if options.reasoning == "turn" else 0
+    if any(flags & Flags.REDACTED for flags in history.records.flags[max(0, since - history.first_seq) :]):
+        return behind
+    stands, asked = _behind_instructions(history), 0
+    if history.grounding_messages and options.grounding != "none":
+        if options.grounding == "all":  # a repeated document moves to the newest question
+            return behind
+        stands = max(stands, history.question + 1)  # documents of earlier questions are not sent again
+        whole = documents.choose(history.question, model, room) if history.question else None
+        asked = whole.room if whole else 0
+    stands = max(stands, _behind_pressed(view, model, options, room, asked))
+    return stands if is_whole or cut is None else max(stands, _behind_cut(view, kept, cut, noted=options.note))
+
+
+def _behind_instructions(history: History) -> int:
+    """The first seq after the newest system or developer message, which is sent at the top, before all reasoning."""
+    roles = history.records.roles
+    inside = max(roles.rfind(SYSTEM), roles.rfind(DEVELOPER))
+    if inside >= 0:
+        return history.first_seq + inside + 1
+    return max((seq + 1 for seq, record in history.outside.items() if record.measure.role <= DEVELOPER), default=0)
+
+
+def _behind_cut(view: View, kept: frozenset[int], cut: Cut, *, noted: bool) -> int:
+    """The first seq whose message was made from a window with the same cut and the same messages since the cut.
+
+    ``noted``: the system text has the number of left-out messages, among them unanswered calls and replies in progress.
+    """
+    history, units = view.history, view.units
+    first = history.first_seq
+    if not first <= cut.seq <= history.length:
+        return history.length + 1
+    since = range(unit_at(units, cut.seq - first), len(units))
+    if any(index not in kept and (noted or index not in units.broken) for index in since):
+        return history.length + 1
+    question = history.records.roles.find(USER, cut.seq - first)
+    return max(cut.since_seq, cut.seq, first + question if question >= 0 else 0) + 1
+
+
+def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, asked: int) -> int:
+    """The first seq after the tool groups that did not fit whole while they were the newest.
+
+    Their results, or the newest question's documents of ``asked`` tokens, were shorter in that window than they are now.
+    """
+    history, units = view.history, view.units
+    first, roles = history.first_seq, history.records.roles
+    free = room - sum(cost for why, cost in view.always_costs().items() if why not in _NEWEST)
+    free -= _cut_from_pinned(view, model, options, room)
+    question = view.cost_of(history.question) + asked if 0 < history.question < first else 0
+    stands = 0
+    for index, start in enumerate(units.starts[:-1]):
+        end = units.starts[index + 1]
+        cost = 0
+        if roles[start] == USER:
+            question = view.unit_costs[index] + (asked if first + start == history.question else 0)
+        elif roles[start] == ASSISTANT and roles[end - 1] in RESULTS:
+            seqs = range(first + start, first + end)
+            cost = sum(max(view.cost_of(seq), _whole(view, seq, model, options)) for seq in seqs)
+            if options.stable and cost > room:  # cut to the same length wherever it is
+                cost = max(room // 2, view.unit_costs[index])
+        else:
+            continue
+        if cost + question > free:
+            stands = first + end + 1
+    return stands
+
+
+def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) -> int:
+    """Tokens of pinned results that are cut in this window because of its newest group, and may be whole in the next."""
+    first, units = view.history.first_seq, view.units
+    seqs = [seq for seq in view.edits if seq < first or view.always.get(unit_at(units, seq - first)) == "pinned"]
+    whole = sum(_whole(view, seq, model, options) for seq in seqs)
+    return max(0, (min(whole, room // 2) if options.stable else whole) - sum(map(view.cost_of, seqs)))
+
+
+def _whole(view: View, seq: int, model: Model, options: WindowQuery) -> int:
+    """A message's tokens, at most the limit of a tool result."""
+    cost = record_cost(view.record(seq), model)
+    limit = options.tool_result_max_tokens
+    return cost if limit is None else min(cost, limit)

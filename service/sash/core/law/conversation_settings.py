@@ -1,0 +1,208 @@
+"""A conversation's settings, and the parts of every window that follow from them."""
+
+from functools import lru_cache, partial
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from sash.core.chat.bounds import TEN_YEARS_SECONDS
+from sash.core.chat.messages import Id, MessageAsSent, Metadata, calls_of, encode_message, validate_message
+from sash.core.chat.mistakes import invalid
+from sash.core.counts.measures import measure
+from sash.core.law.fixed import Fixed
+from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
+from sash.core.law.parameters import Name, Reserve
+from sash.core.law.recall import DEFAULT_RECALL_TEMPLATE
+from sash.problems import BadRequest, InvalidEntry
+
+
+class FunctionDefinition(msgspec.Struct):
+    """The members of a function's definition that Sash reads. Other members are stored unchanged."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    description: str | None = None
+    parameters: Annotated[dict[str, Any], Meta(title="Parameters", description="A JSON Schema.")] | None = None
+
+
+class FunctionTool(msgspec.Struct, tag_field="type", tag="function"):
+    function: FunctionDefinition
+
+
+class CustomDefinition(msgspec.Struct):
+    name: Annotated[str, Meta(min_length=1)]
+
+
+class CustomTool(msgspec.Struct, tag_field="type", tag="custom"):
+    custom: CustomDefinition
+
+
+_Tool = FunctionTool | CustomTool
+ToolAsSent = Annotated[dict[str, Any], Meta(title="Tool")]
+"""A tool's definition as the client wrote it; ``check_tools`` checks it against FunctionTool and CustomTool."""
+NamedToolChoice = Annotated[
+    dict[str, Any], Meta(title="NamedToolChoice", description="One or several tools, in the provider's format.")
+]
+ToolChoice = Annotated[
+    str | NamedToolChoice,
+    Meta(title="ToolChoice", description="`auto`, `none`, `required`, or one tool by its name; sent with the tools."),
+]
+SystemPrompt = Annotated[str, Meta(description="The system prompt, first in every window.")]
+FewShots = Annotated[list[MessageAsSent], Meta(description="Examples, after the system prompt in every window.")]
+Tools = Annotated[list[ToolAsSent], Meta(description="Tool definitions, in every window. They cost tokens.")]
+GroundingTemplate = Annotated[
+    str, Meta(description="The text of a message with documents; contains `{content}` and `{documents}`.")
+]
+Recall = Annotated[
+    Literal["off", "lexical", "semantic"],
+    Meta(title="Recall", description="How older messages are found: not at all, by words, or by words and vectors."),
+]
+RecallTemplate = Annotated[
+    str,
+    Meta(max_length=10_000, description="The text of recalled messages in a `stable` window; contains `{messages}`."),
+]
+DocumentSeparator = Annotated[str, Meta(description="The text between two documents.")]
+
+
+class ConversationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A conversation's settings. Every field is optional."""
+
+    owner: Annotated[
+        Id | None, Meta(description="The conversation's owner, by whom conversations are listed and erased.")
+    ] = None
+    model: Annotated[Name | None, Meta(description="The default model of windows.")] = None
+    reserve: Annotated[Reserve | None, Meta(description="Tokens that windows keep free for the reply.")] = None
+    system: SystemPrompt | None = None
+    few_shots: Annotated[FewShots, Meta(max_length=1000)] | None = None
+    tools: Annotated[Tools, Meta(max_length=1000)] | None = None
+    tool_choice: ToolChoice | None = None
+    grounding_template: Annotated[GroundingTemplate, Meta(max_length=100_000)] | None = None
+    document_separator: Annotated[DocumentSeparator, Meta(max_length=1000)] | None = None
+    metadata: Metadata | None = None
+    recall: Recall | None = None
+    recall_template: RecallTemplate | None = None
+    ttl_seconds: Annotated[
+        Annotated[int, Meta(ge=1, le=TEN_YEARS_SECONDS)] | None,
+        Meta(description="Seconds after the last change until the conversation is erased."),
+    ] = None
+
+
+class FixedParts(msgspec.Struct, frozen=True):
+    """The parts at the beginning of every window of a conversation, encoded and measured once."""
+
+    fixed: Fixed
+    system: tuple[bytes, ...]
+    few_shots: tuple[bytes, ...]
+    tools: bytes
+    tool_choice: bytes
+    template: Template
+    recall_template: str
+
+
+_decode = msgspec.json.Decoder(ConversationSettings).decode
+_encoder = msgspec.json.Encoder()
+
+
+def encode_settings(settings: ConversationSettings) -> bytes:
+    """The settings as JSON, in the form in which they are stored."""
+    return _encoder.encode(settings)
+
+
+def decode_settings(stored: bytes) -> tuple[ConversationSettings, FixedParts]:
+    """Stored settings, and the fixed parts that follow from them. The result is cached."""
+    if len(stored) <= _SMALL_BYTES:
+        return _decode_small(stored)
+    return _decode_middling(stored) if len(stored) <= _MIDDLING_BYTES else _decode_large(stored)
+
+
+def _decode_all(stored: bytes) -> tuple[ConversationSettings, FixedParts]:
+    settings = _decode(stored)
+    return settings, fixed_parts(settings)
+
+
+# Caches by size, so that their bytes are limited: long prompts could otherwise fill the memory.
+_SMALL_BYTES, _MIDDLING_BYTES = 16 * 1024, 256 * 1024
+_decode_small = lru_cache(maxsize=2048)(_decode_all)
+_decode_middling = lru_cache(maxsize=128)(_decode_all)
+_decode_large = lru_cache(maxsize=8)(_decode_all)
+
+
+def read_settings(stored: bytes) -> ConversationSettings:
+    """Stored settings, without measuring and without a cache."""
+    return _decode(stored)
+
+
+class _Few(msgspec.Struct):
+    owner: str | None = None
+    ttl_seconds: int | None = None
+    recall: Recall | None = None
+
+
+_decode_few = msgspec.json.Decoder(_Few).decode
+
+
+def owner_of(stored: bytes) -> str | None:
+    """The conversation's owner, by its stored settings."""
+    return _decode_few(stored).owner
+
+
+def lifetime_of(stored: bytes) -> int | None:
+    """The conversation's ``ttl_seconds``, by its stored settings."""
+    return _decode_few(stored).ttl_seconds
+
+
+def recall_of(stored: bytes) -> str | None:
+    """The conversation's recall mode, by its stored settings; None for the default."""
+    return _decode_few(stored).recall if b'"recall"' in stored else None
+
+
+def fixed_parts(settings: ConversationSettings) -> FixedParts:
+    """The parts of every window that follow from the settings."""
+    system = ({"role": "system", "content": settings.system},) if settings.system is not None else ()
+    few_shots = tuple(settings.few_shots or ())
+    return FixedParts(
+        fixed=Fixed(
+            system=tuple(measure(message) for message in system),
+            few_shots=tuple(measure(message) for message in few_shots),
+            tools=settings.tools or None,
+            tool_choice=settings.tool_choice,
+            messages=(*system, *few_shots),
+        ),
+        system=tuple(encode_message(message)[0] for message in system),
+        few_shots=tuple(encode_message(message)[0] for message in few_shots),
+        tools=_encoder.encode(settings.tools) if settings.tools else b"",
+        tool_choice=_encoder.encode(settings.tool_choice) if settings.tool_choice is not None else b"",
+        template=parse_template(
+            settings.grounding_template or DEFAULT_TEMPLATE,
+            DEFAULT_SEPARATOR if settings.document_separator is None else settings.document_separator,
+        ),
+        recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
+    )
+
+
+def check_settings(settings: ConversationSettings) -> None:
+    """Raise BadRequest with the place of few-shots, tools or a template that are not valid."""
+    calls: set[str] = set()
+    for index, message in enumerate(settings.few_shots or ()):
+        pointer = f"/few_shots/{index}"
+        validate_message(message, pointer)
+        encode_message(message)
+        answered = message.get("tool_call_id") if message["role"] == "tool" else None
+        if answered is not None and answered not in calls:
+            raise InvalidEntry.at(f"#{pointer}/tool_call_id", "A tool result must follow its call directly")
+        if answered is None:
+            calls = set(calls_of(message).opens)
+    check_tools(settings.tools)
+    if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
+        raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
+    if settings.grounding_template is not None:
+        parse_template(settings.grounding_template, settings.document_separator or DEFAULT_SEPARATOR)
+
+
+def check_tools(tools: list[dict[str, Any]] | None) -> None:
+    """Raise BadRequest unless every tool has a type and a name."""
+    for index, tool in enumerate(tools or ()):
+        try:
+            msgspec.convert(tool, _Tool)
+        except msgspec.ValidationError as error:
+            raise invalid(error, f"/tools/{index}", BadRequest, of=_Tool, value=partial(dict, tool)) from None

@@ -1,0 +1,78 @@
+"""Computes each message's cost in a model's tokens, from columns of records."""
+
+import math
+from functools import lru_cache
+from operator import add
+
+from sash.core.counts.counting import REFERENCE_MODELS, message_tokens, reference_tokens
+from sash.core.counts.families import TOOL
+from sash.core.counts.models import Model
+from sash.core.counts.unicode_scripts import RATIOS, family_tokens
+from sash.core.law.records import Record, Records
+
+
+def message_costs(records: Records, model: Model) -> list[int]:
+    """Each message's cost in the model's tokens, without documents and reasoning."""
+    texts = records.tokens(model.column) if model.ratios is None else estimated_texts(records, model.ratios)
+    costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
+    if model.margin != 1.0:
+        margin = model.margin
+        costs = [math.ceil(cost * margin) for cost in costs]
+    for index in records.rich():
+        costs[index] = record_cost(records[index], model)
+    if model.format != "openai":
+        for index in _empty(records):  # other forms leave some of these out
+            costs[index] = record_cost(records[index], model)
+    return costs
+
+
+def _empty(records: Records) -> list[int]:
+    """Indexes of messages without text."""
+    texts = records.tokens(0)
+    return [index for index, tokens in enumerate(texts) if not tokens] if 0 in texts else []
+
+
+def estimated_texts(records: Records, ratios: str) -> list[int]:
+    """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
+    a, b = RATIOS[ratios]["latin"]
+    newer, older, said = records.tokens(0), records.tokens(1), records.said
+    texts = [math.ceil(a * o200k + b * cl100k) for o200k, cl100k in zip(newer, older, strict=True)]
+    for index in records.mixed():
+        texts[index] = family_tokens(newer[index], older[index], records.mix(index), ratios)
+    return [counted - 1 if counted else text for counted, text in zip(said, texts, strict=True)] if said else texts
+
+
+def record_cost(record: Record, model: Model) -> int:
+    """One message's cost in the model's tokens, without documents and reasoning."""
+    return message_tokens(record.measure, model, parallel=record.parallel, said=record.said)
+
+
+def reference_cost(record: Record, column: int) -> int:
+    """One message's tokens in a conversation's totals: with reasoning, without documents and its place among results."""
+    return reference_tokens(record.measure, parallel=record.parallel)[column]
+
+
+def reference_costs(records: Records, column: int) -> list[int]:
+    """Each message's tokens in a conversation's totals, as ``reference_cost`` counts them."""
+    costs = message_costs(records, REFERENCE_MODELS[column])
+    for index in records.rich():
+        costs[index] = reference_cost(records[index], column)
+    return costs
+
+
+def costs_as_counted(records: Records, model: Model, column: int) -> bool:
+    """Whether these messages have the same costs for the model as in the conversation's totals."""
+    alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
+    alike = alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
+    if model.format == "responses":
+        return alike and not _empty(records)
+    return alike and model.format == "openai"  # the other forms add words and blank lines
+
+
+@lru_cache(maxsize=64)
+def _around(role_costs: tuple[int, ...]) -> bytes:
+    """Tokens around a plain message's text, by role, as a table for ``bytes.translate``."""
+    table = bytearray(256)
+    table[: len(role_costs)] = role_costs
+    table[TOOL] = 0
+    return bytes(table)

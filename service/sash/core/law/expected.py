@@ -1,0 +1,225 @@
+"""The tokens of a window that a provider's prompt cache is expected to read and to write.
+
+The previous request is assumed to be the window that ended before the newest reply, sent within the cache's lifetime. The
+common beginning of both is read, up to the last entry that the provider's rules allow (``core/law/caching.py``).
+"""
+
+import msgspec
+
+from sash.core.counts.counting import reasoning_tokens
+from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
+from sash.core.counts.measures import Measure
+from sash.core.counts.models import Model
+from sash.core.law.caching import LOOKBACK_BLOCKS, Caching
+from sash.core.law.costs import record_cost, reference_costs
+from sash.core.law.documents import Documents
+from sash.core.law.fillers import FILLED_FORMATS, came_in
+from sash.core.law.hints import Places
+from sash.core.law.records import Record
+from sash.core.law.view import History
+from sash.core.law.window import NeedOlder, Window, older
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """Input tokens that the provider is expected to read from its prompt cache, and to write to it at an extra price."""
+
+    expected_read_tokens: int
+    expected_write_tokens: int
+
+
+def before_reply(history: History) -> History | NeedOlder | None:
+    """The history before the newest reply; None if there is no reply, or no message before it.
+
+    What is recalled for the newest question was not recalled for an earlier one.
+    NeedOlder if the reply, or the newest question before it, is older than the messages that were read.
+    """
+    records, first = history.records, history.first_seq
+    end = records.roles.rfind(ASSISTANT)
+    question = records.roles.rfind(USER, 0, max(end, 0))
+    if first > 1 and (end <= 0 or (question < 0 and history.question >= first)):
+        return older(history)
+    if end <= 0:
+        return None
+    gone = sum(reference_costs(records[end:], history.column))
+    asked = first + question if question >= 0 else min(history.question, first - 1)
+    recalled = history.recalled if asked == history.question else frozenset()
+    return msgspec.structs.replace(
+        history,
+        records=records[:end],
+        outside={seq: each for seq, each in history.outside.items() if seq in recalled or seq not in history.recalled},
+        recalled=recalled,
+        length=first + end - 1,
+        tokens=history.tokens - gone,
+        question=asked,
+    )
+
+
+def places_of(window: Window, question: int, *, stable: bool) -> Places:
+    """The places up to which the next window begins like this one; ``question`` is the newest user message's seq."""
+    cut = window.dropped["messages"] or any(edit.limit is not None for edit in window.edits.values())
+    steady = bool(window.seqs) and (stable or not cut)
+    recalled = window.recalled is not None and bool(window.recalled.block)
+    return Places(
+        before_question=steady and question in window.seqs[1:],
+        newest=steady and not recalled and window.seqs[-1] not in window.grounding,
+        recalled=recalled,
+    )
+
+
+def expect(
+    rules: Caching,
+    model: Model,
+    history: History,
+    before: tuple[Window, Places] | None,
+    now: tuple[Window, Places],
+    *,
+    documents: Documents,
+    differs_at: int = 0,
+) -> Expected:
+    """The tokens read and written if ``now`` is sent after ``before``, with hints at their places.
+
+    ``differs_at`` is the seq of a message before which the windows differ, or which has other text now; 0 for none.
+    """
+    window, places = now
+    costs = _Costs(window, history, model, documents)
+    ends = _ends(rules, model, history, window, places)
+    read = _read(rules, costs, history, before, ends, differs_at=differs_at) if before else 0
+    read = read // rules.step_tokens * rules.step_tokens if read >= rules.minimum_tokens else 0
+    last = costs.up_to(max(ends, default=0))
+    written = 0 if rules.kind == "implicit" or last < rules.minimum_tokens else max(0, last - read)
+    return Expected(read, written)
+
+
+def _read(
+    rules: Caching,
+    costs: "_Costs",
+    history: History,
+    before: tuple[Window, Places],
+    ends: list[int],
+    *,
+    differs_at: int,
+) -> int:
+    """The tokens up to the last entry of the window ``before`` that the new one, with ``ends`` of its own, begins with."""
+    model, now = costs.model, costs.window
+    common = _common(before[0], now, differs_at)
+    if model.format in FILLED_FORMATS and _systems(before[0], history) != _systems(now, history):
+        common = -1  # they are in one text, with a note and a summary
+    if rules.kind == "implicit":
+        return costs.up_to(common)
+    if common < 0:
+        return costs.up_to_lines(rules)
+    stored = [end for end in _ends(rules, model, history, *before) if end <= common]
+    if rules.kind == "cache_control":  # a mark finds the entries of the blocks before it
+        stored = [each for each in stored if any(costs.is_near(each, end) for end in ends)]
+    return costs.up_to(max(stored)) if stored else 0
+
+
+class _Costs:
+    """Tokens and blocks of a window's first messages."""
+
+    def __init__(self, window: Window, history: History, model: Model, documents: Documents) -> None:
+        self.window = window
+        self.model = model
+        self._history = history
+        self._documents = documents
+
+    def up_to(self, count: int) -> int:
+        """Tokens of the window's beginning, up to and including its first ``count`` messages."""
+        tokens, seqs = self.window.tokens, self.window.seqs
+        fixed = tokens["priming"] + tokens["system"] + tokens["tools"]
+        block = self.window.recalled
+        after = block.tokens if block and block.block and count <= block.place(seqs) else 0
+        return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self._cost, seqs[count:])))
+
+    def up_to_lines(self, rules: Caching) -> int:
+        """Tokens up to the last entry before the system texts that differ. Claude gets them as one, after definitions."""
+        tokens = self.window.tokens
+        if rules.kind == "cache_control":
+            return tokens["priming"] + tokens["tools"]
+        is_marked = tokens["system"] and tokens["few_shots"]  # else the mark is on the line
+        return self.up_to(0) if is_marked and _says_system_first(self.model) else 0
+
+    def is_near(self, start: int, end: int) -> bool:
+        """Whether messages ``start`` to ``end`` are fewer than 20 blocks: one for each text or result and for each call."""
+        records = map(self._history.record, self.window.seqs[start:end])
+        blocks = sum(each.calls + (not each.calls or _has_text(each)) for each in records)
+        return start <= end and blocks < LOOKBACK_BLOCKS
+
+    def _cost(self, seq: int) -> int:
+        record, edit = self._history.record(seq), self.window.edits.get(seq)
+        grounded = self.window.grounding.get(seq)
+        reasoning = 0 if edit and edit.without_reasoning else reasoning_tokens(record.measure, self.model)
+        documents = self._documents.cost(record, grounded, self.model) if grounded else 0
+        saved = edit.saved if edit else 0
+        return record_cost(record, self.model) - saved + reasoning + documents
+
+
+def _has_text(record: Record) -> bool:
+    extra = record.measure.extra
+    return extra is None or extra.has_text
+
+
+def _common(before: Window, now: Window, differs_at: int) -> int:
+    """The number of equal messages at both windows' beginnings; -1 if the parts before the messages differ."""
+    if before.summary != now.summary or before.note != now.note:
+        return -1
+    count = 0
+    for old, new in zip(before.seqs, now.seqs, strict=False):
+        if old != new or old == differs_at or _sent(before, old) != _sent(now, new):
+            break
+        count += 1
+    return count
+
+
+def _systems(window: Window, history: History) -> list[int]:
+    """The seqs of a window's system and developer messages."""
+    return [seq for seq in window.seqs if history.record(seq).measure.role <= DEVELOPER]
+
+
+def _sent(window: Window, seq: int) -> tuple[object, object]:
+    """What follows from how a message is sent: documents, and edits without ``saved``, which is a bound at first."""
+    grounded, edit = window.grounding.get(seq), window.edits.get(seq)
+    return (grounded and (grounded.before, grounded.after)), edit and msgspec.structs.replace(edit, saved=0)
+
+
+def _says_system_first(model: Model) -> bool:
+    """Whether the system text is a message, which takes a mark; Responses has it in ``instructions``."""
+    return model.format == "openai"
+
+
+def _ends(rules: Caching, model: Model, history: History, window: Window, places: Places) -> list[int]:
+    """The ends of a window's cache entries, as numbers of messages; 0 is the end of the system text."""
+    measures = [history.record(seq).measure for seq in window.seqs]
+    roles = [measure.role for measure in measures]
+    question = max((index for index, role in enumerate(roles) if role == USER), default=0)
+    if rules.kind == "breakpoints":
+        ends = _leading_end(model, window, roles)
+        said = [index + 1 for index, role in enumerate(roles) if role in (USER, TOOL)]
+        ends += said[-1:]
+        # An output of Responses takes no mark.
+        marked = {SYSTEM, DEVELOPER, USER, TOOL} if _says_system_first(model) else {SYSTEM, DEVELOPER, USER}
+        before = [index + 1 for index, role in enumerate(roles[:question]) if role in marked]
+        ends += before[-1:] if places.before_question else []
+    else:
+        # Claude's user messages in a row are one turn, and system messages are not between them.
+        while rules.kind == "cache_control" and question and _is_joined(measures[question - 1], model):
+            question -= 1
+        ends = [0]
+        ends += [question] if places.before_question else []
+        ends += [len(roles)] if places.newest else []
+    return ends
+
+
+def _is_joined(before: Measure, model: Model) -> bool:
+    """Whether a message is sent in one turn with the user's message after it, or apart from all turns."""
+    return before.role <= USER and not came_in(before, model.format)
+
+
+def _leading_end(model: Model, window: Window, roles: list[int]) -> list[int]:
+    """The end of the leading system texts, if it takes a mark. Few-shots follow the system prompt."""
+    prompt = bool(window.tokens["system"])
+    if window.tokens["few_shots"]:
+        return [0] if prompt and _says_system_first(model) else []
+    leading = next((index for index, role in enumerate(roles) if role > DEVELOPER), len(roles))
+    texts = prompt + (window.summary is not None) + bool(window.note) + leading
+    return [leading] if texts > (not _says_system_first(model)) else []

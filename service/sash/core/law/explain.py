@@ -1,0 +1,122 @@
+"""A window's figures: the parts that are left out, the reason for each message, and the parts that do not fit."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from sash.core.counts.families import ROLES
+from sash.core.counts.models import Model
+from sash.core.law.costs import costs_as_counted, reference_cost, reference_costs
+from sash.core.law.grounding import Grounded
+from sash.core.law.runs import runs
+from sash.core.law.view import View
+from sash.core.law.walk import Walk
+from sash.problems import WindowDoesNotFit
+
+
+class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a message is in the window, or is not. ``tokens`` is its cost there, without documents.
+
+    ``reasoning`` is the part of ``tokens`` for reasoning, ``reasoning_left_out`` is reasoning that is not sent, ``trimmed``
+    is the part of a tool result that was cut, all in tokens. ``score`` is a recalled message's relevance to the question.
+    """
+
+    seq: int
+    role: str
+    tokens: int
+    kept: bool
+    reason: str
+    reasoning: int = 0
+    reasoning_left_out: int = 0
+    trimmed: int = 0
+    score: float | None = None
+
+
+_REASONS = {
+    "system": "always: system message",
+    "developer": "always: developer message",
+    "pinned": "always: pinned",
+    "question": "always: newest user message",
+    "newest": "always: newest message",
+    "recalled": "recalled",
+    "fits": "fits",
+    "budget": "does not fit",
+    "too large": "does not fit, skipped",
+    "limit": "beyond the limit",
+    "summary": "the summary stands for it",
+    "duplicate": "said again later",
+    "unanswered": "a call without its results",
+    "in progress": "a reply in progress",
+    "start": "before the first user message",
+}
+
+
+def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int, int]) -> list[Explained]:
+    """One line a message, by ascending seq: the required messages before the tail, and those of the tail's whole units.
+
+    ``sent`` and ``left`` are tokens of reasoning by seq: those in the request, and those that are left out.
+    """
+    first, kept = view.history.first_seq, set(taken.kept)
+
+    def line(seq: int, why: str, *, is_kept: bool) -> Explained:
+        cost = view.cost_of(seq) - view.reasoning.get(seq, 0)
+        if not is_kept and seq in view.edits:
+            cost += view.edits[seq].saved
+        reasoning = sent.get(seq, 0) if is_kept else view.reasoning.get(seq, 0)
+        role = ROLES[view.record(seq).measure.role]
+        return Explained(seq, role, cost + reasoning, is_kept, _REASONS[why], reasoning, left.get(seq, 0))
+
+    lines = [line(seq, view.why(seq), is_kept=True) for seq in sorted(view.outside)]
+    for index, unit in enumerate(view.units):
+        if view.headless and index == 0:
+            continue
+        why = view.always.get(index) or ("fits" if index in kept else taken.reasons.get(index, taken.rest))
+        is_kept = index in view.always or index in kept
+        if why == "unanswered" and view.history.records[unit.start].in_progress:
+            why = "in progress"
+        lines += (line(seq, why, is_kept=is_kept) for seq in range(first + unit.start, first + unit.end))
+    return lines
+
+
+def dropped(
+    view: View, taken: Walk, seqs: Sequence[int], grounding: Mapping[int, Grounded], model: Model
+) -> dict[str, int]:
+    """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding."""
+    history = view.history
+    left = history.length - len(seqs)
+    return {
+        "messages": left,
+        "tokens": history.tokens - _counted(view, seqs, model) if left else 0,
+        "duplicates": taken.duplicates,
+        "grounding_messages": history.grounding_messages - len(grounding),
+        "grounding_tokens": max(0, history.grounding_tokens - sum(chosen.tokens for chosen in grounding.values())),
+    }
+
+
+def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
+    """The tokens of the window's messages, counted as in the conversation's totals."""
+    history = view.history
+    first, column = history.first_seq, history.column
+    alike = not view.edits and costs_as_counted(history.records, model, column)
+    costs = view.costs if alike else reference_costs(history.records, column)
+    inside = seqs[bisect_left(seqs, first) :]
+    before = (reference_cost(history.outside[seq], column) for seq in seqs[: len(seqs) - len(inside)])
+    return sum(before) + sum(sum(costs[start - first : end - first + 1]) for start, end in runs(inside))
+
+
+def does_not_fit(
+    budget: int, fixed: Mapping[str, int], always: Mapping[str, int], grounding: int = 0
+) -> WindowDoesNotFit:
+    """The problem with the tokens of each required part, which sum to ``needed``.
+
+    ``grounding`` are the documents' tokens, if they may not be trimmed.
+    """
+    named = {name if name in ("question", "newest") else f"{name} messages": cost for name, cost in always.items()}
+    costs = {name: cost for name, cost in {**fixed, **named, "grounding": grounding}.items() if cost}
+    needed = sum(costs.values())
+    said = ", ".join(f"{name} {cost}" for name, cost in costs.items())
+    return WindowDoesNotFit(
+        f"What must be in the window costs {needed} tokens ({said}) and the budget is {budget}: {needed - budget} over.",
+        members={"budget": budget, "needed": needed, "shortfall": needed - budget, "costs": costs},
+    )

@@ -1,0 +1,89 @@
+"""Tokens of the words that Anthropic's and Gemini's forms add to chat messages.
+
+Neither provider accepts an empty user turn, or a history that begins with the assistant. An empty turn is sent as
+``…``, and a user turn with ``…`` is put before the assistant. A history that came in Anthropic's own form is sent
+unchanged; if it begins with the assistant, Claude bills more tokens.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sash.core.counts.counting import message_tokens, plain_text_tokens
+from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
+from sash.core.counts.measures import Measure
+from sash.core.counts.models import Model
+from sash.core.counts.text import both
+from sash.core.counts.vendors import OPENING, VendorRules
+from sash.core.law.records import Record
+from sash.core.law.view import View
+from sash.core.providers.turns import NOTHING_SAID
+
+FILLED_FORMATS: Final = frozenset({"anthropic", "gemini"})
+
+
+def filler_tokens(model: Model) -> int:
+    """Return the tokens of a user's turn of ``…``."""
+    return message_tokens(Measure(USER, *both(NOTHING_SAID)), model)
+
+
+def is_filled(measure: Measure, form: str) -> bool:
+    """Return whether ``form`` sends ``…`` for a message, because it is the user's and has no content."""
+    extra = measure.extra
+    if measure.role != USER or measure.o200k or (extra is not None and (extra.images or extra.estimated)):
+        return False
+    return not came_in(measure, form)
+
+
+def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, is_behind_system: bool) -> int:
+    """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest.
+
+    ``is_behind_system`` if a system message stands before it in the provider's own form.
+    """
+    if first.measure.role != ASSISTANT:
+        return 0
+    if is_behind_system or (is_oldest and came_in(first.measure, form)):
+        return bare_opening(model, form)
+    return filler_tokens(model)
+
+
+def longest_opening(model: Model, form: str) -> int:
+    """Return the most tokens that a request may cost more because of its first message. They are the same in every turn."""
+    return max(filler_tokens(model), bare_opening(model, form)) if form in FILLED_FORMATS else 0
+
+
+def blank_line_tokens(model: Model) -> int:
+    """Return the tokens of the blank line between two system texts, which are sent as one."""
+    return plain_text_tokens("\n\n", model)
+
+
+def joined_systems(view: View, form: str) -> list[int]:
+    """Return the seqs of the system and developer messages whose texts ``form`` joins, ascending."""
+    if form not in FILLED_FORMATS:
+        return []
+    first, roles = view.history.first_seq, view.history.records.roles
+    seqs = list(view.outside)
+    if SYSTEM in roles or DEVELOPER in roles:
+        seqs += [first + index for index, role in enumerate(roles) if role <= DEVELOPER]
+    measures = ((seq, view.record(seq).measure) for seq in seqs)
+    return sorted(seq for seq, each in measures if each.role <= DEVELOPER and not came_in(each, form))
+
+
+def came_in(measure: Measure, form: str) -> bool:
+    """Return whether a message came in this provider's form."""
+    return measure.extra is not None and measure.extra.native_in(form) is not None
+
+
+def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool) -> int:
+    """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's if they are the request's first
+    messages, and words for empty turns."""
+    if form not in FILLED_FORMATS or not few_shots:
+        return 0
+    filler = filler_tokens(model)
+    opening = filler if are_first and few_shots[0].role == ASSISTANT else 0
+    return opening + sum(max(0, filler - message_tokens(each, model)) for each in few_shots if is_filled(each, form))
+
+
+def bare_opening(model: Model, form: str) -> int:
+    """Return the extra tokens of a request that begins with an assistant's message in the provider's own form."""
+    is_claude = isinstance(model.rules, VendorRules) and model.rules.definitions > 0
+    return OPENING if is_claude and form == "anthropic" else 0

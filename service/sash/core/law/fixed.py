@@ -1,0 +1,113 @@
+"""The fixed parts of a window, before its messages: priming, system prompt, few-shots, tool definitions, and lines for a
+summary or a note."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sash.core.counts.counting import first_system, is_left_out, messages_tokens, tools_tokens
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.families import ASSISTANT, DEVELOPER
+from sash.core.counts.measures import Measure
+from sash.core.counts.models import Model
+from sash.core.counts.text.vocabularies import Vocabulary
+from sash.core.law.fillers import (
+    FILLED_FORMATS,
+    bare_opening,
+    blank_line_tokens,
+    came_in,
+    few_shots_fillers,
+    joined_systems,
+)
+from sash.core.law.view import View
+from sash.core.providers.own_requests import read_request
+from sash.core.providers.written import render_request
+from sash.problems import FormatCannotCarry
+
+
+class Line(NamedTuple):
+    """A summary or a note. ``said`` are its text's tokens in the model's own vocabulary; None if they are estimated."""
+
+    measure: Measure
+    said: int | None = None
+
+
+class Fixed(msgspec.Struct, frozen=True):
+    """The parts of every window of a conversation: measures of the messages, and the tool definitions.
+
+    ``messages`` are those of the system prompt and the few-shots, for models that are counted with their own vocabulary.
+    """
+
+    system: tuple[Measure, ...] = ()
+    few_shots: tuple[Measure, ...] = ()
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: Any = None
+    messages: tuple[Mapping[str, Any], ...] = ()
+    _said: dict[Vocabulary, list[int]] = msgspec.field(default_factory=dict)
+    _sent: dict[str, tuple[list[dict[str, Any]], Any]] = msgspec.field(default_factory=dict)
+
+    def message_costs(self, model: Model) -> tuple[int, int]:
+        """Tokens of the system prompt and of the few-shots."""
+        said, split = self._said_in(model.vocabulary), len(self.system)
+        return (
+            sum(messages_tokens(self.system, model, said[:split] if said else None)),
+            sum(messages_tokens(self.few_shots, model, said[split:] if said else None)),
+        )
+
+    def _said_in(self, vocabulary: Vocabulary | None) -> list[int] | None:
+        """Tokens of each message's text in a vocabulary. They are counted once, because every window has the same parts."""
+        if vocabulary is None or not self.messages:
+            return None
+        if vocabulary not in self._said:
+            self._said[vocabulary] = [spoken_tokens(message, vocabulary) for message in self.messages]
+        return self._said[vocabulary]
+
+    def tools_tokens(self, model: Model, messages: Sequence[Measure]) -> int:
+        """Tokens of the definitions in a request of the fixed parts and ``messages``."""
+        if not self.tools:
+            return 0
+        given = [*self.system, *self.few_shots, *messages]
+        if model.format != "openai":
+            given = [each for each in given if not is_left_out(each, model.format)]
+        # System texts are sent before the messages, except in the provider's own form.
+        if model.format in FILLED_FORMATS:
+            given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
+        first = first_system(given, model.rules)
+        tools, choice = self._tools_in(model.format)
+        return tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
+
+    def _tools_in(self, form: str) -> tuple[list[dict[str, Any]] | None, Any]:
+        """The definitions and the choice as a request in ``form`` has them. It may add members, or leave tools out."""
+        if form != "openai" and form not in self._sent:
+            try:
+                sent = read_request(form, render_request(form, (), tools=self.tools, tool_choice=self.tool_choice))
+            except FormatCannotCarry:  # refused when the messages are rendered, with their own refusals
+                return self.tools, self.tool_choice
+            self._sent[form] = sent.tools, sent.tool_choice
+        return self._sent.get(form, (self.tools, self.tool_choice))
+
+
+def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], form: str) -> dict[str, int]:
+    """Tokens of the fixed parts by name, sent in ``form``. ``lines`` are between the few-shots and the messages.
+
+    The tokens of definitions may depend on the request's first message. If that is not known before history is chosen (no
+    fixed message, no line, and the first message may be left out), the larger cost is taken.
+    """
+    always = view.always_seqs() if fixed.tools else []
+    measures = [line.measure for line in lines]
+    tools = fixed.tools_tokens(model, (*measures, *(view.record(seq).measure for seq in always)))
+    if always[:1] != [1]:
+        tools = max(tools, fixed.tools_tokens(model, measures)) if model.rules.joins_leading_system else tools
+    system, few_shots = fixed.message_costs(model)
+    is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
+    texts = len(lines) - is_compacted if form in FILLED_FORMATS else 0
+    joints = texts if fixed.system or not texts or joined_systems(view, form) else texts - 1
+    return {
+        "priming": model.priming + (bare_opening(model, form) if is_compacted else 0),
+        "system": system,
+        "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
+        "tools": tools,
+        "summary": sum(messages_tokens(measures, model, [line.said for line in lines]))
+        + (joints and joints * blank_line_tokens(model)),
+    }

@@ -1,0 +1,183 @@
+"""Rendering and trimming a message's documents.
+
+Documents are stored apart from their question, and added to it only while it is the newest: later, the answer already
+contains what mattered from them. A template gives the text, which is spliced into the message's stored JSON, before
+and after the content's value, so the body is never decoded.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b
+from itertools import accumulate
+
+import msgspec
+
+from sash.core.counts.attachments import text_in
+from sash.core.counts.text import Encoding, count_text, cut_text
+from sash.problems import BadRequest
+
+DEFAULT_TEMPLATE = "{content}\n\nSources:\n{documents}"
+DEFAULT_SEPARATOR = "\n---\n"
+_PLACEHOLDER = re.compile(r"\{(content|documents)\}")
+_STEPS = 8
+"""A cut is extended by at most this many characters at a time: tokens merge over a few characters, not over many."""
+
+
+class Template(msgspec.Struct, frozen=True):
+    """A parsed grounding template: the texts before, between and after its two placeholders."""
+
+    before: str
+    between: str
+    after: str
+    content_first: bool
+    separator: str
+    digest: bytes
+
+    def around(self, documents: str) -> tuple[str, str]:
+        """The texts before and after the message's content."""
+        if self.content_first:
+            return self.before, self.between + documents + self.after
+        return self.before + documents + self.between, self.after
+
+
+@lru_cache(maxsize=1024)
+def parse_template(template: str, separator: str) -> Template:
+    """The parsed template. Raises BadRequest unless it has ``{content}`` and ``{documents}`` once each."""
+    places = [match.group(1) for match in _PLACEHOLDER.finditer(template)]
+    if sorted(places) != ["content", "documents"]:
+        raise BadRequest.at("#/grounding_template", "The template must contain {content} and {documents}, once each")
+    before, _, between, _, after = _PLACEHOLDER.split(template)
+    digest = blake2b(msgspec.json.encode((template, separator)), digest_size=4).digest()
+    return Template(before, between, after, places[0] == "content", separator, digest)
+
+
+class Grounded(msgspec.Struct, frozen=True, kw_only=True):
+    """A message's documents that are sent: the texts around its content, and the tokens of the encoding that they add.
+
+    ``kept`` is the number of documents of which at least a character is sent. If ``cut``, the last kept document is not
+    whole. ``keys`` are the kept documents' keys. ``cost`` are the tokens that they add for an estimated model; None if
+    ``cost`` follows from ``tokens``. ``room`` is the room in which they are chosen, in the model's tokens: it may be more
+    than they cost.
+    """
+
+    before: str
+    after: str
+    kept: int
+    tokens: int
+    cut: bool = False
+    keys: tuple[str, ...] = ()
+    cost: int | None = None
+    room: int = 0
+
+
+def added_tokens(template: Template, content: str, documents: Sequence[str], encoding: Encoding) -> int:
+    """The tokens that all of the documents add to a message with this text."""
+    before, after = template.around(template.separator.join(documents))
+    return count_text(before + content + after, encoding) - count_text(content, encoding)
+
+
+def everything(template: Template, documents: Sequence[str], tokens: int) -> Grounded:
+    """All documents, uncut; ``tokens`` are the tokens that they add."""
+    before, after = template.around(template.separator.join(documents))
+    return Grounded(before=before, after=after, kept=len(documents), tokens=tokens)
+
+
+def take_whole(
+    template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int
+) -> Grounded | None:
+    """The first documents, uncut, that add at most ``room`` tokens together; None if the first does not fit.
+
+    This is the rule of the application docs-assistant for its 1,536 tokens of documents.
+    """
+
+    @cache
+    def added(kept: int) -> int:
+        return added_tokens(template, content, documents[:kept], encoding)
+
+    # Tokens of joined texts are not the sum of their tokens: take a first guess from a cut text, then correct it.
+    fitting = len(cut_text(template.separator.join(documents), encoding, room))
+    kept = bisect_right(_next_starts(template, documents), fitting + len(template.separator))
+    while kept > 0 and added(kept) > room:
+        kept -= 1
+    while kept < len(documents) and added(kept + 1) <= room:
+        kept += 1
+    return everything(template, documents[:kept], added(kept)) if kept else None
+
+
+def trim(template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int) -> Grounded | None:
+    """Documents that add at most ``room`` tokens: whole ones first, then one that is cut at a character.
+
+    None if no character of a document fits next to the template's own text.
+    """
+    joined = template.separator.join(documents)
+    plain = count_text(content, encoding)
+
+    @cache
+    def added(length: int) -> int:
+        before, after = template.around(joined[:length])
+        return count_text(before + content + after, encoding) - plain
+
+    # The cut text fits alone; next to the template's text and the content, its tokens may merge or split.
+    length = len(cut_text(joined, encoding, room - added(0)))
+    while length > 0 and added(length) > room:
+        length -= 1
+    while step := next((s for s in range(1, min(_STEPS, len(joined) - length) + 1) if added(length + s) <= room), 0):
+        length += step
+    starts = _next_starts(template, documents)
+    length = min(length, starts[bisect_left(starts, length)] - len(template.separator))  # not inside a separator
+    while length > 0 and added(length) > room:
+        length -= 1
+    if length <= 0:
+        return None
+    before, after = template.around(joined[:length])
+    return Grounded(
+        before=before,
+        after=after,
+        kept=1 + bisect_left(starts, length, 0, len(starts) - 1),
+        tokens=added(length),
+        cut=length < len(joined),
+    )
+
+
+def _next_starts(template: Template, documents: Sequence[str]) -> list[int]:
+    """Where the text after each document and its separator begins in the joined text, in characters."""
+    return list(accumulate(len(document) + len(template.separator) for document in documents))
+
+
+def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:
+    """The message's JSON with text added before and after its content, which is a string or a list of parts.
+
+    ``start`` and ``end`` are the offsets of the content's value in ``body``.
+    """
+    value = body[start:end]
+    match value[:1]:
+        case b'"':
+            value = b'"' + _escaped(before) + value[1:-1] + _escaped(after) + b'"'
+        case b"[":
+            value = b"[" + b",".join((*_part(before), *filter(None, (value[1:-1],)), *_part(after))) + b"]"
+        case _:
+            value = b'"' + _escaped(before) + _escaped(after) + b'"'
+    return body[:start] + value + body[end:]
+
+
+def _escaped(text: str) -> bytes:
+    return msgspec.json.encode(text)[1:-1]
+
+
+def _part(text: str) -> tuple[bytes, ...]:
+    return (msgspec.json.encode({"type": "text", "text": text}),) if text else ()
+
+
+def content_text(value: bytes) -> str:
+    """The text of a content's JSON value; the texts of parts are concatenated, as for counting."""
+    return "".join(content_texts(value))
+
+
+def content_texts(value: bytes) -> list[str]:
+    """The texts of the parts of a content's JSON value, with those of text files."""
+    content = msgspec.json.decode(value) if value else None
+    if isinstance(content, str):
+        return [content]
+    return [part.get("text") or "" if part.get("type") == "text" else text_in(part) for part in content or ()]

@@ -1,0 +1,118 @@
+"""The relevance of messages to a question: BM25 over the words of a message and of its neighbours.
+
+A message with the answer seldom has all of the question's words: "When did she move?" is in one message, and "In May" in
+the next. So a word also counts for the three messages before and after its own, at half the weight for each step. These
+sums are weighted with BM25 (Robertson and Zaragoza 2009, with the usual parameters 1.2 and 0.75).
+
+The functions work on the packed words of all searched messages at once, as numbers in one array (core/law/words.py).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sash.core.chat.packed import Packed
+from sash.core.law.words import DIGEST_BITS, MOST_OFTEN
+
+Scores = NDArray[np.float32]
+_STEPS: Final = (0.5, 0.25, 0.125)
+_SATURATION, _LENGTH = 1.2, 0.75
+_RANK_CONSTANT: Final = 60
+_MOST_RANKED: Final = 1000
+_MOST_WORDS: Final = 32
+"""The number of a question's words that are searched for, the rarest first. A question may be a pasted page."""
+
+
+def fused(scores: Scores, near: Scores) -> Scores:
+    """Scores by words and by vectors combined: the sum of reciprocal ranks (Cormack et al. 2009, with their constant 60).
+
+    A message without a vector is ranked by its words alone.
+    """
+    total = np.zeros(len(scores), np.float32)
+    for each in (scores, near):
+        places = np.flatnonzero(each > 0)
+        order = places[np.argsort(-each[places], kind="stable")][:_MOST_RANKED]
+        total[order] += 1 / (_RANK_CONSTANT + 1 + np.arange(len(order), dtype=np.float32))
+    return total
+
+
+def scores_of_vectors(vectors: Packed, question: bytes, count: int) -> Scores:
+    """The cosine of the question and each of ``count`` messages, plus a share of its neighbours' cosines.
+
+    ``vectors`` has a value for each message except perhaps the newest, empty if the message has no vector.
+    """
+    near = np.zeros(count, np.float32)
+    there = np.flatnonzero(np.frombuffer(vectors.sizes, "<u4"))
+    if not question or len(vectors.joined) != len(there) * len(question) or not len(there):
+        return near
+    rows = np.frombuffer(vectors.joined, np.int8).reshape(len(there), -1).astype(np.float32)
+    near[there] = rows @ np.frombuffer(question, np.int8).astype(np.float32)
+    near[there] /= np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return _with_neighbours(near)  # type: ignore[no-any-return]
+
+
+def scores_of_words(messages: Packed, question: Sequence[Sequence[int]]) -> tuple[Scores, NDArray[np.bool_]]:
+    """Each message's score, and whether the message itself has a word of the question.
+
+    The score is 0 if neither the message nor a neighbour has one. ``messages`` are packed words, in the conversation's
+    order. ``question`` has, for each word, its possible numbers.
+    """
+    count = len(messages)
+    sizes = np.frombuffer(messages.sizes, "<u4").astype(np.int64) >> 2
+    often = _frequencies(messages.joined, sizes, question)
+    if not len(often):
+        return np.zeros(count, np.float32), np.zeros(count, np.bool_)
+    holding = np.count_nonzero(often, axis=1)
+    rarity = np.log1p((count - holding + 0.5) / (holding + 0.5)).astype(np.float32)
+    lengths = _with_neighbours(sizes.astype(np.float32))
+    norm = _SATURATION * (1 - _LENGTH + _LENGTH * lengths / lengths.mean())
+    around = _with_neighbours(often)
+    holds: NDArray[np.bool_] = np.any(often > 0, axis=0)
+    return rarity @ (around * (_SATURATION + 1) / (around + norm)), holds
+
+
+def _frequencies(packed: bytes, sizes: NDArray[np.int64], question: Sequence[Sequence[int]]) -> Scores:
+    """The number of occurrences of the question's rarest words in each message: one row for each word that occurs."""
+    pairs = sorted((number & DIGEST_BITS, row) for row, numbers in enumerate(question) for number in numbers)
+    numbers = np.array([number for number, _ in pairs], np.uint32)
+    rows = np.array([row for _, row in pairs], np.int64)
+    words = np.frombuffer(packed, "<u4")
+    if not len(numbers) or not len(words):
+        return np.zeros((0, len(sizes)), np.float32)
+    # Compare the upper half of the numbers first: a fast test, which excludes nearly all words.
+    maybe = np.zeros(1 << 16, np.bool_)
+    maybe[numbers >> 16] = True
+    places = np.flatnonzero(maybe.take(words.view("<u2")[1::2]))
+    found = words[places]
+    nearest = np.minimum(np.searchsorted(numbers, found & np.uint32(DIGEST_BITS)), len(numbers) - 1)
+    right = numbers[nearest] == found & np.uint32(DIGEST_BITS)
+    places, of_word = places[right], rows[nearest[right]]
+    holding = np.bincount(of_word, minlength=len(question))
+    rarest = np.argsort(holding, kind="stable")[np.count_nonzero(holding == 0) :][:_MOST_WORDS]
+    row_of = np.full(len(question), -1)
+    row_of[rarest] = np.arange(len(rarest))
+    wanted = row_of[of_word] >= 0
+    owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[places[wanted]]
+    often = np.zeros((len(rarest), len(sizes)), np.float32)
+    often[row_of[of_word[wanted]], owners] = found[right][wanted] & np.uint32(MOST_OFTEN)
+    return often
+
+
+def _with_neighbours(values: Any) -> Any:
+    """The values along the last axis, each plus shares of the three values before and after it."""
+    total = values.copy()
+    for step, share in enumerate(_STEPS, 1):
+        total[..., step:] += share * values[..., :-step]
+        total[..., :-step] += share * values[..., step:]
+    return total
+
+
+def best(scores: Scores, limit: int) -> list[tuple[int, float]]:
+    """Places and scores of the ``limit`` best messages, best first, the newer of equals first. Scores of 0 are left out."""
+    places = np.flatnonzero(scores)
+    if len(places) > limit:
+        places = places[scores[places] >= np.partition(scores[places], -limit)[-limit]]
+    order = places[np.lexsort((-places, -scores[places]))][:limit]
+    return list(zip(order.tolist(), scores[order].tolist(), strict=True))

@@ -1,0 +1,157 @@
+"""Recall: older messages that are relevant to the newest question, in a reserved part of the budget.
+
+A message is recalled with its whole tool group, and with its question or its answer, because an answer without its
+question is worth little. A unit that does not fit is skipped. Content that is already in the window is not recalled.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL, USER
+from sash.core.law.explain import Explained
+from sash.core.law.records import Flags, Records
+from sash.core.law.units import LONGEST_GROUP, group_units
+
+BOUND = 20_000
+"""The number of newest messages that recall searches."""
+DEFAULT_RECALL_TEMPLATE = "Earlier in this conversation:\n{messages}"
+
+
+def bound(length: int) -> int:
+    """The seq of the oldest message that recall searches, in a history of ``length`` messages."""
+    return max(1, length - BOUND + 1)
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """The number and range of the searched messages; the range is null if none was searched."""
+
+    messages: int
+    first_seq: int | None
+    last_seq: int | None
+
+
+class Recollection(msgspec.Struct, frozen=True):
+    """A window's recalled messages: a line for each, by seq, and their tokens.
+
+    If they are not sent in their places, ``block`` is the message with all of them, which is sent before ``before_seq``.
+    """
+
+    lines: Mapping[int, Explained]
+    searched: Searched
+    tokens: int = 0
+    block: bytes = b""
+    before_seq: int = 0
+
+    def place(self, seqs: Sequence[int]) -> int:
+        """The number of a window's messages before the block."""
+        return bisect_left(seqs, self.before_seq)
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """Messages that are recalled together: the seqs of the found unit, and of its question or its answer."""
+
+    score: float
+    found: tuple[int, ...]
+    companions: tuple[int, ...]
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """All seqs, the unit's first."""
+        return self.found + self.companions
+
+
+def candidates(
+    ranked: Iterable[tuple[int, float]], records: Records, first_seq: int, sent: AbstractSet[int]
+) -> Iterator[Candidate]:
+    """Candidates for recall, best first. ``ranked`` are places in ``records`` and scores, ``sent`` the window's seqs."""
+    passed: set[int] = set()
+    for place, score in ranked:
+        if first_seq + place in passed or first_seq + place in sent or records.roles[place] <= DEVELOPER:
+            continue
+        unit = _unit_at(records, place)
+        if unit is None:
+            continue
+        found = tuple(range(first_seq + unit.start, first_seq + unit.stop))
+        passed.update(found)
+        if sent.isdisjoint(found):
+            companion = _companion(records, unit)
+            companions = [
+                seq for seq in range(first_seq + companion.start, first_seq + companion.stop) if seq not in sent
+            ]
+            yield Candidate(score, found, tuple(companions))
+
+
+def choose(
+    wanted: Iterable[Candidate], room: int, cost: Callable[[int], int], words: Callable[[int], bytes], said: set[bytes]
+) -> list[Candidate]:
+    """The best candidates that fit into ``room`` tokens. A message whose digest (``words``) is in ``said`` is left out."""
+    taken: list[Candidate] = []
+    chosen: set[int] = set()
+    for candidate in wanted:
+        new = [seq for seq in candidate.seqs if seq not in chosen]
+        tokens = sum(map(cost, new))
+        repeats = len(candidate.found) == 1 and words(candidate.found[0]) in said
+        if tokens > room or repeats:
+            continue
+        room -= tokens
+        said.update(map(words, new))
+        chosen.update(new)
+        taken.append(candidate)
+    return taken
+
+
+def explained(
+    taken: Iterable[Candidate], role: Callable[[int], str], cost: Callable[[int], int]
+) -> dict[int, Explained]:
+    """A line for each recalled message by ascending seq, with its score and its reason."""
+    lines: dict[int, Explained] = {}
+    for candidate in taken:
+        score, found = round(candidate.score, 3), candidate.found[0]
+        for seq in candidate.seqs:
+            if seq in candidate.found:
+                why = "recalled: bears on the question"
+            else:
+                why = f"recalled: {'asked' if seq < found else 'answered'} with {found}"
+            if seq in candidate.found or seq not in lines:
+                lines[seq] = Explained(seq, role(seq), cost(seq), kept=True, reason=why, score=score)
+    return dict(sorted(lines.items()))
+
+
+def _unit_at(records: Records, place: int) -> range | None:
+    """Return the places of a message's tool group, or the message's own place; None if it may not be sent.
+
+    A call at the end of ``records`` does not wait for its results: newer messages came after it.
+    """
+    roles, start = records.roles, place
+    if records.in_progress[place]:
+        return None
+    if (
+        roles[place] not in (TOOL, FUNCTION)
+        and not records.calls[place]
+        and not records.flags[place] & Flags.LEGACY_CALL
+    ):
+        return range(place, place + 1)
+    while start and roles[start] == TOOL:
+        start -= 1
+    if start and roles[start] == FUNCTION and records.flags[start - 1] & Flags.LEGACY_CALL:
+        start -= 1
+    unit = group_units(records[start : start + LONGEST_GROUP + 1])[0]
+    is_answered = unit.end > records.calls[start]
+    return range(start, start + unit.end) if unit.whole and is_answered and place < start + unit.end else None
+
+
+def _companion(records: Records, unit: range) -> range:
+    """The places of a unit's question; for a question, those of its answer: the last unit before the next question."""
+    roles = records.roles
+    if roles[unit.start] != USER:
+        question = roles.rfind(USER, 0, unit.start)
+        return range(question, question + 1) if question >= 0 else range(0)
+    following = roles.find(USER, unit.stop)
+    last = (following if following >= 0 else len(roles)) - 1
+    if last < unit.stop:
+        return range(0)
+    answer = _unit_at(records, last)
+    return answer if answer and roles[answer.start] == ASSISTANT else range(0)

@@ -1,0 +1,356 @@
+"""Records: the facts about a message that a window needs, stored apart from the body, so that no body is decoded.
+
+A record has 24 bytes for every message, so that a tail of records is read as columns: the cost of a thousand plain
+messages takes one addition for each. Facts that few messages have (tool calls, names, images, documents) are in
+``Details``, which are read only if a flag says so::
+
+    0  flags   1  role   2  calls   3  generation, +128 in progress   4-7  tokens in o200k_base   8-11  in cl100k_base
+    12-15  bytes of the body   16-23  digest of role and content; numbers are little-endian
+"""
+
+import sys
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from struct import Struct
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.counts.counting import LIST_BEGINS, LIST_ENDS, list_place
+from sash.core.counts.families import FUNCTION, TOOL
+from sash.core.counts.measures import Extra, Measure
+from sash.core.counts.unicode_scripts import Mix
+
+RECORD_BYTES: Final = 24
+DIGEST_BYTES: Final = 8
+"""The size of the content's digest at the end of a record."""
+_LAYOUT: Final = Struct("<BBBBIII8s")
+_WORDS: Final = RECORD_BYTES // 4
+_LARGEST: Final = 2**32 - 1
+GENERATION: Final = 5
+"""The version of the measuring rules. Older messages are measured again: generation 0 did not count unknown members and
+reasoning; generation 1 did not count all repeated texts of a provider's message, nor the scripts of its thoughts; generation
+2 estimated all Latin languages like English, and reasoning without its scripts; generation 3 counted several message items
+of a Responses reply as one; generation 4 estimated the parts of a message, and its calls, as one text."""
+_STORED: Final = 2**8 - 1
+_OPEN_BIT: Final = 128
+"""A bit in the byte of the generation: the message is in progress."""
+
+
+class Flags:
+    """A record's flags. PARALLEL: a result of one of several calls. RICH: the message's cost depends on its details.
+    MIXED: its details have its scripts, which only estimates need.
+
+    LIST_BEGINS and LIST_ENDS mark the first and the last of several results. They are not stored, but computed from the
+    neighbours. IN_PROGRESS marks a message that is still being written; it is stored in the byte of the generation."""
+
+    PINNED: Final = 1
+    GROUNDED: Final = 2
+    NOTED: Final = 4
+    PARALLEL: Final = 8
+    REDACTED: Final = 16
+    LEGACY_CALL: Final = 32
+    RICH: Final = 64
+    MIXED: Final = 128
+    LIST_BEGINS: Final = LIST_BEGINS
+    LIST_ENDS: Final = LIST_ENDS
+    IN_PROGRESS: Final = 1024
+
+
+_IN_DETAILS = Flags.RICH | Flags.MIXED
+_GROUPED = Flags.LEGACY_CALL | Flags.IN_PROGRESS
+_RESULTS = (TOOL, FUNCTION)
+_STAMP_BITS = 20
+_STAMPED = 1 << 44
+"""Milliseconds since 1970 are below this until the year 2527, stamps above it."""
+
+
+def stamp_of(created_ms: int, chance: int) -> int:
+    """An entry's time and 20 random bits, which distinguish a repeated request from another one of the same moment."""
+    return created_ms << _STAMP_BITS | chance & (1 << _STAMP_BITS) - 1
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """A message's identity: its id, its stamp (time of creation), and a digest of its entry as it was sent.
+
+    ``status`` is the client's status of a reply: ``in_progress``, ``completed``, ``interrupted``, or None.
+    """
+
+    id: str
+    stamp: int
+    digest: bytes
+    status: str | None = None
+
+    @property
+    def created_ms(self) -> int:
+        """Milliseconds since 1970. Entries stored before stamps existed have these in place of a stamp."""
+        return self.stamp if self.stamp < _STAMPED else self.stamp >> _STAMP_BITS
+
+
+class Details(msgspec.Struct, array_like=True, frozen=True):
+    """A message's facts that are not in its record: its identity, and parts other than plain text that cost tokens.
+
+    ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
+    their numbers add where each digit is a token.
+    """
+
+    digest: bytes
+    id: str
+    stamp: int
+    extra: Extra | None = None
+    grounding: tuple[int, int] | None = None
+    status: str | None = None
+    digits: int = 0
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One message. ``size`` is the body's bytes, ``calls`` its number of tool calls. ``grounding`` and ``digits`` are as in
+    its details."""
+
+    flags: int
+    measure: Measure
+    size: int
+    calls: int
+    content_digest: bytes
+    grounding: tuple[int, int] | None = None
+    generation: int = GENERATION
+    said: int | None = None
+    """Tokens of its text in the model's own vocabulary, if counted; not stored in the record."""
+    digits: int = 0
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the message is in every window."""
+        return bool(self.flags & Flags.PINNED)
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether the message is still being written. No window contains it then."""
+        return bool(self.flags & Flags.IN_PROGRESS)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the message may be sent only with its neighbours, or not yet: a call, a result, or in progress."""
+        return bool(self.calls) or self.measure.role in _RESULTS or bool(self.flags & _GROUPED)
+
+    @property
+    def parallel(self) -> int:
+        """Not 0 if the message answers one of several calls; LIST_BEGINS and LIST_ENDS mark the first and the last."""
+        return self.flags & (Flags.PARALLEL | Flags.LIST_BEGINS | Flags.LIST_ENDS)
+
+    @property
+    def rich(self) -> bool:
+        """Whether its cost depends on more than role and text."""
+        extra = self.measure.extra
+        return self.grounding is not None or (extra is not None and not extra.is_mix)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether an estimate of its tokens depends on its scripts."""
+        return self.measure.extra is not None and self.measure.extra.mix is not None
+
+
+def encode_record(record: Record) -> bytes:
+    """The record's 24 bytes. Its other facts are in its details."""
+    flags = record.flags & ~_IN_DETAILS | (Flags.RICH if record.rich else 0) | (Flags.MIXED if record.mixed else 0)
+    one = record.measure
+    o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
+    generation = record.generation | (_OPEN_BIT if record.flags & Flags.IN_PROGRESS else 0)
+    return _LAYOUT.pack(
+        flags & _STORED, one.role, record.calls, generation, o200k, cl100k, record.size, record.content_digest
+    )
+
+
+def details_of(record: Record, identity: Identity) -> Details:
+    """The details of the record's message."""
+    digest, name, stamp, status = identity.digest, identity.id, identity.stamp, identity.status
+    return Details(digest, name, stamp, record.measure.extra, record.grounding, status, record.digits)
+
+
+def _places(flag: int) -> bytes:
+    return bytes(1 if byte & flag else 0 for byte in range(256))
+
+
+_PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
+_STALE = bytes(1 if byte & ~_OPEN_BIT < GENERATION else 0 for byte in range(256))
+_OPEN = _places(_OPEN_BIT)
+_NOTHING = Details(b"", "", 0)
+_DETAILED = _places(_IN_DETAILS)
+_MIXED = bytes(1 if byte & _IN_DETAILS == Flags.MIXED else 0 for byte in range(256))
+
+
+class Records(Sequence[Record]):
+    """Consecutive messages as columns. ``details`` are the messages' details, or empty if no message is rich, nor needs its
+    scripts. ``said`` are their tokens + 1 in the model's own vocabulary (0: not counted), or empty."""
+
+    def __init__(self, packed: bytes, details: Sequence[Details] = (), said: Sequence[int] = ()) -> None:
+        self.packed = packed
+        self.details = details
+        self.said = said
+        self.flags = packed[::RECORD_BYTES]
+        self.roles = packed[1::RECORD_BYTES]
+        self.calls = packed[2::RECORD_BYTES]
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> "Records":
+        """The columns of these records."""
+        nobody = Identity("", 0, b"")
+        return cls(b"".join(map(encode_record, records)), [details_of(record, nobody) for record in records])
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
+        if isinstance(index, slice):
+            start, end, step = index.indices(len(self))
+            if step != 1:
+                return [self[i] for i in range(start, end, step)]
+            return Records(
+                self.packed[start * RECORD_BYTES : end * RECORD_BYTES], self.details[start:end], self.said[start:end]
+            )
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        index %= len(self)
+        flags, role, calls, generation, o200k, cl100k, size, digest = _LAYOUT.unpack_from(
+            self.packed, index * RECORD_BYTES
+        )
+        extra, grounding, digits = None, None, 0
+        if flags & Flags.PARALLEL:
+            flags |= list_place(self.roles, index)
+        if generation & _OPEN_BIT:
+            flags, generation = flags | Flags.IN_PROGRESS, generation & ~_OPEN_BIT
+        if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
+            details = self.details[index]
+            extra, grounding, digits = details.extra, details.grounding, details.digits
+        measure = Measure(role, o200k, cl100k, extra)
+        said = self.said[index] - 1 if self.said and self.said[index] else None
+        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, generation, said, digits)
+
+    def before(self, newer: "Records") -> "Records":
+        """These records, followed by the ``newer`` ones."""
+        if not (self.details or newer.details):
+            return Records(self.packed + newer.packed)
+        details = [part.details or [_NOTHING] * len(part) for part in (self, newer)]
+        return Records(self.packed + newer.packed, [*details[0], *details[1]])
+
+    def identity(self, index: int) -> Identity:
+        """A message's identity. Its details must have been read."""
+        details = self.details[index]
+        return Identity(details.id, details.stamp, details.digest, details.status)
+
+    def tokens(self, column: int) -> Sequence[int]:
+        """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1)."""
+        return self._words[1 + column :: _WORDS]
+
+    def sizes(self) -> Sequence[int]:
+        """Bytes of each message's body."""
+        return self._words[3::_WORDS]
+
+    def pinned(self) -> Iterator[int]:
+        """Indexes of pinned messages, ascending."""
+        return indexes_of(self.flags.translate(_PINNED))
+
+    def rich(self) -> Iterator[int]:
+        """Indexes of messages whose cost depends on their details, ascending."""
+        return indexes_of(self.flags.translate(_RICH))
+
+    def mixed(self) -> Iterator[int]:
+        """Indexes of messages whose estimate depends on their text and its scripts alone, ascending."""
+        return indexes_of(self.flags.translate(_MIXED))
+
+    @property
+    def detailed(self) -> int:
+        """The number of messages whose cost or estimate depends on their details."""
+        return self.flags.translate(_DETAILED).count(1)
+
+    def mix(self, index: int) -> Mix | None:
+        """The scripts of a message; None if its details were not read."""
+        extra = self.details[index].extra if self.details else None
+        return extra.mix if extra is not None else None
+
+    def reasoned(self) -> Iterator[int]:
+        """Indexes of messages with reasoning or in a provider's own format, ascending."""
+        extras = ((index, self.details[index].extra) for index in self.rich())
+        return (index for index, extra in extras if extra and (extra.reasoning or extra.beside))
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether some of these were measured by older rules."""
+        return 1 in self.packed[3::RECORD_BYTES].translate(_STALE)
+
+    def stale(self) -> Iterator[int]:
+        """Indexes of messages that were measured by older rules, ascending."""
+        return indexes_of(self.packed[3::RECORD_BYTES].translate(_STALE))
+
+    def replaced(self, records: Mapping[int, Record]) -> "Records":
+        """A copy with other records at some indexes."""
+        packed, details = bytearray(self.packed), list(self.details) or [_NOTHING] * len(self)
+        for index, record in records.items():
+            packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] = encode_record(record)
+            identity = self.identity(index) if self.details else Identity("", 0, b"")
+            details[index] = details_of(record, identity)
+        return Records(bytes(packed), details)
+
+    @property
+    def plain(self) -> bool:
+        """Whether no message has a tool call or is in progress."""
+        grouped = self.calls.strip(b"\0") or self.flags.translate(_LEGACY).strip(b"\0")
+        return not grouped and not self.packed[3::RECORD_BYTES].translate(_OPEN).strip(b"\0")
+
+    @cached_property
+    def in_progress(self) -> bytes:
+        """1 for each message that is still being written, 0 for the others."""
+        return self.packed[3::RECORD_BYTES].translate(_OPEN)
+
+    @cached_property
+    def _words(self) -> "array[int]":
+        words = array("I", self.packed)
+        if sys.byteorder == "big":
+            words.byteswap()
+        return words
+
+
+def indexes_of(marks: bytes) -> Iterator[int]:
+    """The indexes at which ``marks`` is 1."""
+    index = marks.find(1)
+    while index >= 0:
+        yield index
+        index = marks.find(1, index + 1)
+
+
+class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
+    """A message's documents. ``start`` and ``end`` are the offsets of the content's value in the body.
+
+    ``template`` is the digest of the template and separator of the stored counts. If the conversation's template changes,
+    the documents are counted again.
+    """
+
+    template: bytes
+    start: int
+    end: int
+    documents: list[tuple[str | None, str]]
+
+
+class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A summary of messages 1 to ``through_seq``.
+
+    ``compaction`` is a provider's compaction as a chat message with a ``native`` member. Windows in the provider's format
+    begin with it; other windows have the text.
+    """
+
+    text: str
+    through_seq: int
+    measure: Measure
+    compaction: dict[str, Any] | None = None
+    compaction_measure: Measure | None = None
+    said: int | None = None
+    """The text's tokens in a model's own vocabulary, while a window is made for this model. It is not stored."""
+
+    def sent_as(self, form: str) -> "Summary | None":
+        """The summary in this format: with its compaction alone, or its text alone; None if it has neither."""
+        if self.compaction is not None and self.compaction["native"]["format"] == form:
+            return msgspec.structs.replace(self, measure=self.compaction_measure)
+        if not self.text:
+            return None
+        return self if self.compaction is None else msgspec.structs.replace(self, compaction=None)

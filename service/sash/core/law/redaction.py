@@ -1,0 +1,60 @@
+"""Rewriting stored messages: redaction, and measuring by newer rules."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from sash.core.chat.messages import digest, encode_message
+from sash.core.counts.measures import measure
+from sash.core.law.records import GENERATION, Flags, Record
+
+REDACTED_TEXT = "[redacted]"
+"""The text of a redacted message. Not empty, because some providers refuse an empty message."""
+
+NO_DIGEST = bytes(16)
+"""The digest of a redacted entry. With the true digest, short texts could be guessed."""
+
+
+def redact_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The message without its content: only the role, calls' ids and functions' names are kept."""
+    role = message["role"]
+    if kept := {"tool": "tool_call_id", "function": "name"}.get(role):
+        return {"role": role, kept: message[kept], "content": REDACTED_TEXT}
+    if role == "assistant" and message.get("tool_calls"):
+        return {"role": role, "content": None, "tool_calls": [_redact_call(call) for call in message["tool_calls"]]}
+    if role == "assistant" and message.get("function_call"):
+        call = {"name": message["function_call"]["name"], "arguments": "{}"}
+        return {"role": role, "content": None, "function_call": call}
+    return {"role": role, "content": REDACTED_TEXT}
+
+
+def _redact_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    if call["type"] == "custom":
+        return {"id": call["id"], "type": "custom", "custom": {"name": call["custom"]["name"], "input": ""}}
+    return {"id": call["id"], "type": "function", "function": {"name": call["function"]["name"], "arguments": "{}"}}
+
+
+def measure_again(record: Record, body: bytes) -> Record:
+    """The record of a stored message, measured by the current rules. A client's image sizes are kept."""
+    extra = record.measure.extra
+    sizes = [(width, height) for width, height, _ in extra.images] if extra else []
+    measured = measure(msgspec.json.decode(body), image_sizes=sizes)
+    return msgspec.structs.replace(record, measure=measured, generation=GENERATION)
+
+
+def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
+    """The record and the body of a stored message without its content."""
+    message = redact_message(msgspec.json.decode(body))
+    encoded, _, _ = encode_message(message)
+    flags = (record.flags | Flags.REDACTED) & ~(Flags.GROUNDED | Flags.NOTED)
+    redacted = msgspec.structs.replace(
+        record,
+        flags=flags,
+        measure=measure(message),
+        size=len(encoded),
+        content_digest=digest([message["role"], message["content"]], 8),
+        grounding=None,
+        generation=GENERATION,
+    )
+    return redacted, encoded

@@ -1,0 +1,163 @@
+"""A window's ``request`` as bytes: stored bodies spliced into the arguments of a provider's SDK."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from sash.core.counts.beside import Beside
+from sash.core.law.conversation_settings import FixedParts
+from sash.core.law.grounding import Grounded, splice
+from sash.core.law.notes import note_message, summary_message
+from sash.core.law.records import StoredGrounding
+from sash.core.law.runs import runs
+from sash.core.law.window import Window
+from sash.core.providers.turns import Outgoing, Refusals, is_of
+from sash.core.providers.written import render_request
+
+_NOTHING: Mapping[int, Beside] = MappingProxyType({})
+_NULL = b'{"role":"assistant","content":null}'
+"""A reply of which another provider gets nothing, such as thoughts alone. OpenAI refuses null without calls."""
+_EMPTY = b'{"role":"assistant","content":""}'
+
+
+class Bodies(msgspec.Struct, frozen=True):
+    """Bodies of a tail of messages, and of single messages before the tail."""
+
+    first_seq: int
+    tail: Sequence[bytes]
+    outside: Mapping[int, bytes]
+    edited: Mapping[int, bytes] = {}
+    """Bodies of messages that are not sent as they were stored."""
+
+    def have(self, seqs: Sequence[int]) -> bool:
+        """Whether the bodies of all ``seqs``, which are ascending, were read."""
+        if not seqs or seqs[0] >= self.first_seq:
+            return True
+        return all(seq in self.outside for seq in seqs[: bisect_left(seqs, self.first_seq)])
+
+    def body(self, seq: int) -> bytes:
+        """One message's JSON as it is sent, before documents are added."""
+        if seq in self.edited:
+            return self.edited[seq]
+        return self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
+
+    def run(self, first: int, last: int) -> Sequence[bytes]:
+        """Bodies of messages ``first`` to ``last`` of the tail, as stored."""
+        return self.tail[first - self.first_seq : last - self.first_seq + 1]
+
+
+def render_openai(
+    parts: FixedParts,
+    window: Window,
+    bodies: Bodies,
+    grounding: Mapping[int, StoredGrounding],
+    beside: Mapping[int, Beside] = _NOTHING,
+    *,
+    before: bytes = b"",
+    after: bytes = b"",
+) -> bytes:
+    """``before``, the ``request`` for chat completions, and ``after``. Nothing is decoded, and all bytes are copied once.
+
+    ``beside`` are the native parts of messages in other formats, by seq. Raises FormatCannotCarry.
+    """
+    lines = _lines(window) if window.summary is not None or window.note else ()
+    kept = _kept(window, bodies, grounding)
+    if beside:
+        kept = _chat_forms(window.seqs, kept, beside, bodies.edited)
+    if window.recalled is not None and window.recalled.block:
+        kept.insert(window.recalled.place(window.seqs), window.recalled.block)
+    messages = [*parts.system, *parts.few_shots, *lines, *kept] or [b""]
+    tools = b',"tools":' + parts.tools if parts.tools else b""
+    choice = b',"tool_choice":' + parts.tool_choice if parts.tools and parts.tool_choice else b""
+    messages[0] = before + b'{"messages":[' + messages[0]
+    messages[-1] = b"".join((messages[-1], b"]", tools, choice, b"}", after))
+    return b",".join(messages)
+
+
+def _chat_forms(
+    seqs: Sequence[int], bodies: Sequence[bytes], beside: Mapping[int, Beside], edited: Mapping[int, bytes]
+) -> list[bytes]:
+    """Bodies without native parts; ``edited`` bodies have none. Raises FormatCannotCarry if content would be lost."""
+    refusals = Refusals("openai")
+    forms = list(bodies)
+    for index, seq in enumerate(seqs):
+        if found := beside.get(seq):
+            if seq not in edited:
+                forms[index] = forms[index][: -found.size - 1] + b"}"
+            if forms[index] == _NULL:
+                forms[index] = _EMPTY
+            refusals.add_only(f"messages/{seq}", found.only, found.format)
+    refusals.check()
+    return forms
+
+
+def render_other(
+    form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
+) -> bytes:
+    """``request`` in another provider's format. Raises FormatCannotCarry."""
+    compaction = window.summary.compaction if window.summary is not None else None
+    outgoing = [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in parts.system]
+    outgoing += [Outgoing(seq=0, message=compaction)] if compaction is not None else []
+    fixed = [*parts.few_shots, *_lines(window)]
+    outgoing += [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in fixed]
+    for seq in window.seqs:
+        body, chosen = bodies.body(seq), window.grounding.get(seq)
+        message = msgspec.json.decode(body)
+        if chosen is not None and is_of(message, form):
+            outgoing.append(Outgoing(seq, message, chosen.before, chosen.after))
+        else:
+            outgoing.append(Outgoing(seq, msgspec.json.decode(_with_documents(body, chosen, grounding.get(seq)))))
+    if window.recalled is not None and window.recalled.block:
+        place = len(outgoing) - len(window.seqs) + window.recalled.place(window.seqs)
+        outgoing.insert(place, Outgoing(seq=0, message=msgspec.json.decode(window.recalled.block)))
+    tools: Any = parts.fixed.tools
+    return msgspec.json.encode(render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice))
+
+
+def _lines(window: Window) -> tuple[bytes, ...]:
+    lines = []
+    if window.summary is not None and window.summary.compaction is None:
+        lines.append(msgspec.json.encode(summary_message(window.summary.text)))
+    if window.note:
+        lines.append(msgspec.json.encode(note_message(window.note)))
+    return tuple(lines)
+
+
+def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[bytes]:
+    """The kept messages in order. Runs of consecutive messages in the tail are copied as slices."""
+    pieces: list[bytes] = []
+    seqs = window.seqs
+    if (
+        seqs
+        and not (window.grounding or bodies.edited)
+        and seqs[0] >= bodies.first_seq
+        and seqs[-1] - seqs[0] == len(seqs) - 1
+    ):
+        start = seqs[0] - bodies.first_seq
+        return [*bodies.tail[start : start + len(seqs)]]
+    start = 0
+    for index in (*_apart(window, bodies), len(seqs)):
+        for first, last in runs(seqs, start, index):
+            pieces += bodies.run(first, last)
+        if index < len(seqs):
+            seq = seqs[index]
+            pieces.append(_with_documents(bodies.body(seq), window.grounding.get(seq), grounding.get(seq)))
+        start = index + 1
+    return pieces
+
+
+def _apart(window: Window, bodies: Bodies) -> list[int]:
+    """Places in the window of messages that are not part of a run: before the tail, edited, or with documents."""
+    seqs = window.seqs
+    before = bisect_left(seqs, bodies.first_seq)
+    apart = sorted(bisect_left(seqs, seq) for seq in window.grounding.keys() | bodies.edited.keys())
+    return [*range(before), *(index for index in apart if index >= before)]
+
+
+def _with_documents(body: bytes, chosen: Grounded | None, stored: StoredGrounding | None) -> bytes:
+    if chosen is None or stored is None:
+        return body
+    return splice(body, stored.start, stored.end, chosen.before, chosen.after)

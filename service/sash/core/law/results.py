@@ -1,0 +1,203 @@
+"""Tool results as they are sent: whole, cut to their beginning and end, or one line with the path of the whole result.
+
+The store keeps every result whole. The cut depends on the message and the parameters alone, so that a prefix of the request
+does not change. ``build_window`` uses an upper bound of a cut result's tokens. The cut is made later, from the body, and
+never costs more than the bound.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from sash.core.counts.counting import message_tokens
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.families import FUNCTION, TOOL
+from sash.core.counts.measures import ZERO, Extra, Measure, listed_tokens, measure
+from sash.core.counts.models import Model
+from sash.core.counts.text import Encoding, both, count_text, cut_text
+from sash.core.counts.unicode_scripts import mix_of
+from sash.core.law.records import Record
+from sash.core.providers.pieces import Object
+from sash.core.providers.sharing import fill, share
+
+RESULTS = frozenset({TOOL, FUNCTION})
+_CHARACTERS = 4  # of a token, approximately; a search starts with this number
+_ATTEMPTS = 12
+_TEXTS = frozenset({"text", "search_result", "input_text", "output_text"})
+"""Parts of a result whose words are the chat message's text."""
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+"""Results of Responses that are text. Others, such as a shell's, have no place for another text."""
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """A change to a stored message before it is sent: its result cut to ``limit`` tokens of the model (0: to one line),
+    which saves at least ``saved`` tokens; or its reasoning removed, with or without its calls' signatures (seals)."""
+
+    limit: int | None = None
+    saved: int = 0
+    without_reasoning: bool = False
+    without_seals: bool = False
+
+
+def left_out_line(
+    tokens: int, seq: int, place: str, what: str = "this tool result", *, lost: Sequence[str] = ()
+) -> str:
+    """Return the line in place of left-out tokens, and of ``lost`` kinds of part, such as an image.
+
+    ``place`` is the path of the conversation's messages, or empty.
+    """
+    where = f"; the whole is at {place}{seq}" if place else ""
+    missing = [f"{tokens} tokens"] if tokens or not lost else []
+    return f"[… {' and '.join([*missing, *(f'the {kind}' for kind in lost)])} of {what} left out{where} …]"
+
+
+def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool = False) -> int:
+    """Return the model's tokens of a result as one line, with its images and files unless it is sent ``alone``."""
+    measured = record.measure
+    line = left_out_line(max(measured.o200k, measured.cl100k), seq, place, lost=_kinds_beside(measured))
+    counted = both(line)
+    extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, *counted), parts=())
+    if alone and extra.beside is not None:
+        extra = msgspec.structs.replace(extra, beside=msgspec.structs.replace(extra.beside, images=(), estimated=0))
+    if measured.role == TOOL:
+        bare = {"listed": ZERO, "opens_list": ZERO, "closes_list": ZERO}
+        extra = msgspec.structs.replace(extra, **{**bare, **listed_tokens(line, counted)})
+    return message_tokens(Measure(measured.role, *counted, extra), model, parallel=record.parallel)
+
+
+def shared_limits(costs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return each result's limit so that together they cost at most ``room`` tokens. The longest are cut first, and none
+    is cut below its ``least``."""
+    low, high = 0, max(costs, default=0)
+    while low < high:
+        limit = (low + high + 1) // 2
+        total = sum(max(min(cost, limit), each) for cost, each in zip(costs, least, strict=True))
+        low, high = (limit, high) if total <= room else (low, limit - 1)
+    return [min(cost, max(low, each)) for cost, each in zip(costs, least, strict=True)]
+
+
+def cut_result(
+    message: Mapping[str, Any], record: Record, limit: int, model: Model, *, seq: int, place: str
+) -> tuple[dict[str, Any], int]:
+    """Return the message with its result cut to at most ``limit`` of the model's tokens, and the message's new cost.
+
+    Images and files that only the native message has are kept, unless the result becomes one line (``limit`` 0) or is sent
+    in its chat form. The line then names them.
+    """
+    alone = not limit
+    without_text = _with_text(message, "", alone=alone)
+    is_native = "native" in without_text
+    lost = () if is_native and not alone else _kinds_beside(record.measure)
+    line = partial(left_out_line, seq=seq, place=place, lost=lost)
+    text = _text(message.get("content"))
+    whole = record.measure.cl100k if model.column else record.measure.o200k
+    beside = _cost(without_text, record, model) if is_native else 0
+    tokens = limit - beside
+    for _ in range(_ATTEMPTS):
+        if tokens <= 0:
+            break
+        cut = _with_text(message, _cut(text, whole, tokens, model.encoding, line, is_text_all=not lost), alone=alone)
+        cost = _cost(cut, record, model)
+        if cost <= limit:
+            return cut, cost
+        tokens = min(tokens - 1, tokens * (limit - beside) // (cost - beside))
+    cut = _with_text(message, line(whole), alone=alone)
+    return cut, _cost(cut, record, model)
+
+
+def _kinds_beside(measured: Measure) -> Sequence[str]:
+    """Return the kinds of the parts that only the result's native message has, such as ``image``."""
+    extra = measured.extra
+    return extra.beside.only if extra is not None and extra.beside is not None else ()
+
+
+def _cost(message: Mapping[str, Any], record: Record, model: Model) -> int:
+    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+    return message_tokens(measure(message), model, parallel=record.parallel, said=said)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or "" for part in content or ())
+
+
+def _cut(text: str, whole: int, tokens: int, encoding: Encoding, line: Callable[..., str], *, is_text_all: bool) -> str:
+    """The beginning and the end of a text with a line between them, at most ``tokens`` together.
+
+    A text that fits is whole, with a line after it unless the text is all of the result.
+    """
+    is_json = text.lstrip()[:1] in ("{", "[")
+    what = "this JSON result, cut as text," if is_json else "this tool result"
+    room = tokens - count_text(line(whole, what=what), encoding) - 2
+    if room < 2:
+        return line(whole)
+    if whole <= room:
+        return text if is_text_all else f"{text}\n{line(0)}"
+    head = cut_text(text[: room * 2 * _CHARACTERS], encoding, room - room // 2)
+    end = _end(text[len(head) :], encoding, room // 2)
+    missing = max(0, whole - count_text(head, encoding) - count_text(end, encoding))
+    return f"{head}\n{line(missing, what=what)}\n{end}"
+
+
+def _end(text: str, encoding: Encoding, tokens: int) -> str:
+    """An end of the text of at most ``tokens``. Not always the longest, so that few counts are needed."""
+    size = min(len(text), tokens * _CHARACTERS)
+    while size > 0:
+        end = text[len(text) - size :]
+        counted = count_text(end, encoding)
+        if counted <= tokens:
+            return end
+        size = min(size - 1, size * tokens // counted)
+    return ""
+
+
+def _with_text(message: Mapping[str, Any], text: str, *, alone: bool) -> Object:
+    """A tool message with another text, in its member ``native``, too; without that if it has no place for a text.
+
+    The provider's other members (``is_error``, ``cache_control``) stay. ``alone`` leaves out images and files.
+    """
+    chat: Object = {**message, "content": text}
+    native = chat.pop("native", None)
+    own = _result_with(native["format"], fill(native["messages"], message)[0], text, alone=alone) if native else None
+    if own is None:
+        return chat
+    kept = {name: value for name, value in native.items() if not (alone and name == "only")}
+    return chat | {"native": {**kept, "messages": [share(own, chat)]}}
+
+
+def _result_with(form: str, own: Object, text: str, *, alone: bool) -> Object | None:
+    match form:
+        case "anthropic":
+            block = own["content"][0]
+            return {**own, "content": [{**block, "content": _content(block.get("content"), text, "text", alone=alone)}]}
+        case "gemini":
+            return {**own, "parts": [_response(own["parts"][0], text, alone=alone)]}
+        case _ if own.get("type") in _OUTPUTS:
+            return {**own, "output": _content(own.get("output"), text, "input_text", alone=alone)}
+    return None
+
+
+def _content(given: Any, text: str, kind: str, *, alone: bool) -> Any:
+    """The content of a result with one text in place of all its texts."""
+    is_list = isinstance(given, list) and all(isinstance(part.get("type"), str) for part in given)
+    parts = given if is_list else []
+    places = [index for index, part in enumerate(parts) if part["type"] in _TEXTS]
+    marks = [{"cache_control": parts[index]["cache_control"]} for index in places if "cache_control" in parts[index]]
+    others = [] if alone else [part for part in parts if part["type"] not in _TEXTS]
+    if not (others or marks):
+        return text
+    place = places[0] if places else 0
+    return [*others[:place], {"type": kind, "text": text, **(marks[-1] if marks else {})}, *others[place:]]
+
+
+def _response(part: Object, text: str, *, alone: bool) -> Object:
+    """Gemini's part with a text as the response, under its name if it was a lone text."""
+    name = "function_response" if part.get("function_response") is not None else "functionResponse"
+    given = part[name]
+    said = given.get("response") or {}
+    key = next(iter(said)) if len(said) == 1 and said.keys() <= {"output", "result"} else "output"
+    kept = {name: value for name, value in given.items() if not (alone and name == "parts")}
+    return {**part, name: {**kept, "response": {key: text}}}

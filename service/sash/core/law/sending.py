@@ -1,0 +1,221 @@
+"""The costs of messages as they are sent: with their reasoning if it is sent, and with long tool results cut."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from sash.core.counts.counting import reasoning_tokens, seals_tokens, turn_place, without_free_seals
+from sash.core.counts.models import Model
+from sash.core.law.costs import record_cost
+from sash.core.law.fillers import blank_line_tokens, filler_tokens, is_filled, joined_systems
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Record
+from sash.core.law.results import RESULTS, Edit, line_cost, shared_limits
+from sash.core.law.view import History, View, unit_at, unit_costs
+
+
+def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
+    """The view with the tokens of sent reasoning in its costs: of the newest turn, all, or none, as ``options`` say.
+
+    Signatures on calls are always sent, except with ``reasoning=none``: Gemini requires all of them.
+    """
+    history, first = view.history, view.history.first_seq
+    begins = first + _turn_place(history)
+    sent: dict[int, int] = {}
+    left: dict[int, int] = {}
+    records = [(first + index, history.records[index]) for index in history.records.rich()]
+    for seq, record in (*history.outside.items(), *records):
+        measure = without_free_seals(record.measure, model) if seq < history.question else record.measure
+        tokens = reasoning_tokens(measure, model, options.format)
+        whole = tokens or reasoning_tokens(measure, model)
+        if options.reasoning == "none" or (options.reasoning == "turn" and seq <= begins):
+            tokens = seals_tokens(measure, model, options.format) if options.reasoning == "turn" else 0
+            if options.format == "responses":  # free thoughts are left out too: they only make the request longer
+                whole = reasoning_tokens(record.measure, model)
+        if tokens:
+            sent[seq] = tokens
+        if whole > tokens:
+            left[seq] = whole - tokens
+    if sent or left:
+        costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items()}
+        view = msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
+    return _with_durations(view, model, options) if options.stable and options.reasoning != "none" else view
+
+
+def _with_durations(view: View, model: Model, options: WindowQuery) -> View:
+    """The view with the tokens of reasoning that is sent in every turn, and of that which is sent in its turn only."""
+    lasting: dict[int, int] = {}
+    passing: dict[int, int] = {}
+    tokens = seals_tokens if options.reasoning == "turn" else reasoning_tokens
+    history = view.history
+    for seq in (*history.outside, *(history.first_seq + index for index in history.records.rich())):
+        measure = view.record(seq).measure
+        later = tokens(without_free_seals(measure, model), model, options.format)
+        if later:
+            lasting[seq] = later
+        if more := reasoning_tokens(measure, model, options.format) - later:
+            passing[seq] = more
+    return msgspec.structs.replace(view, lasting=lasting, passing=passing) if lasting or passing else view
+
+
+def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> View:
+    """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
+    between system texts. ``has_system``: a system prompt comes before the messages."""
+    first, records = view.history.first_seq, view.history.records
+    empty = [first + index for index, tokens in enumerate(records.tokens(0)) if not tokens]
+    seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
+    # A name before the text may cost more.
+    costs = {seq: max(filler_tokens(model), view.cost_of(seq)) for seq in seqs}
+    joined = joined_systems(view, form)[0 if has_system else 1 :]
+    return recosted(view, costs | {seq: view.cost_of(seq) + blank_line_tokens(model) for seq in joined})
+
+
+def _turn_place(history: History) -> int:
+    return turn_place(history.records.roles, history.question - history.first_seq)
+
+
+def is_turn_unknown(history: History, options: WindowQuery) -> bool:
+    """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
+    if options.reasoning != "turn" or history.first_seq == 1 or _turn_place(history) > 0:
+        return False
+    extras = (record.measure.extra for seq, record in history.outside.items() if seq < history.question)
+    return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)
+
+
+def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | None = None) -> View:
+    """The view with new costs and edits of some messages, by seq."""
+    if not costs:
+        return view
+    first = view.history.first_seq
+    inside, outside, reserved = view.costs.copy(), dict(view.outside), dict(view.reserved)
+    for seq, cost in costs.items():
+        if seq >= first:
+            inside[seq - first] = cost
+        else:
+            (outside if seq in outside else reserved)[seq] = cost
+    return msgspec.structs.replace(
+        view,
+        costs=inside,
+        outside=outside,
+        reserved=reserved,
+        unit_costs=unit_costs(view.units, inside),
+        edits={**view.edits, **(edits or {})},
+    )
+
+
+class Trimming(msgspec.Struct, frozen=True):
+    """The cutting of tool results. ``place`` is the path at which whole results can be read, or empty."""
+
+    model: Model
+    options: WindowQuery
+    place: str
+
+    def limited(self, view: View) -> View:
+        """The view with results cut to ``tool_result_max_tokens``."""
+        limit = self.options.tool_result_max_tokens
+        if limit is None:
+            return view
+        results = _results_in(view, view.history.outside, _groups(view))
+        return self._cut(view, {seq: limit for seq in results if view.cost_of(seq) > limit})
+
+    def overlong(self, view: View, room: int) -> View:
+        """The view with tool groups larger than ``room`` cut to half of it, wherever they are in the history.
+
+        So such a group is sent in the same form while it is the newest and afterwards.
+        """
+        if self.options.tool_result_overflow != "trim" or max(view.unit_costs, default=0) <= room:
+            return view
+        for index, cost in enumerate(view.unit_costs):
+            is_pinned = view.always.get(index) not in (None, "newest")
+            if cost > room and not (is_pinned or index in view.units.broken):
+                results = [seq for seq in _members(view, index) if _is_result(view, seq)]
+                beside = cost - sum(map(view.cost_of, results))
+                view = self._shared(view, results, room // 2 - beside)
+        return view
+
+    def required(self, view: View, room: int, beside: int) -> View:
+        """The view with required results cut to half of ``room`` or less, if the required messages do not fit into it.
+
+        ``beside`` are the tokens that documents and an opening need at least.
+
+        A stable window cuts pinned results so from the beginning: cut later, they would give history room to begin earlier.
+        """
+        if self.options.tool_result_overflow != "trim":
+            return view
+        if self.options.stable:
+            # Also pinned groups whose other results have not come yet.
+            pinned = {unit_at(view.units, index) for index in view.history.records.pinned()}
+            view = self._shared(view, _results_in(view, view.history.outside, sorted(pinned)), room // 2)
+        free = room - beside - sum(view.always_costs().values())
+        if free >= 0:
+            return view
+        results = _results_in(view, view.outside, view.always)
+        return self._shared(view, results, min(room // 2, free + sum(map(view.cost_of, results))))
+
+    def grown(self, view: View, room: int) -> View:
+        """The view in which the cut results of required messages are longer by the remaining ``room``."""
+        if room <= 0 or not view.edits or self.options.stable:
+            return view
+        cut = [seq for seq in _results_in(view, view.outside, view.always) if seq in view.edits]
+        return self._shared(view, cut, sum(map(view.cost_of, cut)) + room) if cut else view
+
+    def cleared(self, view: View, newest_seq: int) -> View:
+        """The view with results as one line each, except those of the newest ``tool_results_kept`` groups.
+
+        Groups are counted back from ``newest_seq``. Results of required groups are not changed.
+        """
+        kept = self.options.tool_results_kept
+        if kept is None:
+            return view
+        counted = [index for index in _groups(view) if view.seq(index) <= newest_seq]
+        if counted and newest_seq in _members(view, counted[-1]):
+            kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
+        old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
+        return self._cut(view, {seq: 0 for index in old for seq in _members(view, index) if _is_result(view, seq)})
+
+    def _shared(self, view: View, results: Sequence[int], room: int) -> View:
+        """The view with ``results`` cut so that together they cost ``room``, if possible."""
+        lines = [self._line(view.record(seq), seq) for seq in results]
+        whole = [record_cost(view.record(seq), self.model) for seq in results]
+        if (limit := self.options.tool_result_max_tokens) is not None:
+            whole = [min(cost, max(limit, line)) for cost, line in zip(whole, lines, strict=True)]
+        least = [min(cost, line) for cost, line in zip(whole, lines, strict=True)]
+        costs = dict(zip(results, shared_limits(whole, least, room), strict=True))
+        changed = recosted(view, costs, {seq: self._edit(view, seq, cost, cost) for seq, cost in costs.items()})
+        edits = {seq: edit for seq, edit in changed.edits.items() if edit.saved}
+        return msgspec.structs.replace(changed, edits=edits)
+
+    def _cut(self, view: View, limits: Mapping[int, int]) -> View:
+        """The view with results cut to their limits, or to one line if that costs more. No result becomes longer."""
+        costs = {seq: max(limit, self._line(view.record(seq), seq, alone=not limit)) for seq, limit in limits.items()}
+        shorter = {seq: cost for seq, cost in costs.items() if cost < view.cost_of(seq)}
+        edits = {seq: self._edit(view, seq, cost if limits[seq] else 0, cost) for seq, cost in shorter.items()}
+        return recosted(view, shorter, edits)
+
+    def _edit(self, view: View, seq: int, limit: int, cost: int) -> Edit:
+        limit = min(limit, self.options.tool_result_max_tokens or limit)
+        return Edit(limit=limit, saved=record_cost(view.record(seq), self.model) - cost)
+
+    def _line(self, record: Record, seq: int, *, alone: bool = False) -> int:
+        return line_cost(record, seq, self.place, self.model, alone=alone)
+
+
+def _results_in(view: View, before: Iterable[int], indexes: Iterable[int]) -> list[int]:
+    """Seqs of the tool results among messages before the tail, and of those in these units."""
+    seqs = [*before, *(seq for index in indexes for seq in _members(view, index))]
+    return [seq for seq in seqs if _is_result(view, seq)]
+
+
+def _is_result(view: View, seq: int) -> bool:
+    return view.record(seq).measure.role in RESULTS
+
+
+def _members(view: View, index: int) -> range:
+    first, starts = view.history.first_seq, view.units.starts
+    return range(first + starts[index], first + starts[index + 1])
+
+
+def _groups(view: View) -> list[int]:
+    """Indexes of the units that end with a tool result."""
+    roles, ends = view.history.records.roles, view.units.starts[1:]
+    return [index for index, end in enumerate(ends) if roles[end - 1] in RESULTS]

@@ -1,0 +1,200 @@
+"""A history for one model: its units, their costs, and the units of every window."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import accumulate
+
+import msgspec
+
+from sash.core.counts.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL
+from sash.core.counts.models import Model
+from sash.core.law.costs import message_costs, record_cost
+from sash.core.law.records import Record, Records, Summary, indexes_of
+from sash.core.law.results import Edit
+from sash.core.law.runs import runs
+from sash.core.law.units import Units, group_units
+
+_LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
+
+
+class History(msgspec.Struct, frozen=True):
+    """The part of a conversation that was read.
+
+    ``records`` is its tail, from ``first_seq`` to the newest message. ``outside`` are required messages before the tail:
+    the newest user message, system and developer messages, and pinned ones with their whole tool group. Totals are of the
+    whole conversation, in reference tokens of the model's encoding (``column``).
+    """
+
+    first_seq: int
+    records: Records
+    outside: Mapping[int, Record]
+    length: int
+    column: int
+    tokens: int
+    grounding_messages: int
+    grounding_tokens: int
+    question: int
+    """Seq of the newest user message; 0 if there is none."""
+    summary: Summary | None = None
+    recalled: AbstractSet[int] = frozenset()
+    """Seqs of recalled messages (whole units), which this window must contain."""
+
+    def record(self, seq: int) -> Record:
+        """The record of a message that was read."""
+        return self.records[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
+
+
+class View(msgspec.Struct, frozen=True):
+    """The tail's units and their costs for one model. ``always`` are the indexes of required units, with the reason."""
+
+    history: History
+    costs: list[int]
+    """The tokens of each message of the tail."""
+    units: Units
+    unit_costs: list[int]
+    always: dict[int, str]
+    outside: dict[int, int]
+    """Tokens of required messages before the tail, by seq."""
+    reserved: dict[int, int]
+    """Tokens of unfinished pinned groups before the tail, by seq. They are not sent."""
+    headless: bool
+    """Whether the first unit may have begun before the tail, so that it cannot be judged."""
+    reasoning: Mapping[int, int] = {}
+    """Tokens of the reasoning that is sent, by seq. The costs include them."""
+    reasoning_left: Mapping[int, int] = {}
+    """Tokens of the reasoning that is not sent, by seq."""
+    lasting: Mapping[int, int] = {}
+    """Tokens of the reasoning that is sent in every turn, as signatures are, by seq."""
+    passing: Mapping[int, int] = {}
+    """Tokens of the other reasoning, which is sent until the next question, by seq. Both do not depend on the turn."""
+    edits: Mapping[int, Edit] = {}
+    """Cuts of tool results, by seq. The costs are those after the cut."""
+
+    def seq(self, index: int) -> int:
+        """The seq of a unit's first message."""
+        return self.history.first_seq + self.units.starts[index]
+
+    def role(self, index: int) -> int:
+        """The role of a unit's first message."""
+        return self.history.records.roles[self.units.starts[index]]
+
+    def always_seqs(self) -> list[int]:
+        """Seqs of required messages before the tail and of required units' first messages, ascending."""
+        return sorted(self.outside) + sorted(map(self.seq, self.always))
+
+    def always_costs(self) -> dict[str, int]:
+        """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
+        costs: dict[str, int] = {}
+        for seq, cost in self.outside.items():
+            why = self.why(seq)
+            costs[why] = costs.get(why, 0) + cost
+        for index, why in self.always.items():
+            costs[why] = costs.get(why, 0) + self.unit_costs[index]
+        return costs
+
+    def record(self, seq: int) -> Record:
+        """The record of a message that was read."""
+        return self.history.record(seq)
+
+    def cost_of(self, seq: int) -> int:
+        """Tokens of a message that was read, without documents."""
+        first = self.history.first_seq
+        if seq >= first:
+            return self.costs[seq - first]
+        return self.outside[seq] if seq in self.outside else self.reserved[seq]
+
+    def lasting_cost_of(self, seq: int) -> int:
+        """Tokens of a message in later turns, without the reasoning that is sent in its own turn only."""
+        return self.cost_of(seq) - self.reasoning.get(seq, 0) + self.lasting.get(seq, 0)
+
+    def why(self, seq: int) -> str:
+        """The reason why a message before the tail is required."""
+        record = self.history.outside[seq]
+        if seq in self.history.recalled:
+            return "recalled"
+        return _why(record.measure.role, pinned=record.pinned or seq != self.history.question)
+
+
+def view_history(history: History, model: Model) -> View | None:
+    """The view; None if the tail begins inside a required tool group, so that older messages are needed."""
+    records, first = history.records, history.first_seq
+    units = group_units(records)
+    headless = bool(records) and first > 1 and records.roles[0] in (TOOL, FUNCTION)
+    if headless and (first - 1 in history.outside or _any_pinned(records, units.starts[1])):
+        return None
+    if first > 1 and units and ((newest := _newest(records, units)) is None or (headless and newest == 0)):
+        return None
+    costs, (outside, reserved) = message_costs(records, model), _outside(history, model)
+    return View(history, costs, units, unit_costs(units, costs), _always(history, units), outside, reserved, headless)
+
+
+def _any_pinned(records: Records, end: int) -> bool:
+    return next(records.pinned(), end) < end
+
+
+def unit_costs(units: Units, costs: list[int]) -> list[int]:
+    """The tokens of each unit: the sum over its messages."""
+    if units.single:
+        return costs
+    sums = [0, *accumulate(costs)]
+    return [sums[end] - sums[start] for start, end in zip(units.starts, units.starts[1:], strict=False)]
+
+
+def _why(role: int, *, pinned: bool) -> str:
+    """The reason for a required message. A pinned question is ``pinned``: it is also required when it is not the newest."""
+    if role <= DEVELOPER:
+        return ROLES[role]
+    return "pinned" if pinned else "question"
+
+
+def _always(history: History, units: Units) -> dict[int, str]:
+    if not units:
+        return {}
+    records = history.records
+    pinned = {unit_at(units, index) for index in records.pinned()} - units.broken
+    leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
+    asked = history.question - history.first_seq
+    question = {unit_at(units, asked)} if asked >= 0 else set()
+    always = {
+        index: _why(records.roles[units.starts[index]], pinned=index in pinned)
+        for index in sorted(pinned | leading | question)
+    }
+    if (newest := _newest(records, units)) is not None:
+        always.setdefault(newest, "newest")
+    for seq in sorted(history.recalled):
+        if seq >= history.first_seq:
+            always.setdefault(unit_at(units, seq - history.first_seq), "recalled")
+    return always
+
+
+def _newest(records: Records, units: Units) -> int | None:
+    """The newest unit that is not a reply in progress; None if there is none."""
+    last = records.in_progress.rfind(0)
+    return unit_at(units, last) if last >= 0 else None
+
+
+def unit_at(units: Units, index: int) -> int:
+    """The index of the unit that contains a message."""
+    return index if units.single else bisect_right(units.starts, index) - 1
+
+
+def _outside(history: History, model: Model) -> tuple[dict[int, int], dict[int, int]]:
+    """Tokens of required messages before the tail, by seq, and those of unfinished pinned groups."""
+    costs: dict[int, int] = {seq: record_cost(record, model) for seq, record in history.outside.items()}
+    unfinished: list[int] = []
+    for first, last in runs(sorted(history.outside)):
+        seqs = range(first, last + 1)
+        unfinished += (seqs[index] for index in _unfinished([history.outside[seq] for seq in seqs]))
+    return costs, {seq: costs.pop(seq) for seq in unfinished}
+
+
+def _unfinished(run: Sequence[Record]) -> Iterator[int]:
+    """Indexes of the messages of unfinished groups among consecutive ones before the tail."""
+    if not any(record.grouped for record in run):
+        return
+    for unit in group_units(Records.of(run)):
+        # Calls at the end of this run are unanswered: only at the end of the history could they still wait.
+        unanswered = run[unit.start].calls and unit.end - unit.start <= run[unit.start].calls
+        if not unit.whole or unanswered:
+            yield from range(unit.start, unit.end)

@@ -1,0 +1,266 @@
+"""walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Literal
+
+import msgspec
+
+from sash.core.chat.messages import digest
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, USER
+from sash.core.counts.models import Model
+from sash.core.law.documents import Documents
+from sash.core.law.grounding import Grounded
+from sash.core.law.records import Flags, Record
+from sash.core.law.view import View
+
+SKIP_HORIZON = 10_000
+"""Messages that ``overflow=skip`` considers after the first that is too large, so that it does not read a long history."""
+_SMALLEST_COST = 1
+"""The smallest cost of a message with text."""
+_NO_CONTENT = digest(["assistant", None], 8)
+"""The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
+
+Reason = Literal["complete", "budget", "limit", "summary", "older"]
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Where history may begin, and the options of a walk. ``limit_seq`` follows from the caller's limit, ``summary_seq``
+    is the first seq after a summary, ``cut_seq`` follows from a stable cut."""
+
+    limit_seq: int = 1
+    summary_seq: int = 1
+    cut_seq: int = 1
+    skip: bool = False
+    dedupe: bool = False
+    user_first: bool = False
+    documents_everywhere: bool = False
+
+    @property
+    def oldest_seq(self) -> int:
+        """The oldest seq that may be kept."""
+        return max(self.cut_seq, self.limit_seq, self.summary_seq)
+
+    def reason(self, seq: int) -> Reason | None:
+        """Why history must not include ``seq``; None if it may."""
+        if seq < self.cut_seq:
+            return "budget"
+        if seq < self.limit_seq:
+            return "limit"
+        return "summary" if seq < self.summary_seq else None
+
+
+class Walk(msgspec.Struct):
+    """The state and result of a walk. ``kept`` are unit indexes, newest first; ``stop`` is ``older`` for too short a tail.
+
+    ``room`` is the rest of the budget and ``taken`` the kept units' cost, in tokens. ``grounding`` are the documents that
+    are sent, ``seen`` their keys, ``spent`` their tokens. ``skipped_seq`` is the first message that was too large, or 0.
+    ``reasons`` tell why single units are left out, ``rest`` why all others are.
+    """
+
+    room: int
+    grounding: dict[int, Grounded]
+    seen: set[str]
+    spent: int = 0
+    taken: int = 0
+    kept: list[int] = []
+    stop: Reason = "complete"
+    rest: Reason = "complete"
+    duplicates: int = 0
+    reasons: dict[int, str] = {}
+    skipped_seq: int = 0
+
+    def add_documents(self, seq: int, grounded: Grounded, cost: int) -> None:
+        """Send the documents with message ``seq``."""
+        self.grounding[seq] = grounded
+        self.seen.update(grounded.keys)
+        self.spent += cost
+        self.room -= cost
+
+
+def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
+    """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
+    if bounds.skip or bounds.dedupe or bounds.documents_everywhere:
+        return step_by_step(state, view, bounds, model=model, documents=documents)
+    return at_once(state, view, bounds)
+
+
+def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
+    """The walk if only costs decide: keeps as many of the newest units as a running sum allows."""
+    units, count = view.units, len(view.units)
+    free = units.broken | view.always.keys()
+    costs = view.unit_costs
+    if free:
+        costs = costs.copy()
+        for index in free:
+            costs[index] = 0
+    newest = int(view.headless)  # the first unit that may be kept
+    oldest = max(newest, bisect_left(units.starts, bounds.oldest_seq - view.history.first_seq, 0, count))
+    sums = list(accumulate(reversed(costs)))
+    end = max(oldest, count - bisect_right(sums, state.room))
+    state.kept = list(range(count - 1, end - 1, -1))
+    for index in sorted(free):
+        if index >= end:
+            del state.kept[count - 1 - index]
+    state.taken = sums[count - 1 - end] if end < count else 0
+    state.room -= state.taken
+    state.reasons = {index: "unanswered" for index in units.broken - view.always.keys() if index >= end}
+    if end > oldest:
+        return _ended(state, view, bounds, "budget")
+    left = next((index for index in range(end - 1, newest - 1, -1) if index not in view.always), None)
+    if left is None:
+        return _at_the_beginning(state, view, bounds)
+    return _ended(state, view, bounds, bounds.reason(view.seq(left)) or "complete")
+
+
+def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
+    """The walk if kept units matter for older ones: with deduplication, documents everywhere, or skipping."""
+    said = _always_said(view) if bounds.dedupe else set()
+    for index in range(len(view.units) - 1, -1, -1):
+        seq = view.seq(index)
+        stop = _stop(state, bounds, seq)
+        if index in view.always:
+            _pass(state, view, index, model, documents, everywhere=bounds.documents_everywhere and not stop)
+            continue
+        if index == 0 and view.headless:
+            break
+        if stop:
+            return _ended(state, view, bounds, stop)
+        words = _said(view, index) if bounds.dedupe else None
+        if index in view.units.broken:
+            state.reasons[index] = "unanswered"
+        elif words in said:
+            state.duplicates += 1
+            state.reasons[index] = "duplicate"
+        elif _keep(state, view, index, model, documents, everywhere=bounds.documents_everywhere):
+            if words is not None:
+                said.add(words)
+        elif bounds.skip and state.room >= _SMALLEST_COST:
+            state.skipped_seq = state.skipped_seq or seq
+            state.reasons[index] = "too large"
+        else:
+            return _ended(state, view, bounds, "budget")
+    return _at_the_beginning(state, view, bounds)
+
+
+def _stop(state: Walk, bounds: Bounds, seq: int) -> Reason | None:
+    """Why history must not include ``seq``; None if it may."""
+    given_up = state.skipped_seq and seq < state.skipped_seq - SKIP_HORIZON
+    return bounds.reason(seq) or ("budget" if given_up else None)
+
+
+def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
+    """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
+    before = view.history.first_seq - 1
+    stop = _stop(state, bounds, before)
+    seen = before == len(view.outside) and not view.headless
+    if seen and (before == 0 or stop or not bounds.documents_everywhere):
+        return _ended(state, view, bounds, "complete")
+    alone = view.headless and view.role(0) == FUNCTION  # its call may be before the tail
+    if stop is None or stop != _stop(state, bounds, 1) or alone:
+        state.stop = "older"
+        return state
+    return _ended(state, view, bounds, stop)
+
+
+def _keep(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> bool:
+    """Keep the unit if it fits, including its documents if all messages have theirs. Returns whether it fits."""
+    cost = view.unit_costs[index]
+    if cost > state.room or (everywhere and not _ground(state, view, index, cost, model, documents)):
+        return False
+    state.room -= cost
+    state.taken += cost
+    state.kept.append(index)
+    return True
+
+
+def _pass(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> None:
+    """Add a required unit's documents, if all messages have theirs and these were not added before."""
+    if everywhere and view.seq(index) not in state.grounding:
+        _ground(state, view, index, 0, model, documents)
+
+
+def _ground(state: Walk, view: View, index: int, cost: int, model: Model, documents: Documents) -> bool:
+    """Add a user message's documents; ``cost`` is the message's own. False if they do not fit and may not be trimmed."""
+    if view.role(index) != USER:
+        return True
+    seq, room = view.seq(index), state.room - cost
+    grounded = documents.choose(seq, model, room, state.seen, spent=state.spent)
+    if grounded is None:
+        return True
+    added = documents.cost(view.record(seq), grounded, model)
+    if added > room:
+        return False
+    state.add_documents(seq, grounded, added)
+    return True
+
+
+def _ended(state: Walk, view: View, bounds: Bounds, stop: Reason) -> Walk:
+    """End a walk. The units that it did not reach are left out."""
+    state.rest = stop
+    state.stop = "budget" if state.skipped_seq else stop
+    if bounds.user_first:
+        _begin_with_user(state, view)
+    return state
+
+
+def _begin_with_user(state: Walk, view: View) -> None:
+    """Remove kept units before the first user message, except system and developer messages.
+
+    Required units are not removed, so history that begins with one is not changed.
+    """
+    first_must = first_required(view)
+    while state.kept:
+        oldest = state.kept[-1]
+        if view.role(oldest) == USER or first_must < view.seq(oldest):
+            return
+        _take_away(state, view, "start")
+
+
+def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
+    """Make room for the tokens that a request costs more because of its first message. Return these tokens.
+
+    ``opening`` gives them by the seq of the first message. The oldest kept units are removed until the tokens fit. These may
+    still exceed the room if the first message is a required one.
+    """
+    first_must = first_required(view)
+    while True:
+        first = min(first_must, view.seq(state.kept[-1])) if state.kept else first_must
+        tokens = opening(first) if first <= view.history.length else 0
+        if tokens <= state.room or not state.kept:
+            return tokens
+        _take_away(state, view, "too large")
+        state.stop = "budget"
+
+
+def first_required(view: View) -> int:
+    """The seq of the first required message, without system and developer messages; length + 1 if there is none."""
+    musts = (seq for seq in view.always_seqs() if view.record(seq).measure.role > DEVELOPER)
+    return next(musts, view.history.length + 1)
+
+
+def _take_away(state: Walk, view: View, why: str) -> None:
+    """Take the oldest kept unit away."""
+    oldest = state.kept.pop()
+    state.reasons[oldest] = why
+    state.room += view.unit_costs[oldest]
+    state.taken -= view.unit_costs[oldest]
+
+
+def _always_said(view: View) -> set[bytes]:
+    """Content digests of required messages."""
+    inside = [_said(view, index) for index in view.always]
+    outside = [_words(view.record(seq)) for seq in view.outside]
+    return {words for words in (*inside, *outside) if words is not None}
+
+
+def _said(view: View, index: int) -> bytes | None:
+    """A unit's content digest, by which duplicates are found; None for tool groups, which are never duplicates."""
+    unit = view.units[index]
+    return _words(view.history.records[unit.start]) if unit.end - unit.start == 1 else None
+
+
+def _words(record: Record) -> bytes | None:
+    plain = record.measure.role in (USER, ASSISTANT) and not record.calls and not record.flags & Flags.LEGACY_CALL
+    return record.content_digest if plain and record.content_digest != _NO_CONTENT else None

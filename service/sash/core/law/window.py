@@ -1,0 +1,509 @@
+"""build_window ("the law"): chooses the parts and messages of a window.
+
+They are taken in this order:
+
+1. The fixed parts: priming, system prompt, few-shots, tool definitions.
+2. The required messages: system and developer messages, pinned messages, the newest user message, and the newest message
+   with its tool group. If 1 and 2 do not fit, there is no window, and the problem has the cost of each part.
+3. The newest question's documents, as many as fit.
+4. History, from newest to oldest, in whole tool groups, until a unit does not fit (``overflow=skip`` skips the unit).
+
+``build_window`` uses records only: no body is decoded, and only a document that is being cut is tokenised. It gets a tail
+of the history. If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
+from sash.core.counts.measures import Measure
+from sash.core.counts.models import Model
+from sash.core.law.binding import keeps_reasoning_from
+from sash.core.law.costs import costs_as_counted, message_costs, reference_costs
+from sash.core.law.documents import Documents
+from sash.core.law.explain import Explained, does_not_fit, dropped, explain
+from sash.core.law.fillers import FILLED_FORMATS, came_in, longest_opening, opening_tokens
+from sash.core.law.fixed import Fixed, Line, fixed_costs
+from sash.core.law.grounding import Grounded
+from sash.core.law.notes import longest_note, note_measure, summary_message
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.recall import Recollection
+from sash.core.law.records import Records, Summary
+from sash.core.law.results import Edit
+from sash.core.law.sending import Trimming, is_turn_unknown, with_fillers, with_reasoning
+from sash.core.law.stable import Before, Cut, cut_seq
+from sash.core.law.view import History, View, view_history
+from sash.core.law.walk import Bounds, Walk, first_required, open_request, walk
+from sash.core.providers.thoughts import binds_reasoning
+from sash.problems import WindowDoesNotFit
+
+_NOTHING_DROPPED = dict.fromkeys(
+    ("messages", "tokens", "duplicates", "grounding_messages", "grounding_tokens", "reasoning_tokens"), 0
+)
+_MORE = 64
+"""The smallest number of older messages to request if a tail was too short."""
+_TYPICAL_COST = 16
+"""Tokens of a short chat message, to estimate how many messages fit into a budget."""
+_BLOCK = 4
+"""The size of a stable cut's block, in budgets. Larger blocks read more of a long history; smaller ones move the cut more
+often."""
+
+
+class NeedOlder(msgspec.Struct, frozen=True):
+    """The tail is too short: call again with messages from ``first_seq`` on."""
+
+    first_seq: int
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """A chosen window: fixed parts, a summary, a note, then messages by ascending seq; and the figures of the answer."""
+
+    budget: int
+    seqs: list[int]
+    grounding: Mapping[int, Grounded]
+    summary: Summary | None
+    note: int
+    """The number of messages in the note; 0 without a note."""
+    tokens: Mapping[str, int]
+    dropped: Mapping[str, int]
+    stop_reason: str
+    explain: list[Explained] | None
+    edits: Mapping[int, Edit] = {}
+    """Changes to stored messages before they are sent, by seq."""
+    place: str = ""
+    """The path of the conversation's messages, for lines in place of tool results."""
+    recalled: Recollection | None = None
+    passed: frozenset[int] = frozenset()
+    """Messages that are left out although they would fit, such as an unanswered call or a duplicate, by seq."""
+
+
+def build_window(
+    history: History,
+    *,
+    model: Model,
+    budget: int,
+    fixed: Fixed,
+    options: WindowQuery,
+    documents: Documents,
+    place: str = "",
+    aside: int = 0,
+) -> Window | NeedOlder:
+    """The window of at most ``budget`` tokens, or NeedOlder.
+
+    ``place`` is the path of the conversation's messages, or empty. History leaves ``aside`` tokens of the budget
+    free, or fewer if the other parts need them.
+
+    Raises:
+        WindowDoesNotFit: the required parts are over the budget; the problem has each cost and the shortfall.
+    """
+    if history.summary is not None:
+        history, options = _summarized(history, options, model)
+    plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
+    if plain is not None:
+        return plain
+    view = None if is_turn_unknown(history, options) else view_history(history, model)
+    if view is None:
+        return older(history, budget)
+    trimming = Trimming(model, options, place)
+    view = trimming.limited(with_reasoning(view, model, options))
+    if options.format in FILLED_FORMATS:
+        view = with_fillers(view, model, options.format, has_system=bool(fixed.system))
+    frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside).with_cuts()
+    selected = frame.select(history.summary if options.summary == "always" else None)
+    # A summary or a note takes room, so the choice is made again with each.
+    if isinstance(selected, _Selected) and options.summary == "auto" and frame.wants_summary(selected):
+        selected = frame.select(history.summary)
+    if isinstance(selected, _Selected) and options.note and len(selected.seqs) < history.length:
+        selected = frame.select(selected.summary, noted=True)
+    return selected if isinstance(selected, NeedOlder) else frame.window(selected)
+
+
+def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[History, WindowQuery]:
+    """The history with its summary in the window's format. A provider's compaction is in every window of its format."""
+    summary = history.summary and history.summary.sent_as(options.format)
+    if summary is not None and summary.compaction is not None:
+        options = msgspec.structs.replace(options, summary="always" if options.summary == "auto" else options.summary)
+    elif summary is not None and model.vocabulary is not None:
+        said = spoken_tokens(summary_message(summary.text), model.vocabulary)
+        summary = msgspec.structs.replace(summary, said=said)
+    return msgspec.structs.replace(history, summary=summary), options
+
+
+def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery) -> Window | None:
+    """The window of a plain chat: as many of the newest messages as sum and limit allow. None if the chat is not plain.
+
+    It is the same window as by the full rules. A chat is plain if its only required messages are the newest one and the
+    newest question, and it has no tool groups, documents, definitions, summary, note or deduplication.
+    """
+    records, first = history.records, history.first_seq
+    if not _is_plain(history, fixed, options):
+        return None
+    costs = message_costs(records, model)
+    system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
+    fixed_tokens = {"priming": model.priming, "system": system, "few_shots": few_shots}
+    room = budget - sum(fixed_tokens.values())
+    if options.stable and not fixed.few_shots:  # a stable window keeps them free in every turn
+        room -= longest_opening(model, options.format)
+    if room < 0:
+        return None
+    messages, left = sum(costs), 0
+    while messages > room:  # from the oldest: most of what was read is kept
+        messages -= costs[left]
+        left += 1
+    kept = len(costs) - left
+    limit = options.limit or history.length + 1
+    limited = limit <= kept
+    if limited:
+        messages -= sum(costs[left : len(costs) - limit])
+        kept = limit
+    begins = history.length - kept + 1
+    if not kept or history.question < begins or (first > 1 and kept == len(costs)):
+        return None
+    if options.format in FILLED_FORMATS and _needs_fillers(records, kept):
+        return None
+    whole = begins == 1
+    if not whole and (_is_more_than_a_tail(options) or history.summary is not None or _is_marked(records)):
+        return None
+    tokens = {**fixed_tokens, "tools": 0, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
+    return Window(
+        budget=budget,
+        seqs=list(range(begins, history.length + 1)),
+        grounding={},
+        summary=None,
+        note=0,
+        tokens={"total": sum(tokens.values()), **tokens},
+        dropped=_NOTHING_DROPPED if whole else _dropped(history, model, messages, kept),
+        stop_reason="complete" if whole else "limit" if limited else "budget",
+        explain=None,
+    )
+
+
+def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
+    """Whether costs alone decide which messages are kept."""
+    records = history.records
+    return not (
+        not records.flags
+        or history.outside
+        or history.grounding_messages
+        or fixed.tools
+        or options.explain
+        or options.dedupe == "messages"
+        or options.summary == "always"
+        or TOOL in records.roles
+        or FUNCTION in records.roles
+        or (records.details and next(records.reasoned(), None) is not None)
+        or not records.plain
+        or (options.format in FILLED_FORMATS and fixed.few_shots)
+        or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
+    )
+
+
+def _needs_fillers(records: Records, kept: int) -> bool:
+    """Whether the format adds text: a message is empty or a system text, or the first of the ``kept`` newest is the
+    assistant's."""
+    leading = next((role for role in records.roles[len(records) - kept :] if role > DEVELOPER), None)
+    return leading == ASSISTANT or 0 in records.tokens(0) or SYSTEM in records.roles or DEVELOPER in records.roles
+
+
+def _is_more_than_a_tail(options: WindowQuery) -> bool:
+    """Whether an option other than the budget decides where history begins."""
+    return options.note or bool(options.stable) or options.overflow == "skip" or options.start == "user"
+
+
+def _is_marked(records: Records) -> bool:
+    """Whether a system, developer or pinned message is among the records."""
+    return SYSTEM in records.roles or DEVELOPER in records.roles or any(True for _ in records.pinned())
+
+
+def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[str, int]:
+    """The figures of a plain chat's left-out messages; the ``kept`` newest messages cost ``messages`` tokens."""
+    counted = messages
+    if not costs_as_counted(history.records, model, history.column):
+        counted = sum(reference_costs(history.records, history.column)[-kept:])
+    return {**_NOTHING_DROPPED, "messages": history.length - kept, "tokens": history.tokens - counted}
+
+
+def older(history: History, room: int = 0) -> NeedOlder:
+    """Request enough messages to fill the room, and at least as many as were read before, so that few reads are needed."""
+    return NeedOlder(max(1, history.first_seq - max(len(history.records), _MORE, room // _TYPICAL_COST)))
+
+
+def _before(history: History, place: int) -> NeedOlder:
+    """Request messages back to a place on the line of counted tokens, estimated from the average of those read."""
+    counted = max(1, sum(reference_costs(history.records, history.column)))
+    missing = max(0, history.tokens - counted - place)
+    messages = max(missing * len(history.records) // counted, len(history.records)) + _MORE
+    return NeedOlder(max(1, history.first_seq - messages))
+
+
+class _Selected(msgspec.Struct, frozen=True):
+    """The result of a walk, and the view that it saw. ``cut`` is where a stable cut lets history begin; ``opening`` are the
+    tokens that the request costs more because its first message is the assistant's. ``noted``: it has room for a note."""
+
+    taken: Walk
+    view: View
+    cut: Cut | None
+    opening: int
+    seqs: list[int]
+    summary: Summary | None
+    noted: bool
+
+
+class _Frame(msgspec.Struct, frozen=True):
+    """The arguments of one call of ``build_window``, which stay the same while a summary and a note are added."""
+
+    view: View
+    model: Model
+    budget: int
+    fixed: Fixed
+    options: WindowQuery
+    documents: Documents
+    always: dict[str, int]
+    """Tokens of required messages, by reason."""
+    trimming: Trimming
+    aside: int
+    """Tokens that history leaves free, for recall."""
+
+    def with_cuts(self) -> "_Frame":
+        """The frame with results cut that are larger than the window, or required and do not fit beside other parts."""
+        view, history = self.view, self.view.history
+        if view.units.single and not view.outside and FUNCTION not in history.records.roles:
+            return self
+        room = self._room(history.summary if self.options.summary == "always" else None) + sum(self.always.values())
+        view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages())
+        return msgspec.structs.replace(self, view=view, always=view.always_costs())
+
+    def select(self, summary: Summary | None, *, noted: bool = False) -> _Selected | NeedOlder:
+        """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
+        room = self._room(summary)
+        if room < 0:
+            raise self._refusal(summary)
+        beside = room
+        if noted:
+            # The longest note's tokens are reserved first, so that a larger budget never keeps fewer messages. Only parts
+            # that no window leaves out may take them: there is no note then.
+            beside = self._room(summary, longest_note(self.view.history.length))
+            room = max(beside, min(room, self._beside_messages()))
+        state = self._ask(summary, room)
+        # Documents of required messages before the question may not take the opening's tokens.
+        held = min(state.room, self.aside + (self._least_opening() if self.options.grounding == "all" else 0))
+        state.room -= held
+        cut = self._cut(beside + sum(self.always.values()) - self.aside - self._longest_opening())
+        if isinstance(cut, NeedOlder):
+            return cut
+        # A stable window clears results when its cut moves and not before, so that its beginning stays.
+        newest = self.view.history.length if cut is None else cut.since_seq
+        view = self.trimming.cleared(self.view, newest)
+        taken = walk(state, view, self._bounds(summary, cut), model=self.model, documents=self.documents)
+        if taken.stop == "older":
+            return older(view.history, taken.room)
+        opening = self._open(taken, view)
+        if opening > taken.room + held:
+            raise self._refusal(summary)
+        taken.room = max(0, taken.room - opening)
+        return _Selected(taken, view, cut, opening, self._seqs(taken), summary, noted)
+
+    def _open(self, taken: Walk, view: View) -> int:
+        """The tokens that the request costs more because of its first message; leading few-shots are fixed costs."""
+        return open_request(taken, view, self._opening) if self._is_opened() else 0
+
+    def _is_opened(self) -> bool:
+        """Whether the request costs more if the first message of the history is the assistant's."""
+        if self.fixed.few_shots or self.options.format not in FILLED_FORMATS:
+            return False
+        summary = self.view.history.summary if self.options.summary == "always" else None
+        return summary is None or summary.compaction is None
+
+    def _longest_opening(self) -> int:
+        return longest_opening(self.model, self.options.format) if self._is_opened() else 0
+
+    def _opening(self, seq: int) -> int:
+        """The tokens that the request costs more if message ``seq`` is its first, behind system messages."""
+        form, record = self.options.format, self.view.record
+        systems = [each for each in self.view.always_seqs() if each < seq and record(each).measure.role <= DEVELOPER]
+        is_behind = any(came_in(record(each).measure, form) for each in systems)
+        return opening_tokens(record(seq), self.model, form, is_oldest=seq == 1, is_behind_system=is_behind)
+
+    def _beside_messages(self) -> int:
+        """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""
+        return self._least_opening() + self._whole_documents()
+
+    def _least_opening(self) -> int:
+        """The additional tokens of a request that has the required messages alone and begins with the assistant."""
+        first = first_required(self.view) if self._is_opened() else 0
+        return self._opening(first) if 0 < first <= self.view.history.length else 0
+
+    def _whole_documents(self) -> int:
+        """The tokens of the newest question's documents if they may not be trimmed."""
+        seq, documents = self.view.history.question, self.documents
+        if not seq or self.options.grounding == "none" or documents.overflow != "error":
+            return 0
+        chosen = documents.choose(seq, self.model, 0)
+        return documents.cost(self.view.record(seq), chosen, self.model) if chosen else 0
+
+    def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
+        """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
+        fixed = self._fixed_costs(self.view, _lines((summary,)), self._least_opening())
+        return does_not_fit(self.budget, fixed, self.always, self._whole_documents())
+
+    def _ask(self, summary: Summary | None, room: int) -> Walk:
+        """Step 3: the newest question with its documents."""
+        state = Walk(room=room, grounding={}, seen=set())
+        seq = self.view.history.question
+        chosen = None
+        if seq and self.options.grounding != "none":
+            chosen = self.documents.choose(seq, self.model, max(0, room - self._least_opening()))
+        if chosen is None:
+            return state
+        cost = self.documents.cost(self.view.record(seq), chosen, self.model)
+        if cost > room:
+            raise self._refusal(summary)
+        state.add_documents(seq, chosen, cost)
+        return state
+
+    def _cut(self, room: int) -> Cut | NeedOlder | None:
+        """The stable cut; None without one. ``room`` is the budget minus the fixed parts, in tokens."""
+        options, history = self.options, self.view.history
+        if not options.stable:
+            return None
+        length = max(1, self.budget)  # 0 where the reserve is the whole context window
+        found = cut_seq(
+            self.view,
+            room,
+            length * options.stable_step,
+            _BLOCK * length,
+            model=self.model,
+            documents=self.documents,
+            mode=options.grounding,
+            limit=options.tool_result_max_tokens,
+        )
+        return _before(history, found.place) if isinstance(found, Before) else found
+
+    def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
+        """The bounds of history, and the options of the walk."""
+        options = self.options
+        return Bounds(
+            limit_seq=self.view.history.length - options.limit + 1 if options.limit else 1,
+            summary_seq=summary.through_seq + 1 if summary else 1,
+            cut_seq=cut.seq if cut else 1,
+            skip=options.overflow == "skip",
+            dedupe=options.dedupe == "messages",
+            user_first=options.start == "user",
+            documents_everywhere=options.grounding == "all",
+        )
+
+    def wants_summary(self, selected: _Selected) -> bool:
+        """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
+        summary = self.view.history.summary
+        if summary is None or selected.taken.stop == "complete":
+            return False
+        covered = sum(1 for seq in selected.seqs if seq <= summary.through_seq)
+        return covered < summary.through_seq and self._room(summary) >= self._beside_messages()
+
+    def _seqs(self, taken: Walk) -> list[int]:
+        """The seqs of the window's messages, ascending."""
+        view = self.view
+        first, starts = view.history.first_seq, view.units.starts
+        indexes = sorted((*view.always, *taken.kept))
+        whole = bool(indexes) and indexes[-1] - indexes[0] == len(indexes) - 1
+        if whole and not view.outside:  # one run, as nearly always
+            return list(range(first + starts[indexes[0]], first + starts[indexes[-1] + 1]))
+        if not view.units.single:
+            indexes = [i for index in indexes for i in range(starts[index], starts[index + 1])]
+        return sorted(view.outside) + [first + index for index in indexes]
+
+    def window(self, selected: _Selected) -> Window:
+        """The window of the selected messages, with the note if it fits with the required parts."""
+        taken, seqs, summary = selected.taken, selected.seqs, selected.summary
+        left_out = self.view.history.length - len(seqs) if selected.noted else 0
+        held = taken.spent + taken.taken + selected.opening
+        noted = left_out if left_out and self._room(summary, longest_note(self.view.history.length)) >= held else 0
+        lines = _lines((summary, note_measure(noted) if noted else None))
+        # Remaining room extends the newest results again, if these were cut.
+        view = self.trimming.grown(selected.view, taken.room)
+        grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
+        costs = self.documents.cost
+        reasoning = {seq: view.reasoning[seq] for seq in seqs if seq in view.reasoning} if view.reasoning else {}
+        is_whole = taken.stop == "complete" and not lines and not any(each.limit == 0 for each in view.edits.values())
+        fixed = self._fixed_costs(view, lines, selected.opening)
+        accepted = 0
+        if binds_reasoning(self.model.id):
+            accepted = keeps_reasoning_from(
+                view,
+                model=self.model,
+                options=self.options,
+                documents=self.documents,
+                room=self.budget - sum(fixed.values()),
+                kept=frozenset((*view.always, *taken.kept)),
+                is_whole=is_whole and seqs[:1] == [1],
+                # Recalled messages and a summary may be new, and then so is the text before the reasoning.
+                cut=None if self.aside or summary is not None else selected.cut,
+            )
+        sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
+        tokens = {
+            **fixed,
+            "tools": self.fixed.tools_tokens(self.model, (*(line.measure for line in lines), *self._leading(seqs))),
+            "messages": taken.taken + sum(view.always_costs().values()) - sum(reasoning.values()),
+            "grounding": sum(costs(view.record(seq), sent, self.model) for seq, sent in grounding.items()),
+            "reasoning": sum(sent.values()),
+        }
+        left = {**view.reasoning_left, **{seq: each for seq, each in reasoning.items() if seq < accepted}}
+        seals = self.options.reasoning == "none"  # they also go where the model refuses the thoughts (``accepted``)
+        without = {
+            seq: msgspec.structs.replace(
+                view.edits.get(seq, Edit()), without_reasoning=True, without_seals=seals or seq < accepted
+            )
+            for seq in seqs
+            if seq in left
+        }
+        return Window(
+            budget=self.budget,
+            seqs=seqs,
+            grounding=grounding,
+            summary=summary,
+            note=noted,
+            tokens={"total": sum(tokens.values()), **tokens},
+            dropped={
+                **dropped(view, taken, seqs, grounding, self.model),
+                "reasoning_tokens": sum(left[seq] for seq in without),
+            },
+            stop_reason=taken.stop,
+            explain=explain(view, taken, sent, left) if self.options.explain else None,
+            edits={**{seq: view.edits[seq] for seq in seqs if seq in view.edits}, **without} if view.edits else without,
+            place=self.trimming.place,
+            passed=_passed(taken, view) if taken.reasons else frozenset(),
+        )
+
+    def _leading(self, seqs: list[int]) -> list[Measure]:
+        """Measures of the messages on which the cost of definitions may depend: the first, and system messages."""
+        if not self.fixed.tools or not seqs:
+            return []
+        leading = {
+            seqs[0],
+            *(seq for seq in self.view.always_seqs() if self.view.record(seq).measure.role <= DEVELOPER),
+        }
+        return [self.view.record(seq).measure for seq in sorted(leading)]
+
+    def _fixed_costs(self, view: View, lines: tuple[Line, ...], opening: int = 0) -> dict[str, int]:
+        costs = fixed_costs(view, self.model, self.fixed, lines, self.options.format)
+        return {**costs, "priming": costs["priming"] + opening} if opening else costs
+
+    def _room(self, *lines: Measure | Summary | None) -> int:
+        """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
+        return self.budget - sum(self._fixed_costs(self.view, _lines(lines)).values()) - sum(self.always.values())
+
+
+def _passed(taken: Walk, view: View) -> frozenset[int]:
+    """The seqs of the units that the walk passed over although they would fit, or although it kept older ones."""
+    first, starts = view.history.first_seq, view.units.starts
+    oldest = taken.kept[-1] if taken.kept else len(view.units)
+    units = (index for index, why in taken.reasons.items() if index > oldest or why in ("unanswered", "duplicate"))
+    return frozenset(first + i for index in units for i in range(starts[index], starts[index + 1]))
+
+
+def _lines(given: tuple[Measure | Summary | None, ...]) -> tuple[Line, ...]:
+    return tuple(
+        Line(line.measure, line.said) if isinstance(line, Summary) else Line(line) for line in given if line is not None
+    )

@@ -1,0 +1,172 @@
+"""Read entries with a provider's own messages as entries with chat messages.
+
+An entry is a message, or an object with a message and facts about it. For Responses, ``message`` may be the list of a
+reply's items. A message that is clearly a chat message (a tool message, ``tool_calls``, ``function_call``, an ``image_url``
+part) is taken as one.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.bounds import LONGEST_ID
+from sash.core.chat.messages import MEMBERS, BareEntry, Entry, whole_numbers
+from sash.core.chat.mistakes import invalid
+from sash.core.providers.native import Turn, read_messages
+from sash.problems import BadRequest, Pointer, Problem
+
+Object = dict[str, Any]
+
+_CHAT_MEMBERS: Final = frozenset({"tool_calls", "function_call", "refusal", "native"})
+_CHAT_PARTS: Final = {
+    "anthropic": frozenset({"image_url", "input_audio", "file", "refusal"}),
+    "responses": frozenset({"image_url", "text", "file"}),
+}
+_PLACE: Final = re.compile(r"#/messages/(\d+)(/message\b[\w/]*)?")
+
+
+class NativeEntry(Entry, forbid_unknown_fields=True, kw_only=True):
+    """An entry as a client appends it; ``message`` is a provider's message, or the items of a reply."""
+
+    message: Object | list[Object]  # type: ignore[assignment] # Entry.message is an object
+
+
+class ReadEntries(msgspec.Struct, frozen=True):
+    """Entries with chat messages; ``places`` has, for each, the place of the client's entry that it was made of."""
+
+    entries: list[Entry]
+    places: list[int]
+    are_chat: bool = False
+    """Whether the client sent chat messages only."""
+
+    def point(self, problem: Problem) -> None:
+        """Change the pointers of a problem to lead to the client's entries."""
+        problem.detail = _PLACE.sub(self._placed, problem.detail)
+        problem.errors = tuple(Pointer(_PLACE.sub(self._placed, e.pointer), e.detail) for e in problem.errors)
+
+    def _placed(self, found: re.Match[str]) -> str:
+        index, within = int(found[1]), found[2] or ""
+        if index >= len(self.places):
+            return found[0]
+        entry = self.entries[index]
+        if "native" in entry.message and not self.are_chat:
+            within = ""  # the client sent no chat message, so it has none of the chat form's members
+        elif isinstance(entry, BareEntry):
+            within = within.removeprefix("/message")
+        return f"#/messages/{self.places[index]}{within}"
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    """One message that the client sent; ``place`` is the place of its entry in the request."""
+
+    value: Any
+    pointer: str
+    place: int
+
+
+def chat_entries(entries: list[Entry]) -> ReadEntries:
+    """Return the entries of a request whose messages are chat messages."""
+    return ReadEntries(entries, list(range(len(entries))), are_chat=True)
+
+
+def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages") -> ReadEntries:
+    """Return the entries of a request's ``values``. Raises BadRequest, InvalidEntry."""
+    given = [_entry(value, f"{prefix}/{place}") for place, value in enumerate(values)]
+    messages = [
+        message for place, entry in enumerate(given) for message in _messages(entry, values[place], place, prefix)
+    ]
+    entries: list[Entry] = []
+    places: list[int] = []
+    counts: dict[int, int] = {}
+    # Neighbours in the provider's form are read together, because several can become one chat message.
+    for are_chat, group in groupby(messages, key=lambda message: is_chat(form, message.value)):
+        run = list(group)
+        if are_chat:
+            turns = [Turn(each.value, index, index) for index, each in enumerate(run)]
+        else:
+            turns = read_messages(form, [each.value for each in run], [each.pointer for each in run])
+        for turn in turns:
+            sources = sorted({each.place for each in run[turn.first : turn.last + 1]})
+            named = next((place for place in sources if given[place].id is not None), sources[0])
+            number = counts.get(named, 0)
+            counts[named] = number + 1
+            kind = Entry if "native" in turn.message or "message" in values[named] else BareEntry
+            entries.append(
+                _chat_entry(kind, turn.message, [given[place] for place in sources], given[named].id, number)
+            )
+            places.append(sources[0])
+    _ground(entries, places, given)
+    return ReadEntries(entries, places)
+
+
+def _entry(value: Object, pointer: str) -> NativeEntry:
+    if "message" not in value and (value.keys() & MEMBERS or value.keys() == {"id"}):
+        return NativeEntry(message=value)
+    try:
+        return msgspec.convert(whole_numbers(value), NativeEntry)
+    except msgspec.ValidationError as error:
+        raise invalid(error, pointer, BadRequest, of=NativeEntry, value=lambda: value) from None
+
+
+def _messages(entry: NativeEntry, value: Object, place: int, prefix: str) -> list[_Placed]:
+    pointer = f"{prefix}/{place}/message" if "message" in value else f"{prefix}/{place}"
+    if isinstance(entry.message, list):
+        return [_Placed(each, f"{pointer}/{index}", place) for index, each in enumerate(entry.message)]
+    return [_Placed(entry.message, pointer, place)]
+
+
+def is_chat(form: str, message: Mapping[str, Any]) -> bool:
+    """Return whether a message is a chat message, and not one of the provider's."""
+    is_result = message.get("role") in ("tool", "function") and "parts" not in message
+    if is_result or message.keys() & _CHAT_MEMBERS:
+        return True
+    content = message.get("content")
+    if form == "gemini":
+        return "parts" not in message and ("content" in message or message.get("role") == "assistant")
+    if form == "anthropic" and message.get("role") == "developer":
+        return True
+    parts = [part.get("type") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return any(part in _CHAT_PARTS[form] for part in parts if isinstance(part, str))
+
+
+def _chat_entry(
+    kind: type[Entry], message: Object, sources: Sequence[NativeEntry], identity: str | None, number: int
+) -> Entry:
+    """Return the entry of a chat message that was made of ``sources``: the ``number``-th message under this id."""
+    metadata = {key: value for source in sources for key, value in (source.metadata or {}).items()}
+    return kind(
+        message=message,
+        id=derived_id(identity, number) if identity is not None else None,
+        pinned=any(source.pinned for source in sources),
+        status=sources[-1].status,
+        metadata=metadata if metadata and number == 0 else None,
+    )
+
+
+def derived_id(identity: str, number: int) -> str:
+    """Return the id of an entry's ``number``-th message: the entry's own id, then ``m-7.1`` and so on.
+
+    >>> derived_id("m-7", 0), derived_id("m-7", 2)
+    ('m-7', 'm-7.2')
+    """
+    if number == 0:
+        return identity
+    derived = f"{identity}.{number}"
+    if len(derived) <= LONGEST_ID:
+        return derived
+    return f"{identity[:80]}.{blake2b(identity.encode(), digest_size=8).hexdigest()}.{number}"
+
+
+def _ground(entries: list[Entry], places: list[int], given: list[NativeEntry]) -> None:
+    """Give documents and image sizes to the last user message of their entry, or to its last message."""
+    for place, source in enumerate(given):
+        if source.grounding is None and source.image_sizes is None:
+            continue
+        own = [entry for entry, its_place in zip(entries, places, strict=True) if its_place == place]
+        users = [entry for entry in own if entry.message.get("role") == "user"]
+        for entry in (users or own)[-1:]:
+            entry.grounding, entry.image_sizes = source.grounding, source.image_sizes

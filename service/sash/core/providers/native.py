@@ -1,0 +1,140 @@
+"""Read providers' own messages as chat messages, and write them back.
+
+::
+
+      Anthropic message   Responses items   Gemini content        what the client sends, ?format=
+             │                  │                 │
+             ▼ anthropic_in.read   ▼ responses_in.read  ▼ gemini_in.read
+            Piece, Piece …      a chat message's worth each: text, calls, a result
+             │
+             ▼ pieces.chat_message
+      {"role": …, "content": …, "tool_calls": …,   "native": {"format": …, "messages": […]}}
+       what every provider can be sent              the provider's own message, always last
+             │                                        │   what the chat form says, as a reference (sharing)
+             │ measures.measure                       │   costs.measure_beside: thoughts, all else, apart
+             ▼                                        ▼
+      a window in another format:              a window in the same format:
+      the body up to ``,"native"``             restore(): the provider's messages, equal as JSON
+
+* One message can become several: an Anthropic user turn with two results and a question is ``tool``, ``tool``, ``user``.
+  ``piece: [i, n]`` numbers them; neighbours in a window are sent as one message again.
+* Several can become one: neighbouring items of a Responses reply, or an assistant's messages with calls answered together.
+* ``only`` names parts that cannot be sent to other providers (a hosted search, an image in a tool's result). A window in
+  another format refuses them. It leaves out thoughts, signatures, citations and cache marks.
+* The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.messages import own_member
+from sash.core.chat.mistakes import foreign, problem_at
+from sash.core.providers import anthropic_in, gemini_in, responses_in
+from sash.core.providers.pieces import Object, Piece, chat_message
+from sash.core.providers.sharing import fill
+from sash.problems import InvalidEntry
+
+_FORMATS: Final = {"responses": responses_in, "anthropic": anthropic_in, "gemini": gemini_in}
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """A chat message that was made of the provider's messages ``first`` to ``last``."""
+
+    message: Object
+    first: int
+    last: int
+
+
+def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -> list[Turn]:
+    """Return a provider's messages as chat messages, each with its ``native`` member. Raises InvalidEntry.
+
+    ``pointers`` are the places of the messages in the client's request.
+    """
+    turns: list[Turn] = []
+    said: list[Piece] = []  # neighbouring pieces of the assistant
+    first = 0
+    for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
+        pieces = _read(form, message, pointer)
+        # The assistant's next message joins those before it if they are items of a reply, or calls answered together.
+        goes_on = form == "responses" or any(piece.calls for piece in said)
+        if said and not (pieces[0].role == "assistant" and goes_on):
+            turns.append(Turn(chat_message(form, said), first, index - 1))
+            said = []
+        if pieces[0].role == "assistant":
+            first = first if said else index
+            said += pieces
+        else:
+            turns += [
+                Turn(chat_message(form, [piece], (place, len(pieces))), index, index)
+                for place, piece in enumerate(pieces)
+            ]
+    return [*turns, Turn(chat_message(form, said), first, len(messages) - 1)] if said else turns
+
+
+def _read(form: str, message: Any, pointer: str) -> list[Piece]:
+    if not isinstance(message, dict):
+        raise problem_at("Expected an object", f"#{pointer}")
+    if other := foreign(message, pointer, form):
+        raise other
+    pieces: list[Piece] = _FORMATS[form].read(message, pointer)
+    return pieces
+
+
+def restore(message: Mapping[str, Any]) -> list[Object]:
+    """Return the provider's messages, or the part of one, that became this chat message. As JSON, they are unchanged."""
+    filled: list[Object] = fill(message["native"]["messages"], message)
+    return filled
+
+
+def read_compaction(item: Object, pointer: str) -> tuple[Object, str]:
+    """Return the chat message of a provider's compaction item, and its text for other providers.
+
+    Anthropic's item is a block with the summary in ``content``. Only OpenAI can read the item of Responses, so its text is
+    empty. Raises InvalidEntry.
+    """
+    if item.get("type") != "compaction":
+        raise InvalidEntry.at(f"#{pointer}", "This is no compaction item: its type is 'compaction'")
+    content = item.get("content")
+    if "content" in item:
+        (turn,) = read_messages("anthropic", [{"role": "assistant", "content": [item]}], [pointer])
+    else:
+        (turn,) = read_messages("responses", [item], [pointer])
+    return turn.message, content if isinstance(content, str) else ""
+
+
+def compaction_item(message: Object) -> Object:
+    """Return the compaction item that became this chat message."""
+    (own,) = restore(message)
+    block: Object = own["content"][0] if own.get("role") == "assistant" else own
+    return block
+
+
+class _Native(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    messages: list[Object]
+    piece: tuple[int, int] = (0, 1)
+    at: list[int] = []
+    only: list[str] = []
+
+
+def check_native(message: Mapping[str, Any], pointer: str) -> None:
+    """Raise InvalidEntry unless ``native`` is what Sash would keep beside this chat message."""
+    refused = own_member(pointer)
+    try:
+        native = msgspec.convert(message["native"], _Native)
+        filled = fill(native.messages, message)
+        pieces = [piece for own in filled for piece in _FORMATS[native.format].read(own, "")]
+    except (msgspec.ValidationError, InvalidEntry, LookupError, TypeError, ValueError):
+        raise refused from None
+    place, count = native.piece
+    if not pieces or not 0 <= place < count or len({piece.role for piece in pieces}) > 1:
+        raise refused
+    if len(pieces) > 1 and pieces[0].role != "assistant":
+        raise refused
+    pieces[0].at = native.at
+    if pieces[0].role == "tool" and native.format == "gemini":  # an id made by Sash may count results of other pieces
+        pieces[0].answers = message.get("tool_call_id", "")
+    if chat_message(native.format, pieces, native.piece) != message:
+        raise refused

@@ -1,0 +1,144 @@
+"""Pieces: the part of a provider's message that becomes one chat message."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from sash.core.chat.mistakes import invalid
+from sash.core.providers.sharing import share
+
+T = TypeVar("T")
+Object = dict[str, Any]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Piece(msgspec.Struct, kw_only=True):
+    """One chat message, with the provider's message that it was made of.
+
+    ``own`` is the provider's message, or the part of it that became this chat message. ``at`` are the places of its parts in
+    the whole message, where they do not follow the parts of the piece before. ``answers`` is the id of the call that a tool
+    result answers. ``only`` names the kinds of part that cannot be sent to other providers.
+    """
+
+    role: str
+    own: Object
+    parts: list[Object] = []
+    calls: list[Object] = []
+    answers: str = ""
+    only: list[str] = []
+    at: list[int] = []
+
+    def add_text(self, text: str) -> None:
+        """Add a text to the chat message."""
+        if text:
+            self.parts.append({"type": "text", "text": text})
+
+    def add_call(self, identity: str, name: str, arguments: str, *, custom: bool = False) -> None:
+        """Add a call to the chat message."""
+        kind, member = ("custom", "input") if custom else ("function", "arguments")
+        self.calls.append({"id": identity, "type": kind, kind: {"name": name, member: arguments}})
+
+
+def chat_message(form: str, pieces: Sequence[Piece], place: tuple[int, int] = (0, 1)) -> Object:
+    """Return the chat message of a piece, or of neighbouring pieces of the assistant, with its ``native`` member.
+
+    ``place`` is the piece's index among the pieces of its message, and their number.
+    """
+    first = pieces[0]
+    message: Object = {"role": first.role}
+    if first.role == "tool":
+        message["tool_call_id"] = first.answers
+    parts = [part for piece in pieces for part in piece.parts]
+    message["content"] = _content(parts, empty=None if first.role == "assistant" else "")
+    if calls := [call for piece in pieces for call in piece.calls]:
+        message["tool_calls"] = calls
+    native: Object = {"format": form, "messages": share([piece.own for piece in pieces], message)}
+    if place[1] > 1:
+        native["piece"] = list(place)
+    if first.at:
+        native["at"] = first.at
+    if only := sorted({kind for piece in pieces for kind in piece.only}):
+        native["only"] = only
+    return message | {"native": native}
+
+
+def _content(parts: list[Object], empty: str | None) -> Any:
+    match parts:
+        case []:
+            return empty
+        case [{"type": "text", "text": text}]:
+            return text
+        case _:
+            return parts
+
+
+def convert(value: Any, kind: type[T], pointer: str) -> T:
+    """Return the members of a provider's object that Sash reads. Raises InvalidEntry with the place below ``pointer``."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise invalid(error, pointer, of=kind, value=lambda: value) from None
+
+
+def to_json(value: Any) -> str:
+    """Return a value as compact JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def data_url(media_type: str, data: str) -> str:
+    """Return base64 as a data URL; the URL-safe alphabet, which Google's SDKs write, becomes the usual one."""
+    return f"data:{media_type};base64,{data.replace('-', '+').replace('_', '/')}"
+
+
+def file_part(**file: Any) -> Object:
+    """Return a file in chat form, without the members that are None."""
+    return {"type": "file", "file": {name: value for name, value in file.items() if value is not None}}
+
+
+Read = Callable[[Object, Piece, str], None]
+"""Reads one part of a message, at this pointer, into a piece."""
+
+
+def read_turn(
+    role: str,
+    own: Object,
+    key: str,
+    parts: Sequence[Object],
+    pointer: str,
+    *,
+    is_result: Callable[[Object], bool],
+    read_result: Read,
+    read_part: Read,
+) -> list[Piece]:
+    """Return the pieces of a message: one for each of the user's tool results, then one for the other parts.
+
+    ``parts`` are the member ``key`` of the message ``own``. If the pieces change their order, each has its places in ``at``.
+    """
+    results = [[index] for index, part in enumerate(parts) if role == "user" and is_result(part)]
+    others = [index for index in range(len(parts)) if [index] not in results]
+    groups = [*results, others] if others or not results else results
+    pieces = []
+    for group in groups:
+        piece = Piece(role=role, own={**own, key: [parts[index] for index in group]} if results else own)
+        if group is not others:
+            piece.role = "tool"
+        for index in group:
+            (read_part if group is others else read_result)(parts[index], piece, f"{pointer}/{index}")
+        pieces.append(piece)
+    order = [index for group in groups for index in group]
+    if order != sorted(order):
+        for piece, group in zip(pieces, groups, strict=True):
+            piece.at = group
+    return pieces
+
+
+class Text(msgspec.Struct):
+    """A part of which Sash reads the text."""
+
+    text: str
+
+
+def rest_of(request: Mapping[str, Any], *known: str) -> Object:
+    """Return the members of a request that are not ``known``."""
+    return {name: value for name, value in request.items() if name not in known}

@@ -1,0 +1,259 @@
+"""Read a kept history as texts, calls and results. Every other form is written from this."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.calls import arguments_object
+from sash.core.providers.members import unknown_members
+from sash.core.providers.whole import Whole, whole_of
+from sash.problems import FormatCannotCarry, Pointer
+
+Block = dict[str, Any]
+
+NOTHING_SAID: Final = "…"
+"""The text of a user's turn without words."""
+
+_TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index"})
+"""Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
+_ID_LIMIT: Final = 64  # Responses' call_id and Bedrock's toolUseId; Anthropic itself names none
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """One kept chat message; ``seq`` is 0 for the fixed parts: system text, few-shots, summary, note.
+
+    ``before`` and ``after`` are documents around the text of a message that is sent as it came. Other messages have their
+    documents in the content.
+    """
+
+    seq: int
+    message: dict[str, Any]
+    before: str = ""
+    after: str = ""
+
+
+class Refusals:
+    """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place."""
+
+    def __init__(self, format_name: str) -> None:
+        self.format_name = format_name
+        self.errors: list[Pointer] = []
+
+    def add(self, place: str, detail: str) -> None:
+        """Note that the format cannot carry the part at ``place``, and why."""
+        self.errors.append(Pointer(f"#/{place}", detail))
+
+    def add_only(self, place: str, kinds: Iterable[str], form: str) -> None:
+        """Note parts of these kinds in the message at ``place``, which only their own format can carry."""
+        for kind in kinds:
+            self.add(place, f"holds a part of kind {kind!r}, which only the {form} format can carry")
+
+    def check(self) -> None:
+        """Raise FormatCannotCarry if anything was noted."""
+        if self.errors:
+            places = ", ".join(error.pointer for error in self.errors[:3]) + (", …" if len(self.errors) > 3 else "")
+            raise FormatCannotCarry(f"The {self.format_name} format cannot carry {places}.", errors=self.errors)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One content part, and the pointer to its place; a refusal is a text part."""
+
+    place: str
+    body: dict[str, Any]
+
+    @property
+    def text(self) -> str | None:
+        """The text of a text part; None for other parts."""
+        return self.body.get("text") if self.body.get("type") == "text" else None
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A tool call; ``id`` fits and is unique in the request, ``order`` is its place among the request's calls, from 0."""
+
+    place: str
+    id: str
+    name: str
+    arguments: str
+    custom: bool
+    signature: str | None
+    order: int
+    as_it_came: bool = False
+
+    def arguments_object(self) -> dict[str, Any]:
+        """Return the arguments as an object, which Anthropic and Gemini require; never raises."""
+        return arguments_object(self.arguments, custom=self.custom)
+
+
+class Said(msgspec.Struct, frozen=True):
+    """The parts of a system, developer, user or assistant message, and the calls of an assistant message."""
+
+    role: str
+    parts: list[Part]
+    calls: list[Call]
+    thinking: list[Block] = []
+    """Thinking blocks as Claude made them. Other reasoning has no place in another provider's form."""
+
+    @property
+    def is_system(self) -> bool:
+        """Whether this is a system or a developer message."""
+        return self.role in ("system", "developer")
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A tool result with the call that it answers."""
+
+    call: Call
+    parts: list[Part]
+
+
+def read(
+    messages: Sequence[Outgoing], refusals: Refusals, *, tidy: Callable[[str], str] = str
+) -> Iterator[Said | Result | Whole]:
+    """Yield the history in order, each result with its call. ``tidy`` makes an id fit a form's alphabet.
+
+    A message that came in this form is sent as it came; a message that came in another form is sent in its chat form. A
+    result has the id with which its call is sent.
+    """
+    calls = _Calls(refusals, tidy)
+    for outgoing in messages:
+        message, place = outgoing.message, f"messages/{outgoing.seq}"
+        as_it_came = is_of(message, refusals.format_name)
+        if not as_it_came:
+            native = message.get("native") or {}
+            refusals.add_only(place, native.get("only", ()), native.get("format", ""))
+            for each in unknown_members(message):
+                if each.name not in _TOLD_ELSEWHERE:
+                    refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
+        answered, made = calls.follow(outgoing, as_it_came=as_it_came)
+        match role := message.get("role"):
+            case _ if as_it_came:
+                answers = "" if answered is None or answered.as_it_came else answered.id  # the call may have another id
+                yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
+            case "tool" | "function" if answered is None:
+                refusals.add(place, "is a result without a call before it")
+            case "tool" | "function" if answered is not None:
+                yield Result(answered, _parts(message, place))
+            case "assistant":
+                yield Said(role, _assistant_parts(message, place, refusals), made, message.get("thinking_blocks") or [])
+            case "user" | "system" | "developer":
+                yield Said(role, _named(message, _parts(message, place)), [])
+            case _:
+                refusals.add(f"{place}/role", "is not a role of chat messages")
+
+
+def is_of(message: dict[str, Any], form: str) -> bool:
+    """Whether a chat message came in this form."""
+    native = message.get("native")
+    return native is not None and native["format"] == form
+
+
+def words(parts: Iterable[Part], refusals: Refusals, whose: str) -> str:
+    """Return the text of the parts as one string; other parts are refused."""
+    return "".join(part.text or "" for part in only_text(parts, refusals, whose))
+
+
+def only_text(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator[Part]:
+    """Yield the text parts; the others are refused, because the content of ``whose`` messages takes only text."""
+    for part in parts:
+        if part.text is None:
+            refusals.add(part.place, f"{whose} content is text alone")
+        else:
+            yield part
+
+
+class _Calls:
+    """The open calls. An id may be used again in a history once its first call is answered."""
+
+    def __init__(self, refusals: Refusals, tidy: Callable[[str], str]) -> None:
+        self._refusals = refusals
+        self._tidy = tidy
+        self._open: dict[tuple[str, str], Call] = {}
+        self._ids: set[str] = set()
+
+    def follow(self, outgoing: Outgoing, *, as_it_came: bool) -> tuple[Call | None, list[Call]]:
+        """Open and close the calls of a message. Returns the call that it answers, and the calls that it makes."""
+        match role := outgoing.message.get("role"):
+            case "tool" | "function":
+                key = outgoing.message.get("tool_call_id" if role == "tool" else "name")
+                return self._open.pop((role, str(key)), None), []
+            case "assistant" | "user":  # a system message may stand between a call and its result
+                self._close()
+        return None, self._opened(outgoing, as_it_came=as_it_came) if role == "assistant" else []
+
+    def _opened(self, outgoing: Outgoing, *, as_it_came: bool) -> list[Call]:
+        message, calls = outgoing.message, []
+        given = [("tool", f"tool_calls/{index}", call) for index, call in enumerate(message.get("tool_calls") or ())]
+        if legacy := message.get("function_call"):
+            given.append(("function", "function_call", {"id": f"function_{outgoing.seq}", "function": legacy}))
+        for role, place, tool_call in given:
+            custom = tool_call.get("type") == "custom"
+            body = tool_call.get("custom" if custom else "function") or {}
+            call = Call(
+                place=f"messages/{outgoing.seq}/{place}",
+                id=self._unique(str(tool_call.get("id", "")), outgoing.seq, as_it_came=as_it_came),
+                name=str(body.get("name", "")),
+                arguments=str(body.get("input" if custom else "arguments") or ""),
+                custom=custom,
+                signature=_signature(tool_call),
+                order=len(self._ids),
+                as_it_came=as_it_came,
+            )
+            self._open[role, str(tool_call.get("id")) if role == "tool" else call.name] = call
+            calls.append(call)
+        return calls
+
+    def _close(self) -> None:
+        for call in self._open.values():
+            if not call.as_it_came:
+                self._refusals.add(call.place, "has no result before the next message")
+        self._open.clear()
+
+    def _unique(self, given: str, seq: int, *, as_it_came: bool = False) -> str:
+        """Return ``given`` if it fits and is new, else an id with the message's seq, which is the same in every window."""
+        found, again = given, 0
+        while not as_it_came and (not 0 < len(found) <= _ID_LIMIT or self._tidy(found) != found or found in self._ids):
+            found = f"{self._tidy(given)[:40] or 'call'}_{seq}" + (f"_{again}" if again else "")
+            again += 1
+        self._ids.add(found)
+        return found
+
+
+def _parts(message: dict[str, Any], place: str) -> list[Part]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [Part(f"{place}/content", {"type": "text", "text": content})] if content else []
+    parts = [Part(f"{place}/content/{i}", _without_refusal(part)) for i, part in enumerate(content or ())]
+    return [part for part in parts if part.text != ""]
+
+
+def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) -> list[Part]:
+    parts = _parts(message, place)
+    if refusal := message.get("refusal"):
+        parts.append(Part(f"{place}/refusal", {"type": "text", "text": refusal}))
+    match message.get("audio"):
+        case dict(audio) if not parts:
+            if isinstance(transcript := audio.get("transcript"), str):  # replies have it; OpenAI does not take it back
+                return [Part(f"{place}/audio", {"type": "text", "text": transcript})]
+            refusals.add(f"{place}/audio", "is a spoken reply of which only OpenAI has the words")
+    return parts
+
+
+def _without_refusal(part: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "text", "text": part.get("refusal", "")} if part.get("type") == "refusal" else part
+
+
+def _named(message: dict[str, Any], parts: list[Part]) -> list[Part]:
+    """Return the parts after a new part with the speaker's name, so that the text's own bytes do not change."""
+    name = message.get("name")
+    if not name or not parts:
+        return parts
+    return [Part(parts[0].place, {"type": "text", "text": f"{name}: "}), *parts]
+
+
+def _signature(tool_call: dict[str, Any]) -> str | None:
+    """Return Gemini 3's thought signature, from the member where Google's OpenAI endpoint puts it."""
+    match tool_call.get("extra_content"):
+        case {"google": {"thought_signature": str(signature)}}:
+            return signature
+    return None

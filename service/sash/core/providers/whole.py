@@ -1,0 +1,127 @@
+"""Messages that are sent in the form in which they came: they are sent unchanged.
+
+Where one message became several chat messages, those that are in the window are joined into one message again.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.providers.native import restore
+from sash.core.providers.responses_in import as_function
+
+Block = dict[str, Any]
+_PARTS: Final = {"anthropic": "content", "gemini": "parts", "responses": "content"}
+_TEXT: Final[dict[str, Block]] = {"anthropic": {"type": "text"}, "gemini": {}, "responses": {"type": "input_text"}}
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """The provider's messages, or the part of one of them, that became one chat message.
+
+    ``piece`` of ``pieces`` numbers the parts of one message; ``at`` are the places of its blocks in that message.
+    """
+
+    seq: int
+    format: str
+    messages: list[Block]
+    piece: int = 0
+    pieces: int = 1
+    at: Sequence[int] = ()
+
+    @property
+    def role(self) -> str:
+        """The role of the messages; the assistant's if only thoughts were left out."""
+        return str(self.messages[0].get("role", "user")) if self.messages else "assistant"
+
+    def follows(self, other: "Whole") -> bool:
+        """Return whether both are pieces of one message, and ``other`` is the earlier one."""
+        step = self.piece - other.piece
+        return self.pieces == other.pieces and step > 0 and self.seq - other.seq == step
+
+
+def whole_of(seq: int, message: Block, before: str = "", after: str = "", *, answers: str = "") -> Whole:
+    """Return the provider's messages as they came, with documents ``before`` and ``after`` the text.
+
+    A tool result gets the id ``answers``, if given, as the id of the call that it answers.
+    """
+    native = message["native"]
+    form, messages = native["format"], restore(message)
+    if answers:
+        messages = [_answering(messages[0], form, answers)]
+    place, count = native.get("piece", (0, 1))
+    at = native.get("at", ())
+    if before or after:
+        messages = [_grounded(messages[0], form, before, after)]
+        at = at and [*at[: bool(before)], *at, *(at[-1:] if after else ())]
+    return Whole(seq, form, messages, place, count, at)
+
+
+def _answering(message: Block, form: str, call_id: str) -> Block:
+    """Return the provider's message of one tool result with another id of its call."""
+    if form == "anthropic":
+        (block,) = message["content"]
+        return {**message, "content": [{**block, "tool_use_id": call_id}]}
+    if form == "gemini":
+        (part,) = message["parts"]
+        name = "function_response" if part.get("function_response") is not None else "functionResponse"
+        return {**message, "parts": [{**part, name: {**part[name], "id": call_id}}]}
+    return {**as_function(message), "call_id": call_id}
+
+
+def _grounded(message: Block, form: str, before: str, after: str) -> Block:
+    key = _PARTS[form]
+    value = message.get(key)
+    if isinstance(value, str):
+        return {**message, key: before + value + after}
+    parts = value if isinstance(value, list) else [value] if value else []
+    around = [[{**_TEXT[form], "text": text}] if text else [] for text in (before, after)]
+    return {**message, key: [*around[0], *parts, *around[1]]}
+
+
+def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, key: str) -> list[Block]:
+    """Return the messages of turns, their blocks under ``key``.
+
+    Neighbouring turns of one role that were made from chat messages become one. Messages that came in this form stay as they
+    came. Turns and replies without content, which providers refuse, are left out. Where an assistant would be first, a
+    user's turn with ``opening`` is put before it, unless the assistant's message came in this form as the history's first.
+    """
+    sent: list[list[Whole] | Block] = []  # pieces of one message that came, or a message that is made here
+    begins_as_it_came = False  # the first message is the history's own, or a provider's compaction item
+    for turn in turns:
+        last = sent[-1] if sent else None
+        if isinstance(turn, Whole):
+            begins_as_it_came = begins_as_it_came or (not sent and turn.seq <= 1)
+            left = [message for message in turn.messages if not _is_silent(message, key)]
+            piece = msgspec.structs.replace(turn, messages=left)
+            if left and isinstance(last, list) and piece.follows(last[-1]):
+                last.append(piece)
+            elif left:
+                sent.append([piece])
+            continue
+        role, blocks = turn
+        if isinstance(last, dict) and last["role"] == role:
+            last[key].extend(blocks)
+        elif blocks:
+            sent.append({"role": role, key: list(blocks)})
+    messages = [message for each in sent for message in (joined(each) if isinstance(each, list) else [each])]
+    if messages and messages[0].get("role", "user") in ("assistant", "model") and not begins_as_it_came:
+        messages.insert(0, {"role": "user", key: [opening]})
+    return messages
+
+
+def _is_silent(message: Block, key: str) -> bool:
+    parts = message.get(key) or ()
+    return message.get("role") in ("assistant", "model") and all(part == {"type": "text", "text": ""} for part in parts)
+
+
+def joined(pieces: Sequence[Whole]) -> list[Block]:
+    """Return the messages of one Whole, or the one message that several Wholes are pieces of."""
+    if len(pieces) == 1:
+        return pieces[0].messages
+    key = _PARTS[pieces[0].format]
+    blocks = [block for piece in pieces for block in piece.messages[0][key]]
+    at = [place for piece in pieces for place in piece.at]
+    if len(at) == len(blocks):
+        blocks = [block for _, block in sorted(zip(at, blocks, strict=True), key=lambda pair: pair[0])]
+    return [{**pieces[0].messages[0], key: blocks}]

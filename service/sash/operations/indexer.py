@@ -1,0 +1,221 @@
+"""The indexer: writes the words and vectors of messages for recall, in the background.
+
+::
+
+    append ── appended ──▶ entries wait a moment ──▶ words of all waiting conversations at once ──▶ index.lua
+                                                              │ if the index does not end just before them
+    fork, import, settings, search ── notice ──▶ a task for the conversation: from the end of its index, a few hundred
+                                                 messages at a time, until all are indexed
+
+No request waits for the index: a reader computes the words of messages that are not indexed yet. A conversation that was
+never indexed, a worker that died and an index that the store evicted need the same work: continue where the index ends.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from sash.core.law.conversation_settings import recall_of
+from sash.operations.embedder import BATCH, Embedder, NotEmbedded
+from sash.operations.logging import best_effort, describe, get_logger
+from sash.problems import NotFound, Problem
+from sash.store.data.indexing import SHORT_BYTES, Index, Place
+from sash.store.data.layout import life_of
+from sash.store.data.reading import Reader
+from sash.store.data.replies import HistoryEdited, Made
+from sash.store.data.scripts import AppendReply
+from sash.store.data.stored_messages import NewEntry
+from sash.tasks import end_tasks
+
+_STEP_MESSAGES: Final = 250
+_PAUSE_SECONDS: Final = 0.2
+_ATTEMPTS: Final = 8
+_AT_ONCE: Final = 4
+_LIMIT_TASKS: Final = 10_000
+"""Conversations that may wait. A conversation over the limit is indexed after its next append or search."""
+_LIMIT_BYTES: Final = 4 * 1024 * 1024
+"""Bodies of messages that may wait in memory. Messages over the limit are read from the store again."""
+_log = get_logger()
+
+
+class Waiting(NamedTuple):
+    """Digests and bodies of an append's entries, and the history to which their words may be written."""
+
+    first_seq: int
+    digests: Sequence[bytes]
+    bodies: Sequence[bytes]
+    made: Made
+    semantic: bool
+
+
+class Indexer:
+    """Writes the index of conversations. ``default`` is the recall mode of conversations without one."""
+
+    def __init__(self, reader: Reader, index: Index, *, default: str, embedder: Embedder | None) -> None:
+        self._embedder = embedder
+        self._reader = reader
+        self._index = index
+        self._default = default
+        self._waiting: defaultdict[Place, list[Waiting]] = defaultdict(list)
+        self._waiting_bytes = 0
+        self._tasks: dict[Place | str, asyncio.Task[None]] = {}
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    def mode(self, settings: bytes) -> str:
+        """A conversation's recall mode, by its encoded settings, decrypted."""
+        return recall_of(settings) or self._default
+
+    def appended(self, tenant: str, conversation: str, entries: Sequence[NewEntry], reply: AppendReply) -> None:
+        """Index an append's entries in the background, if the conversation has recall on. Never fails."""
+        with best_effort:
+            mode = self.mode(reply.settings)
+            if mode == "off":
+                return
+            fresh = [
+                (step.seq, entry.identity.digest, entry.body)
+                for entry, step in zip(entries, reply.entries, strict=True)
+                if not step.duplicate
+            ]
+            size = sum(len(body) for _, _, body in fresh)
+            if self._waiting_bytes + size > _LIMIT_BYTES:
+                self.notice(tenant, conversation, reply.settings)
+            elif fresh:
+                self._waiting_bytes += size
+                made = life_of(reply.etag).encode(), reply.edited
+                semantic = mode == "semantic" and self._embedder is not None
+                (first, *_), digests, bodies = zip(*fresh, strict=True)
+                waiting = Waiting(first, digests, bodies, made, semantic)
+                self._waiting[tenant, conversation].append(waiting)
+                self._begin("appended", self._write_waiting())
+
+    def notice(self, tenant: str, conversation: str, settings: bytes) -> None:
+        """Index the missing messages in the background, if the conversation has recall on and no task. Never fails."""
+        with best_effort:
+            if self.mode(settings) != "off":
+                self._begin((tenant, conversation), self._work((tenant, conversation)))
+
+    async def close(self) -> None:
+        """Stop all tasks. The next append or search starts them again."""
+        await end_tasks(*self._tasks.values())
+
+    def _begin(self, name: Place | str, work: Coroutine[Any, Any, None]) -> None:
+        if name in self._tasks or len(self._tasks) >= _LIMIT_TASKS:
+            work.close()
+            return
+        task = asyncio.create_task(work)
+        self._tasks[name] = task
+        task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    # ---- new entries
+
+    async def _write_waiting(self) -> None:
+        """Write the words of all waiting entries, until none waits."""
+        while True:
+            await asyncio.sleep(_PAUSE_SECONDS)
+            waiting, self._waiting, self._waiting_bytes = self._waiting, defaultdict(list), 0
+            if not waiting:
+                return
+            for step in _steps(waiting):
+                written = await self._written(step)
+                for place, part in step:
+                    bodies = sum(len(each.bodies) for each in waiting[place])
+                    if place not in written or part.semantic or len(part.bodies) < bodies:
+                        self._begin(place, self._work(place))
+
+    async def _written(self, step: Sequence[tuple[Place, Waiting]]) -> set[Place]:
+        """Write the waiting words of these conversations, and return those of which all words were written."""
+        try:
+            words = await self._index.words_of_bodies([(place, part.bodies) for place, part in step])
+        except Exception:  # noqa: BLE001 - such as one tenant's keys; each conversation catches up alone, and logs its own error
+            return set()
+        writes = (self._write(place, part, each) for (place, part), each in zip(step, words, strict=True))
+        done = await asyncio.gather(*writes, return_exceptions=True)
+        return {place for (place, _), written in zip(step, done, strict=True) if written is True}
+
+    async def _write(self, place: Place, part: Waiting, words: Sequence[bytes]) -> bool:
+        """Write a conversation's waiting words. False if the index does not end just before them."""
+        digests = await self._index.stored_digests(*place, part.digests)
+        length = part.first_seq - 1
+        written = await self._index.write(*place, "words", length, words, made=part.made, digests=digests)
+        return written is not None
+
+    # ---- missing messages
+
+    async def _work(self, place: Place) -> None:
+        for attempt in range(_ATTEMPTS):
+            await asyncio.sleep(_PAUSE_SECONDS * 2**attempt)
+            try:
+                async with self._slots:
+                    if await self._extend(place, "words") and await self._extend(place, "vectors"):
+                        return
+            except HistoryEdited:
+                continue
+            except NotEmbedded:
+                await asyncio.sleep(self._embedder.pause_seconds if self._embedder else 0)
+            except NotFound:
+                return
+            except Problem as problem:
+                _log.info("index waits", problem=problem.slug)
+            except Exception as error:  # noqa: BLE001 - a background task: only the log shows the error
+                _log.error("index failed", **describe(error))
+                return
+
+    async def _extend(self, place: Place, part: Literal["words", "vectors"]) -> bool:
+        """Write an index up to the newest message, that of vectors in semantic mode. False if the conversation changed.
+
+        Raises HistoryEdited, NotEmbedded.
+        """
+        state = await self._reader.get(*place)
+        mode = self.mode(state.settings)
+        embedder = self._embedder if part == "vectors" and mode == "semantic" else None
+        if mode == "off" or (part == "vectors" and embedder is None):
+            return True
+        progress, model = await self._index.progress(*place), ""
+        length, most = progress.words, _STEP_MESSAGES
+        if embedder is not None:
+            model, most = embedder.model, BATCH
+            length = progress.vectors if progress.model == model else 0
+        while length < state.length:
+            first, last = length + 1, min(state.length, length + most)
+            digests = await self._index.digests(*place, first, last)
+            records = await self._reader.records(*place, first, last, state=state)
+            if embedder is not None:
+                elements = await embedder.embed(await self._index.texts(*place, first, records, state=state))
+            else:
+                elements = await self._index.words(*place, first, records, state=state)
+            written = await self._index.write(
+                *place, part, length, elements, made=state.made, digests=digests, model=model
+            )
+            if written is None:
+                return False
+            length = written[0]
+        return True
+
+
+def _steps(waiting: Mapping[Place, Sequence[Waiting]]) -> Iterator[list[tuple[Place, Waiting]]]:
+    """The conversations that wait, in steps of a few milliseconds, between which other tasks run."""
+    step: list[tuple[Place, Waiting]] = []
+    size = 0
+    for place, parts in waiting.items():
+        part = _joined(parts)
+        more = sum(map(len, part.bodies))
+        if step and size + more > SHORT_BYTES:
+            yield step
+            step, size = [], 0
+        step.append((place, part))
+        size += more
+    yield step
+
+
+def _joined(parts: Sequence[Waiting]) -> Waiting:
+    """The parts up to a gap, which is there if another process appended in between."""
+    first = parts[0]
+    digests: list[bytes] = []
+    bodies: list[bytes] = []
+    for part in parts:
+        if part.first_seq != first.first_seq + len(bodies) or part.made != first.made:
+            break
+        digests += part.digests
+        bodies += part.bodies
+    return Waiting(first.first_seq, digests, bodies, first.made, parts[-1].semantic)

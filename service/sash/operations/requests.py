@@ -1,0 +1,187 @@
+"""Records each finished request: in metrics, in a log line, and in this worker's figures of the last fifteen minutes.
+
+A refused request is kept with the names of its tenant and conversation, which can be read with the metrics key. A log
+line has only a hash of the conversation. Neither contains message text.
+"""
+
+import time
+from collections import Counter, deque
+from typing import Any
+
+import msgspec
+
+from sash.clock import now_ms
+from sash.operations.logging import RequestLog, log_beside
+from sash.operations.metrics import Metrics
+from sash.operations.pseudonyms import Pseudonyms
+from sash.operations.registry import SECONDS
+from sash.problems import problem_types
+
+MINUTES = 15
+_REFUSALS = 50
+_TENANTS = 1000
+_TITLES = {kind.slug: kind.title for kind in problem_types()}
+_SEEN = 500  # conversations; a minute may exceed it, and the next one removes the oldest
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that was answered with a problem."""
+
+    at_ms: int
+    request_id: str
+    operation: str | None
+    status: int
+    problem: str
+    """The problem's type, the last part of its URI."""
+    title: str
+    tenant: str | None
+    conversation: str | None
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A conversation whose window was read: its number of messages, and the window's tokens."""
+
+    tenant: str
+    conversation: str
+    at_ms: int
+    messages: int
+    window_tokens: int
+
+
+class Minute(msgspec.Struct, frozen=True):
+    """A minute of this worker's requests."""
+
+    at_ms: int
+    requests: int
+    client_errors: int
+    server_errors: int
+
+
+class ProblemCount(msgspec.Struct, frozen=True):
+    """The number of requests answered with a problem of one type; ``problem`` is the last part of its URI."""
+
+    problem: str
+    requests: int
+
+
+def counts(problems: Counter[str]) -> list[ProblemCount]:
+    """Problem types with their numbers of requests, the largest first."""
+    return [ProblemCount(problem, number) for problem, number in problems.most_common()]
+
+
+class Requests:
+    """Counts and logs answered requests."""
+
+    def __init__(self, metrics: Metrics, pseudonyms: Pseudonyms, log: RequestLog | None) -> None:
+        self.refusals: deque[Refusal] = deque(maxlen=_REFUSALS)
+        """The latest refusals, newest last."""
+        self._metrics = metrics
+        self._pseudonyms = pseudonyms
+        self._log = log
+        self._minutes: dict[int, Counter[str]] = {}
+        self._problems: dict[int, Counter[str]] = {}
+        self._tenants: Counter[tuple[str, str]] = Counter()
+        self._seen: dict[tuple[str, str], tuple[int, int, int]] = {}
+        self._answered = metrics.registry.counter(
+            "sash_requests_total",
+            "Requests answered, by operation and status. Status 0: the client disconnected before the answer.",
+            *("operation", "status"),
+        )
+        self._seconds = metrics.registry.histogram(
+            "sash_request_duration_seconds", "From a request's start to its answer's end.", SECONDS, "operation"
+        )
+
+    def answered(self, line: dict[str, Any], seconds: float, scope: Any, *, quiet: bool) -> None:
+        """Record an answered request. ``line`` is its log line, with status and operation; a ``quiet`` one is not logged."""
+        status, operation = line["status"], line["operation"] or "none"
+        try:
+            self._answered(operation, status).inc()
+            self._seconds(operation).observe(seconds)
+            if quiet:
+                return
+            if "problem" in line:
+                self._refused(line, scope)
+            now, kind, tenant = int(time.time()) // 60, str(status // 100), scope.get("sash.tenant")
+            minute = self._minutes.get(now)
+            if minute is None:
+                minute = self._begin(now)
+            minute[kind] += 1
+            if tenant is not None and ((tenant, kind) in self._tenants or len(self._tenants) < _TENANTS):
+                self._tenants[tenant, kind] += 1
+                if "window_tokens" in line:
+                    self._tenants[tenant, "tokens"] += line["window_tokens"]
+                    parts = scope["path"].split("/", 3)
+                    if len(parts) > 3:
+                        conversation = parts[2]
+                        self._seen.pop((tenant, conversation), None)
+                        self._seen[tenant, conversation] = now, line["kept"] + line["dropped"], line["window_tokens"]
+        except Exception as error:  # noqa: BLE001 - no figure of a request fails it
+            log_beside(error)
+        if self._log is not None and not quiet:
+            line["milliseconds"] = round(seconds * 1000, 2)
+            self._log(line)
+
+    def _refused(self, line: dict[str, Any], scope: Any) -> None:
+        """Count and keep a refusal, and add the tenant and the conversation's pseudonym to its log line."""
+        tenant, conversation, problem = scope.get("sash.tenant"), _conversation(scope["path"]), line["problem"]
+        refusal = Refusal(
+            at_ms=now_ms(),
+            request_id=line["request_id"],
+            operation=line["operation"],
+            status=line["status"],
+            problem=problem,
+            title=_TITLES[problem],
+            tenant=tenant,
+            conversation=conversation,
+        )
+        self._metrics.refuse(problem)
+        self.refusals.append(refusal)
+        self._problems.setdefault(refusal.at_ms // 60_000, Counter())[problem] += 1
+        line["tenant"] = tenant
+        if tenant is not None and conversation is not None:
+            line["conversation"] = self._pseudonyms.of(tenant, conversation)
+
+    def by_tenant(self) -> dict[str, int]:
+        """Requests by class of status, and window tokens, of each tenant since the process started, as flat figures."""
+        return {f"tenants|{tenant}|{kind}": number for (tenant, kind), number in self._tenants.items() if number}
+
+    def minutes(self) -> list[Minute]:
+        """The last fifteen minutes and the current one, oldest first."""
+        now = int(time.time()) // 60
+        counted = [(minute, self._minutes.get(minute, Counter())) for minute in range(now - MINUTES, now + 1)]
+        return [Minute(minute * 60_000, by.total(), by["4"], by["5"]) for minute, by in counted]
+
+    def conversations(self) -> list[Seen]:
+        """Conversations whose windows were read in the last fifteen minutes, latest first."""
+        seen = reversed(list(self._seen.items()))
+        return [Seen(*named, minute * 60_000, messages, tokens) for named, (minute, messages, tokens) in seen]
+
+    def forget(self, tenant: str, conversation: str) -> None:
+        """Remove the name of an erased conversation."""
+        self._seen.pop((tenant, conversation), None)
+        kept = [each for each in self.refusals if (each.tenant, each.conversation) != (tenant, conversation)]
+        self.refusals.clear()
+        self.refusals.extend(kept)
+
+    def problems(self) -> list[ProblemCount]:
+        """Refusals of the last fifteen minutes by problem type, the most frequent first."""
+        oldest = int(time.time()) // 60 - MINUTES
+        recent = (by for minute, by in self._problems.items() if minute >= oldest)
+        return counts(sum(recent, Counter()))
+
+    def _begin(self, minute: int) -> Counter[str]:
+        for kept in (self._minutes, self._problems):
+            for old in [each for each in kept if each < minute - MINUTES]:
+                del kept[old]
+        seen = [named for named, (at, _, _) in self._seen.items() if at < minute - MINUTES]
+        for named in [*seen, *list(self._seen)[:-_SEEN]]:
+            self._seen.pop(named, None)
+        while self.refusals and self.refusals[0].at_ms < (minute - MINUTES) * 60_000:
+            self.refusals.popleft()
+        return self._minutes.setdefault(minute, Counter())
+
+
+def _conversation(path: str) -> str | None:
+    """The conversation's id in a path. Read from the path, because a request may be refused before routing."""
+    parts = path.split("/", 3)
+    return parts[2] if len(parts) > 2 and parts[1] == "conversations" and parts[2] not in {"", "import"} else None

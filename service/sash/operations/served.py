@@ -1,0 +1,72 @@
+"""Reports a served window to metrics and the request's log line, as figures without message text."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable
+from functools import partial
+from typing import Any
+
+from sash.core.law.costs import reference_cost
+from sash.operations.followups import Beginning
+from sash.operations.metrics import Metrics
+from sash.windows.answer import Made
+
+
+def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, Any], *, key: Hashable = None) -> None:
+    """Count a window, and compare it with the last window of the conversation ``key``.
+
+    ``line`` is the request's log line, to which the window's figures are added. ``seconds`` is the time of making it.
+    """
+    if made.asked.query.explain:
+        return  # an explained window is read by people, and not sent to a provider
+    head, window = made.head, made.window
+    documents = _documents(made) if made.history.grounding_messages else (0, 0)
+    label = metrics.windows.count(head, documents, seconds)
+    if metrics.spans is not None:
+        metrics.spans.did("build window", seconds)
+    if key is not None and window.seqs and head.dropped.messages:  # ReuseStats has only windows that left history out
+        tokens_of, stable = partial(_tokens_of, made), bool(made.asked.query.stable)
+        metrics.windows.follow(head, key, window.seqs, _beginning(made), tokens_of, stable=stable)
+    line["model"] = label
+    line["window_tokens"] = head.tokens.total
+    line["budget"] = head.budget
+    line["kept"] = head.kept.messages
+    line["dropped"] = head.dropped.messages
+
+
+def _documents(made: Made) -> tuple[int, int]:
+    """Tokens of documents of the window's messages that are not sent: those of repeats, and those without room."""
+    history, window, head = made.history, made.window, made.head
+    lost = _left(made, history.question) if head.grounding.truncated else 0
+    if not head.dropped.messages:  # the whole history is in the window: the totals suffice
+        return max(0, head.dropped.grounding_tokens - lost), lost
+    rich = {history.first_seq + index for index in history.records.rich()} | history.outside.keys()
+    wholes = (history.record(seq).grounding for seq in rich.intersection(window.seqs))
+    whole = sum(tokens[history.column] for tokens in wholes if tokens is not None)
+    return max(0, whole - sum(chosen.tokens for chosen in window.grounding.values()) - lost), lost
+
+
+def _left(made: Made, seq: int) -> int:
+    """Tokens of a message's documents that the window does not send."""
+    whole, chosen = made.history.record(seq).grounding, made.window.grounding.get(seq)
+    return max(0, whole[made.history.column] - (chosen.tokens if chosen else 0)) if whole is not None else 0
+
+
+def _beginning(made: Made) -> Beginning:
+    window, head = made.window, made.head
+    return Beginning(
+        fixed=hash((id(made.asked.parts), head.format, head.summary_used, head.note, made.asked.query.grounding)),
+        count=len(window.seqs),
+        first_seq=window.seqs[0],
+        last_seq=window.seqs[-1],
+        question=made.history.question,
+        tokens=head.tokens.total - head.tokens.priming,
+        documents=head.tokens.grounding,
+        documents_from=min(window.grounding) if window.grounding else 0,
+    )
+
+
+def _tokens_of(made: Made, first_seq: int, last_seq: int) -> int:
+    """Tokens of the window's messages from ``first_seq`` to ``last_seq``, without documents."""
+    history, seqs = made.history, made.window.seqs
+    wanted = seqs[bisect_left(seqs, first_seq) : bisect_right(seqs, last_seq)]
+    return sum(reference_cost(history.record(seq), history.column) for seq in wanted)

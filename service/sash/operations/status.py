@@ -1,0 +1,64 @@
+"""The body of ``GET /status``: the state of this worker and, as last seen, of the store."""
+
+import os
+import time
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from sash import __version__
+from sash.clock import now_ms
+from sash.operations.conditions import Condition, Disk, Memory
+from sash.operations.requests import Minute, ProblemCount, Refusal, Requests, Seen
+from sash.operations.watch import Watch
+from sash.store.redis.client import Client, Connections
+
+_BEGAN = time.time()
+
+
+class StoreStatus(msgspec.Struct, frozen=True):
+    """The store's state when this worker last saw it."""
+
+    connections: Connections
+    memory: Memory
+    disk: Disk | None
+    """The disk of the embedded store; null for another store."""
+
+
+class OfWorker(msgspec.Struct, frozen=True):
+    """This worker's requests of the last fifteen minutes."""
+
+    minutes: list[Minute]
+    problems: list[ProblemCount]
+    conversations: Annotated[list[Seen], Meta(description="Conversations whose windows were read, latest first.")]
+    refusals: Annotated[
+        list[Refusal], Meta(description="The latest refused requests, newest first, without message text.")
+    ]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The state of the service, as seen by the worker that answers."""
+
+    at_ms: int
+    version: str
+    process: int
+    uptime_seconds: int
+    condition: Condition
+    store: StoreStatus
+    worker: OfWorker
+
+
+def status(watch: Watch, requests: Requests, client: Client) -> Status:
+    """The current status."""
+    return Status(
+        at_ms=now_ms(),
+        version=__version__,
+        process=os.getpid(),
+        uptime_seconds=int(time.time() - _BEGAN),
+        condition=watch.condition,
+        store=StoreStatus(client.load, watch.memory, watch.disk),
+        worker=OfWorker(
+            requests.minutes(), requests.problems(), requests.conversations(), list(reversed(requests.refusals))
+        ),
+    )

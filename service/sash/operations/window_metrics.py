@@ -1,0 +1,162 @@
+"""Metrics of windows, by model."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+from sash.operations.followups import Beginning, Followups
+from sash.operations.logging import best_effort
+from sash.operations.registry import SECONDS, Registry
+from sash.windows.answer import WindowHead
+
+TOKENS = tuple(sorted({float(round(2 ** (step / 4))) for step in range(89)}))
+"""Bucket bounds from 1 to 4 million, four in each doubling: a quantile is accurate to a tenth."""
+FILL = (0.001, 0.002, 0.005, 0.01, 0.02, 0.035, *(step / 20 for step in range(1, 21)))
+TWENTIETHS_FROM = 6
+"""The number of bounds of ``FILL`` in the first twentieth: short chats take a thousandth of a large budget."""
+RATIO = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999999, 1.0, 1.005, 1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0)
+"""Bounds of predicted divided by billed tokens: below 1, a window cost more than predicted."""
+
+OTHER = "other"
+_STOPS = frozenset({"complete", "budget", "limit", "summary"})
+_OUTCOMES = ("under", "exact", "over")
+
+
+class WindowMetrics:
+    """Metrics of windows and of what providers billed for them."""
+
+    def __init__(self, registry: Registry) -> None:
+        counter, histogram = registry.counter, registry.histogram
+        self._known: frozenset[str] = frozenset()
+        self._begun: set[str] = set()
+        self._last = Followups()
+        self.served = counter("sash_windows_total", "Windows served, by stop_reason.", "model", "stop_reason")
+        self.refused = counter(
+            "sash_window_does_not_fit_total", "Windows refused because the required parts do not fit.", "model"
+        )
+        self.seconds = histogram(
+            "sash_window_duration_seconds", "Building a window, from messages to JSON.", SECONDS, "model"
+        )
+        self.tokens = histogram("sash_window_tokens", "Predicted tokens of a window.", TOKENS, "model")
+        self.fill = histogram("sash_window_fill_ratio", "A window's tokens divided by its budget.", FILL, "model")
+        self.kept_messages = counter("sash_window_kept_messages_total", "Messages sent in windows.", "model")
+        self.dropped_messages = counter("sash_window_dropped_messages_total", "Messages left out of windows.", "model")
+        self.dropped_tokens = counter("sash_window_dropped_tokens_total", "Tokens of messages left out.", "model")
+        self.saved_tokens = counter(
+            "sash_documents_saved_tokens_total", "Tokens of windows' documents that were not repeated.", "model"
+        )
+        self.trimmed_tokens = counter(
+            "sash_documents_trimmed_tokens_total",
+            "Tokens of the newest question's documents that did not fit.",
+            "model",
+        )
+        self.truncations = counter(
+            "sash_document_truncations_total", "Windows that cut or left out documents.", "model"
+        )
+        self.followups = counter(
+            "sash_window_followups_total",
+            "Windows that left history out and followed another of their conversation, by same or moved beginning.",
+            *("model", "cut", "beginning"),
+        )
+        self.followup_tokens = counter("sash_window_followup_tokens_total", "Tokens of those windows.", "model", "cut")
+        self.reused_tokens = counter(
+            "sash_window_reused_tokens_total",
+            "Tokens of those windows in the same place as before, which a provider's prompt cache can serve.",
+            *("model", "cut"),
+        )
+        self.predictions = counter(
+            "sash_predictions_total", "Reports of billed tokens: predicted under, exact or over.", "model", "outcome"
+        )
+        self.error_tokens = counter(
+            "sash_prediction_error_tokens_total", "The errors of predictions, in tokens.", "model", "outcome"
+        )
+        self.billed_tokens = counter("sash_billed_tokens_total", "Reported billed tokens.", "model")
+        self.cache_tokens = counter(
+            "sash_prompt_cache_tokens_total",
+            "Reported billed tokens, by the provider's prompt cache: read, written or neither.",
+            *("model", "part"),
+        )
+        self.ratio = histogram("sash_prediction_ratio", "Predicted divided by billed tokens.", RATIO, "model")
+
+    def know(self, models: Iterable[str]) -> None:
+        """Use these models' names as labels from now on."""
+        self._known |= {name for name in models if "|" not in name}
+
+    def label(self, name: str) -> str:
+        """The model's label: its name if known, else ``other``, as for invented and fine-tuned models' names."""
+        return name if name in self._known else OTHER
+
+    def count(self, head: WindowHead, documents: tuple[int, int], seconds: float) -> str:
+        """Record a window that took ``seconds`` from its messages to its JSON. Returns the model's label.
+
+        ``documents`` are tokens: of documents of its messages that were not repeated, and of those that did not fit.
+        """
+        label = head.model if head.model in self._known else OTHER
+        if label not in self._begun:
+            self._begin(label)
+        self.served(label, head.stop_reason if head.stop_reason in _STOPS else OTHER).inc()
+        self.seconds(label).observe(seconds)
+        self.tokens(label).observe(head.tokens.total)
+        self.fill(label).observe(head.tokens.total / head.budget)
+        self.kept_messages(label).inc(head.kept.messages)
+        if head.dropped.messages:
+            self.dropped_messages(label).inc(head.dropped.messages)
+            self.dropped_tokens(label).inc(head.dropped.tokens)
+        saved, trimmed = documents
+        if saved or head.grounding.truncated:
+            self.saved_tokens(label).inc(saved)
+            self.trimmed_tokens(label).inc(trimmed)
+            self.truncations(label).inc(head.grounding.truncated)
+        return label
+
+    def _begin(self, label: str) -> None:
+        """Create a model's series at 0, so that rates include the first event."""
+        self._begun.add(label)
+        dropped, documents = (self.dropped_messages, self.dropped_tokens), (self.saved_tokens, self.trimmed_tokens)
+        for metric in (self.refused, *dropped, *documents, self.truncations):
+            metric(label)
+        for cut in ("stable", "sliding"):
+            for metric in (self.followup_tokens, self.reused_tokens):
+                metric(label, cut)
+            for beginning in ("same", "moved"):
+                self.followups(label, cut, beginning)
+
+    def follow(
+        self,
+        head: WindowHead,
+        key: Hashable,
+        seqs: Sequence[int],
+        beginning: Beginning,
+        tokens_of: Callable[[int, int], int],
+        *,
+        stable: bool,
+    ) -> None:
+        """Compare a conversation's window that left history out with the one before it, as ``Followups.follow`` does."""
+        reused = self._last.follow(key, seqs, beginning, tokens_of)
+        if reused is None:
+            return
+        label, cut = self.label(head.model), "stable" if stable else "sliding"
+        self.followups(label, cut, "same" if reused else "moved").inc()
+        self.followup_tokens(label, cut).inc(head.tokens.total)
+        self.reused_tokens(label, cut).inc(reused)
+
+    def does_not_fit(self, model: str) -> None:
+        """Count a window whose required parts were over its budget."""
+        with best_effort:
+            self.refused(self.label(model)).inc()
+
+    def record_usage(self, model: str, predicted: int, billed: int) -> None:
+        """Record a provider's bill and the prediction, in tokens."""
+        label = self.label(model)
+        self.ratio(label).observe(predicted / max(1, billed))
+        self.billed_tokens(label).inc(billed)
+        for outcome in _OUTCOMES:  # created at 0 by the first report, so that rates include the first event
+            self.predictions(label, outcome)
+        outcome = _OUTCOMES[(predicted > billed) - (predicted < billed) + 1]
+        self.predictions(label, outcome).inc()
+        if predicted != billed:
+            self.error_tokens(label, outcome).inc(abs(predicted - billed))
+
+    def record_cache(self, model: str, *, billed: int, read: int, written: int) -> None:
+        """Record the tokens of a bill that the provider read from and wrote to its prompt cache."""
+        label = self.label(model)
+        for part, tokens in (("read", read), ("written", written), ("neither", billed - read - written)):
+            self.cache_tokens(label, part).inc(tokens)

@@ -1,0 +1,262 @@
+"""``sash serve``: the workers, and the embedded store if SASH_REDIS_URL is not set."""
+
+import contextlib
+import gc
+import multiprocessing
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import click
+from granian._granian import SocketHolder
+from granian.constants import HTTPModes, Interfaces, Loops
+from granian.http import HTTP1Settings, HTTP2Settings
+from granian.server.mp import MPServer, WorkerProcess
+
+from sash.api.ring.asgi import App
+from sash.app import create_app
+from sash.core.counts.text.vocabularies import load_vocabularies
+from sash.listeners import BACKLOG, listen
+from sash.operations.registry import FOLDER_VARIABLE, ended
+from sash.operations.watch import WORKER_VARIABLE
+from sash.settings import Settings, SettingsError, mask_url, read_models
+from sash.store.data.sealing import Master
+from sash.store.redis import datafiles
+from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
+
+_STORE_FAILED, _SETTING_WRONG, _WORKERS_FAILED = 1, 2, 3  # exit statuses, listed in sash serve --help
+
+_DRAIN_SECONDS = 10
+_CONNECTIONS = 8_192  # limit for a worker; an idle one takes about 16 kB, one with an incomplete request head up to 64
+_OTHER_FILES = 256  # files that a worker opens in addition to its clients' connections
+_HEAD_SECONDS = 10  # for a whole request head to arrive, from the connection's start or the last answer's end
+_BUFFER_BYTES = 64 * 1024  # for each connection: request heads, and the answer of a client that does not read
+_WATCH_SECONDS = 0.5
+_ORPHAN_SECONDS = 0.02
+_COLLECT_AFTER = (20_000, 20, 20)  # thresholds of the garbage collector's three generations
+_SWITCH_SECONDS = 0.0005  # granian's HTTP loop is another thread, and would wait 5 ms for Python's with the default
+
+
+def application() -> App:
+    """The application of a worker process, with settings from the environment that ``run`` prepared."""
+    from sash.operations.logging import configure_logging  # noqa: PLC0415 - only workers log lines
+
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    settings = Settings.read(os.environ)
+    log = configure_logging(settings.log_format, settings.log_level, settings.library_log_level)
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    app = create_app(settings, log=log, ends_on_sigterm=True)
+    _settle()
+    return app
+
+
+def _settle() -> None:
+    """Exclude the application's long-lived objects from garbage collection, and collect less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this worker when its parent process has ended for any reason, or it would keep taking connections of the port.
+
+    The worker ends at once, without a drain, so that it does not answer when the next service starts.
+    """
+    with contextlib.suppress(AttributeError, OSError):  # pidfd exists on Linux only; elsewhere the loop below polls
+        ended = os.pidfd_open(parent)
+        if os.getppid() == parent:  # else the id may belong to another process by now
+            select.select([ended], [], [])
+    while os.getppid() == parent:
+        time.sleep(_ORPHAN_SECONDS)
+    os._exit(1)
+
+
+def run(settings: Settings) -> int:
+    """Serve until stopped. Returns the exit status."""
+    try:
+        read_models(settings.models_file, settings.tokenizers)
+        listeners = listen(settings)
+    except SettingsError as error:
+        for line in error.lines:
+            _say(line)
+        return _SETTING_WRONG
+    if settings.encryption_key:
+        master = Master(settings.encryption_key[0]).id.hex()
+        _say(f"what people write is encrypted at rest, master key {master}")
+    if settings.redis_url is None:
+        return _serve_with_store(settings, listeners)
+    _say(f"store at {mask_url(settings.redis_url)}")
+    return _serve(settings, settings.redis_url, listeners)
+
+
+def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int:
+    fsync: Literal["always", "everysec"] = "everysec" if settings.durability == "fast" else "always"
+    store = EmbeddedStore(settings.data_dir, fsync=fsync)
+    try:
+        store.start()
+    except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
+        _say(str(error))
+        return _SETTING_WRONG if isinstance(error.__cause__, OSError) else _STORE_FAILED
+    os.environ[datafiles.VARIABLE] = datafiles.identify(settings.data_dir)
+    _say(f"embedded store in {settings.data_dir} (append-only file, fsync {fsync})")
+    stopping = threading.Event()
+    threading.Thread(target=_watch, args=(store, stopping), daemon=True).start()
+    try:
+        return _serve(settings, store.url, listeners)
+    finally:
+        stopping.set()
+        store.stop()
+
+
+def _say(line: str) -> None:
+    """Write a line to standard error. A line that cannot be written is lost: a full disk must not end the process."""
+    with contextlib.suppress(OSError):
+        click.echo(f"sash: {line}", err=True)
+
+
+def _watch(store: EmbeddedStore, stopping: threading.Event) -> None:
+    """Restart the store when it has ended, for example after a disk failure. Meanwhile requests wait or get 503."""
+    while not stopping.wait(_WATCH_SECONDS):
+        if not store.running:
+            _say("the embedded store ended; starting it again")
+            try:
+                store.start()
+            except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
+                _say(str(error))
+                time.sleep(_WATCH_SECONDS)
+
+
+def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -> int:
+    os.environ |= _environment(settings, store_url)
+    metrics = _metrics_folder(settings.workers)
+    os.environ.pop(FOLDER_VARIABLE, None)
+    if metrics is not None:
+        os.environ[FOLDER_VARIABLE] = metrics
+    if multiprocessing.get_start_method() == "fork":
+        load_vocabularies()  # before forking: workers start faster and share the memory
+    server = _Server(
+        listeners,
+        "sash.serve:application",
+        factory=True,
+        interface=Interfaces.ASGI,
+        loop=Loops.uvloop,
+        workers=settings.workers,
+        websockets=False,
+        backlog=BACKLOG,
+        backpressure=_connections(),
+        http=HTTPModes.auto if settings.http2 else HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=_HEAD_SECONDS * 1000, max_buffer_size=_BUFFER_BYTES),
+        http2_settings=HTTP2Settings(
+            keep_alive_interval=_HEAD_SECONDS * 1000,
+            keep_alive_timeout=_HEAD_SECONDS,
+            max_send_buffer_size=_BUFFER_BYTES,
+        ),
+        log_enabled=False,
+        respawn_failed_workers=True,
+        workers_kill_timeout=_DRAIN_SECONDS,
+    )
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    _say(f"listening on http://{host}:{listeners[0].getsockname()[1]}")
+    try:
+        server.serve()
+    finally:
+        if metrics is not None:
+            shutil.rmtree(metrics, ignore_errors=True)
+    return _WORKERS_FAILED if server.failed else 0
+
+
+def _connections() -> int:
+    """A worker's limit of connections: its limit of open files minus _OTHER_FILES, at most _CONNECTIONS."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _CONNECTIONS + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        files = min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    return max(files - _OTHER_FILES, _OTHER_FILES)
+
+
+class _Server(MPServer):
+    """Granian's server process with one given socket for each worker. It prints a line when a worker ends.
+
+    ``failed`` is set if the server stopped because a worker ended again within seconds of its start.
+    """
+
+    def __init__(self, listeners: list[socket.socket], target: str, **options: Any) -> None:
+        super().__init__(target, **options)
+        self.failed = False
+        self._listeners = listeners
+
+    def _init_shared_socket(self) -> None:
+        """Nothing to do: the sockets were given."""
+
+    def _drop_shared_socket(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+
+    def _spawn_worker(self, idx: int, target: Any, callback_loader: Any) -> WorkerProcess:  # type: ignore[override]
+        self._sso = self._listeners[idx]
+        backlog = (BACKLOG,) if sys.platform == "linux" else ()
+        self._shd = SocketHolder(self._sso.fileno(), False, *backlog)  # type: ignore[assignment, call-arg]  # noqa: FBT003
+        others = [each for each in self._listeners if each is not self._sso]
+        return super()._spawn_worker(idx, target, partial(_alone, idx, others, callback_loader))
+
+    def _respawn_workers(self, workers: list[int], *arguments: Any, **options: Any) -> None:
+        for number in workers:
+            if self.wrks[number].inner.exitcode is not None:
+                ended(self.wrks[number].inner.pid)
+                _say(f"{_how_ended(self.wrks[number])}; starting another")
+        super()._respawn_workers(workers, *arguments, **options)
+
+    def shutdown(self, exit_code: int = 0) -> None:
+        self.failed = bool(self.interrupt_children) and not self.interrupt_signal
+        for number in set(self.interrupt_children) if self.failed else ():
+            _say(
+                f"{_how_ended(self.wrks[number])}, {time.monotonic() - self.wrks[number].birth:.1f} seconds after "
+                "the one before it; stopping. The lines above may say why; sash doctor checks the settings and the store"
+            )
+        self.interrupt_children.clear()  # otherwise shutdown exits this process before the caller can clean up
+        super().shutdown(exit_code)  # type: ignore[no-untyped-call]
+
+
+def _alone(number: int, others: list[socket.socket], load: Callable[[], App]) -> App:
+    """The application of a worker, after closing other workers' sockets, which this worker would never accept from."""
+    os.environ[WORKER_VARIABLE] = str(number)
+    for other in others:
+        other.close()
+    return load()
+
+
+def _how_ended(worker: WorkerProcess) -> str:
+    status = worker.inner.exitcode
+    how = f"with status {status}" if status is None or status >= 0 else f"by {signal.Signals(-status).name}"
+    memory = ", as when memory runs out" if status == -signal.SIGKILL else ""
+    return f"worker {worker.idx + 1} (process {worker.inner.pid}) ended {how}{memory}"
+
+
+def _metrics_folder(workers: int) -> str | None:
+    """A folder in which workers share their metrics, in memory if possible; None for a single worker."""
+    if workers == 1:
+        return None
+    memory = "/dev/shm"  # noqa: S108 - mkdtemp makes a folder with a random name that only this user can read
+    return tempfile.mkdtemp(prefix="sash-", dir=memory if os.access(memory, os.W_OK) else None)
+
+
+def _environment(settings: Settings, store_url: str) -> dict[str, str]:
+    """The environment variables to change for workers: command-line options, and the store's URL."""
+    return {
+        "SASH_REDIS_URL": store_url,
+        "SASH_HOST": settings.host,
+        "SASH_PORT": str(settings.port),
+        "SASH_WORKERS": str(settings.workers),
+    }

@@ -1,0 +1,268 @@
+"""The operator's settings: ``SASH_…`` variables, read once from a mapping, which tests pass in.
+
+A command-line option sets the same variable: ``Settings.read({**os.environ, "SASH_PORT": "9000"})``. ``Settings``
+declares all of them. All errors are reported together, one line each, so that they can be corrected at once.
+
+Two cases are not errors. An empty value counts as not set (``SASH_REDIS_URL=`` in a compose file). Variables that
+Kubernetes injects for a service called ``sash`` are ignored, such as ``SASH_PORT=tcp://10.0.0.7:80``.
+"""
+
+import difflib
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_type_hints
+from urllib.parse import unquote
+
+import msgspec
+
+from sash.core.chat.bounds import TEN_YEARS_SECONDS
+from sash.variables import (
+    ApiKey,
+    Variable,
+    address,
+    choice,
+    endpoint_key,
+    flag,
+    http_url,
+    integer,
+    is_address,
+    master_keys,
+    number,
+    one_key,
+    origins,
+    store_url,
+    tenant_keys,
+)
+
+if TYPE_CHECKING:
+    from sash.core.counts.models import Model
+
+_KUBERNETES_NAME = re.compile(
+    r"SASH_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
+)
+_KUBERNETES_PORT = re.compile(r"(?:tcp|udp|sctp)://.*")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_PARAMETER = re.compile(r"(?<=[?&#;])([^=&#;]*)=[^&#;]*")
+_SECRET = re.compile(r"pass|pwd|secret|token|key|sig|auth|cred", re.IGNORECASE)
+
+
+Durability = Literal["fast", "durable", "replicated", "assume"]
+LogFormat = Literal["json", "console"]
+Recall = Literal["off", "lexical", "semantic"]
+Level = Literal["debug", "info", "warning", "error", "critical"]
+
+
+def _read_text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+class SettingsError(Exception):
+    """Settings that cannot be used. ``lines`` has a line for each mistake, with the value to write instead."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Every setting: its type, its variable and its default. Their meanings are in deploy/README.md.
+
+    The repr shows no secret, so it may be logged.
+
+    >>> Settings.read({"SASH_REDIS_URL": "redis://:hunter2@cache:6379"}).redis_url
+    'redis://:hunter2@cache:6379'
+    >>> "hunter2" in repr(Settings.read({"SASH_REDIS_URL": "redis://:hunter2@cache:6379"}))
+    False
+    """
+
+    host: Annotated[str, Variable(address)] = "127.0.0.1"
+    port: Annotated[int, Variable(integer(0, 65535))] = 8000
+    workers: Annotated[int, Variable(integer(1, 256))] = 1
+    http2: Annotated[bool, Variable(flag)] = False
+    data_dir: Annotated[Path, Variable(Path)] = Path("sash-data")
+    redis_url: Annotated[str | None, Variable(store_url)] = None
+    api_keys: Annotated[tuple[ApiKey, ...], Variable(tenant_keys, secret=True)] = ()
+    require_keys: Annotated[bool, Variable(flag)] = False
+    allow_anonymous: Annotated[bool, Variable(flag)] = False
+    metrics_key: Annotated[str | None, Variable(one_key, secret=True)] = None
+    cors_origins: Annotated[tuple[str, ...], Variable(origins)] = ()
+    retention_seconds: Annotated[int | None, Variable(integer(1, TEN_YEARS_SECONDS))] = None
+    durability: Annotated[Durability, Variable(choice(Durability))] = "durable"
+    max_body_bytes: Annotated[int, Variable(integer(1024, 256 * 1024**2))] = 4 * 1024**2
+    max_import_bytes: Annotated[int, Variable(integer(1024, 1024**4))] = 2 * 1024**3
+    max_entries: Annotated[int, Variable(integer(1, 10_000))] = 100
+    log_format: Annotated[LogFormat, Variable(choice(LogFormat))] = "json"
+    log_level: Annotated[Level, Variable(choice(Level))] = "info"
+    library_log_level: Annotated[Level, Variable(choice(Level))] = "warning"
+    models_file: Annotated[Path | None, Variable(Path)] = None
+    tokenizers: Annotated[Path | None, Variable(Path)] = None
+    request_timeout_seconds: Annotated[float, Variable(number(0.1, 600))] = 10.0
+    store_timeout_seconds: Annotated[float, Variable(number(0.05, 600))] = 5.0
+    store_connections: Annotated[int, Variable(integer(1, 1024))] = 8
+    summarizer_url: Annotated[str | None, Variable(http_url)] = None
+    summarizer_key: Annotated[str | None, Variable(endpoint_key, secret=True)] = None
+    summarizer_model: Annotated[str | None, Variable(str)] = None
+    summarizer_prompt: Annotated[str | None, Variable(str, secret=True)] = None
+    recall: Annotated[Recall, Variable(choice(Recall))] = "off"
+    embeddings_url: Annotated[str | None, Variable(http_url)] = None
+    embeddings_model: Annotated[str | None, Variable(str)] = None
+    embeddings_key: Annotated[str | None, Variable(endpoint_key, secret=True)] = None
+    encryption_key: Annotated[tuple[bytes, ...], Variable(master_keys, secret=True)] = ()
+    """Master keys: the first encrypts data keys, all of them decrypt data keys."""
+    rate_limit: Annotated[float | None, Variable(number(0.01, 1_000_000))] = None
+    """Requests a second for each tenant."""
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str], *, read_text: Callable[[Path], str] = _read_text) -> Self:
+        """The settings of ``environ``. ``read_text`` returns a file's text, for values of the form ``@file``.
+
+        Raises:
+            SettingsError: with one line for each mistake.
+        """
+        given = {name: value.strip() for name, value in environ.items() if name.startswith("SASH_") and value.strip()}
+        given = {name: value for name, value in given.items() if not _injected(name, value)}
+        known = {variable.name: variable for variable in VARIABLES}
+        lines = [_unknown(name, known) for name in given if name not in known]
+        values: dict[str, Any] = {}
+        failed: set[str] = set()
+        for name in known.keys() & given.keys():
+            try:
+                values[known[name].field] = _value(known[name], given[name], read_text)
+            except ValueError as error:
+                lines.append(str(error))
+                failed.add(known[name].field)
+        if "request_timeout_seconds" in values:
+            values.setdefault(
+                "store_timeout_seconds", min(cls().store_timeout_seconds, values["request_timeout_seconds"])
+            )
+        settings = cls(**values)
+        lines.extend(line for line, fields in _conflicts(settings) if not fields & failed)
+        if lines:
+            raise SettingsError(tuple(sorted(lines)))
+        return settings
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether requests need no key."""
+        return not (self.api_keys or self.require_keys)
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the service."""
+        return self.host == "localhost" or (is_address(self.host) and ipaddress.ip_address(self.host).is_loopback)
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        shown = []
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value and name in {"summarizer_key", "embeddings_key", "encryption_key", "metrics_key"}:
+                value = "***"
+            shown.append((name, mask_url(value) if name.endswith("_url") and value else value))
+        return shown
+
+
+def mask_url(url: str) -> str:
+    """The URL without user and password, and without the values of parameters whose names suggest secrets."""
+    url = re.sub(r"//.*@", "//***@", url)  # up to the last @, because a wrongly written password may contain one
+    return _PARAMETER.sub(lambda match: match[0] if not _SECRET.search(unquote(match[1])) else f"{match[1]}=***", url)
+
+
+def mask_urls(text: str) -> str:
+    """The text with every URL in it masked.
+
+    >>> mask_urls("POST https://llm/v1?api_key=hunter2 gave 200")
+    'POST https://llm/v1?api_key=*** gave 200'
+    """
+    return _URL.sub(lambda match: mask_url(match[0]), text) if "://" in text else text
+
+
+def read_models(models_file: Path | None, tokenizers: Path | None) -> "Mapping[str, Model]":
+    """A deployment's own models and vocabularies. Raises SettingsError if a file is missing or broken."""
+    from sash.core.counts.models import OwnModels, load_models_toml  # noqa: PLC0415 - the settings alone need no tokeniser
+    from sash.core.counts.text.vocabularies import find_files  # noqa: PLC0415
+
+    name, path = "SASH_MODELS_FILE", models_file
+    try:
+        models = load_models_toml(models_file.read_text("utf-8")) if models_file is not None else {}
+        if tokenizers is None:
+            return models
+        name, path = "SASH_TOKENIZERS", tokenizers
+        files = find_files(tokenizers)
+        for vocabulary in files.values():
+            vocabulary.count("")
+        return OwnModels(models, files)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise SettingsError((f"{name} is {str(path)!r}, which cannot be used: {reason}",)) from None
+
+
+VARIABLES = tuple(
+    msgspec.structs.replace(get_args(hint)[1], field=name)
+    for name, hint in get_type_hints(Settings, include_extras=True).items()
+)
+"""The variables of all settings, in their order."""
+
+
+def _value(variable: Variable, given: str, read_text: Callable[[Path], str]) -> Any:
+    """The parsed value. Raises ValueError with the whole line to show."""
+    text = given
+    if variable.secret and given.startswith("@"):
+        try:
+            text = read_text(Path(given[1:])).strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise ValueError(f"{variable.name} names the file {given[1:]}, which cannot be read: {reason}") from None
+    try:
+        return variable.parse(text)
+    except ValueError as error:
+        shown = "" if variable.secret else f" is {mask_url(given)!r}"
+        raise ValueError(f"{variable.name}{shown}: write {error}") from None
+
+
+def _injected(name: str, value: str) -> bool:
+    return bool(_KUBERNETES_NAME.fullmatch(name) or (name.endswith("_PORT") and _KUBERNETES_PORT.fullmatch(value)))
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    short = {other.removeprefix("SASH_"): other for other in known}
+    near = difflib.get_close_matches(name.removeprefix("SASH_"), short, n=1, cutoff=0.5)
+    return f"{name} is not a setting: " + (f"did you mean {short[near[0]]}?" if near else "unset it")
+
+
+def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
+    """Conflicts between settings that are valid alone: a line for each, and the fields of the conflict."""
+    if settings.anonymous and not (settings.loopback or settings.allow_anonymous):
+        line = (
+            f"SASH_HOST is {settings.host!r}, which others can reach, and no key is required: set SASH_API_KEYS, "
+            "or SASH_REQUIRE_KEYS=1 (sash keys create --tenant T makes a key), or SASH_ALLOW_ANONYMOUS=1 to serve everyone"
+        )
+        yield line, {"host", "api_keys", "require_keys", "allow_anonymous"}
+    if settings.require_keys and settings.allow_anonymous:
+        line = "SASH_REQUIRE_KEYS and SASH_ALLOW_ANONYMOUS contradict each other: set only one of them"
+        yield line, {"require_keys", "allow_anonymous"}
+    if settings.durability == "replicated" and settings.redis_url is None:
+        line = (
+            "SASH_DURABILITY is 'replicated', but the embedded store has no replica: "
+            "set SASH_REDIS_URL, or write durable"
+        )
+        yield line, {"durability", "redis_url"}
+    if settings.store_timeout_seconds > settings.request_timeout_seconds:
+        line = (
+            f"SASH_STORE_TIMEOUT_SECONDS is {settings.store_timeout_seconds:g}, longer than a request may last: "
+            f"write at most SASH_REQUEST_TIMEOUT_SECONDS ({settings.request_timeout_seconds:g})"
+        )
+        yield line, {"store_timeout_seconds", "request_timeout_seconds"}
+    for part in ("summarizer", "embeddings"):
+        fields = [f"{part}_{name}" for name in ("url", "model", "key")]
+        url, model, key = (getattr(settings, field) for field in fields)
+        if (url is None or model is None) and (url, model, key) != (None, None, None):
+            name = f"SASH_{part.upper()}_"
+            yield f"{name}URL and {name}MODEL belong together: set both, or no {name} variable", {*fields}
+    if settings.recall == "semantic" and settings.embeddings_url is None:
+        line = "SASH_RECALL is 'semantic', which needs an endpoint: set SASH_EMBEDDINGS_URL, or write lexical"
+        yield line, {"recall", "embeddings_url", "embeddings_model", "embeddings_key"}

@@ -1,0 +1,190 @@
+"""Turn entries into stored values: canonical bytes, measures, digests. All slow work is here, before the script."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from itertools import product
+from typing import Any
+
+import msgspec
+
+from sash import clock
+from sash.core.chat.messages import BareEntry, Calls, Entry, calls_of, digest, encode_message, validate_message
+from sash.core.counts.counting import reference_tokens
+from sash.core.counts.families import DEVELOPER, TOOL
+from sash.core.counts.measures import Extra, measure
+from sash.core.counts.unicode_scripts import extra_digits
+from sash.core.law.grounding import Template, added_tokens, content_text
+from sash.core.law.records import Flags, Identity, Record, StoredGrounding, stamp_of
+from sash.core.providers.native import check_native
+from sash.problems import Unprocessable
+from sash.store.data.layout import encode_grounding, encode_json
+from sash.store.data.replies import Message
+from sash.store.data.stored_messages import NewEntry
+
+_ENCODINGS = ("o200k_base", "cl100k_base")
+_DIGIT_PAIRS = ["".join(pair) for pair in product("0123456789ABCDEFGHJKMNPQRSTVWXYZ", repeat=2)]
+_PAIR_SHIFTS = range(120, -1, -10)
+
+
+def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
+    """Return a ULID of 26 characters, which sorts by its time in milliseconds. It is short, because it is stored twice.
+
+    With ``seed``, the same time and seed give the same id.
+    """
+    milliseconds = clock.now_ms() if now_ms is None else now_ms
+    chance = secrets.randbits(80) if seed is None else int.from_bytes(blake2b(seed.encode(), digest_size=10).digest())
+    value = milliseconds << 80 | chance
+    return "".join([_DIGIT_PAIRS[value >> shift & 1023] for shift in _PAIR_SHIFTS])
+
+
+def check_entries(entries: Sequence[Entry]) -> None:
+    """Check the entries of a request, to whose places problems point.
+
+    Raises InvalidEntry where an entry holds no chat message, Unprocessable where its message cannot have its documents or
+    its status.
+    """
+    for index, entry in enumerate(entries):
+        check_entry(entry, f"/messages/{index}")
+        if entry.status is not None:
+            check_status(entry, f"/messages/{index}")
+
+
+def check_entry(entry: Entry, pointer: str) -> None:
+    """Check one entry, except its status, as ``check_entries`` does. Windows show documents only with user messages."""
+    message, grounding = entry.message, entry.grounding
+    place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
+    if "native" in message:
+        check_native(message, place)
+        message = {name: value for name, value in message.items() if name != "native"}
+    validate_message(message, place)
+    if grounding is not None and grounding.documents and message["role"] != "user":
+        raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
+
+
+def opened_by(entry: Entry) -> Calls:
+    """Return the calls that an entry makes or answers; none while it is in progress."""
+    return Calls() if entry.status == "in_progress" else calls_of(entry.message)
+
+
+def check_status(entry: Entry, pointer: str) -> None:
+    """Raise Unprocessable where an entry that is not an assistant's message is in progress or interrupted."""
+    if entry.status in ("in_progress", "interrupted") and entry.message["role"] != "assistant":
+        raise Unprocessable.at(f"#{pointer}/status", "Only an assistant's message is in progress or interrupted")
+
+
+def prepare(entries: Sequence[Entry], template: Template, now_ms: int) -> list[NewEntry]:
+    """Return checked entries, measured and encoded; those without an id get one."""
+    stamp = stamp_of(now_ms, secrets.randbits(32))
+    return [_prepare(entry, template, now_ms, stamp) for entry in entries]
+
+
+def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEntry:
+    body, start, end = encode_message(entry.message)
+    measured = measure(entry.message, image_sizes=entry.image_sizes or ())
+    in_progress = entry.status == "in_progress"
+    calls = calls_of(entry.message)
+    tokens = reference_tokens(measured)
+    grounding, added, digits = _grounding(entry, body[start:end], start, end, template, measured.extra)
+    flags = (
+        (Flags.PINNED if entry.pinned else 0)
+        | (Flags.GROUNDED if grounding else 0)
+        | (Flags.NOTED if entry.metadata else 0)
+        | (Flags.LEGACY_CALL if calls.legacy else 0)
+        | (Flags.IN_PROGRESS if in_progress else 0)
+    )
+    identity = entry.id or new_id(now_ms)
+    said: list[Any] = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
+    if entry.status not in (None, "completed"):
+        said.append(entry.status)
+    record = Record(
+        flags=flags,
+        measure=measured,
+        size=len(body),
+        calls=len(calls.opens),
+        content_digest=_content_digest(entry.message, identity),
+        grounding=added if grounding else None,
+        digits=digits,
+    )
+    return NewEntry(
+        identity=Identity(id=identity, stamp=stamp, digest=digest(said, 16), status=entry.status),
+        record=record,
+        body=body,
+        grounding=grounding,
+        metadata=encode_json(entry.metadata) if entry.metadata else b"",
+        makes=None if in_progress else calls.opens or None,
+        answers=calls.answers or None,
+        always=(entry.pinned and not in_progress) or measured.role <= DEVELOPER,
+        tokens=tokens,
+        tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
+        grounding_tokens=added,
+    )
+
+
+def _content_digest(message: Mapping[str, Any], identity: str) -> bytes:
+    """Return the digest that finds a repeated message.
+
+    A message without content (a refusal, a call) must not be a duplicate, so its digest is made from the entry's id.
+    """
+    content, native = message.get("content"), message.get("native")
+    if content is None:
+        return digest(identity, 8)
+    return digest([message["role"], content] if native is None else [message["role"], content, native], 8)
+
+
+def stored_entries(
+    messages: Sequence[Message], grounding: Mapping[int, StoredGrounding], metadata: Mapping[int, bytes]
+) -> list[NewEntry]:
+    """Return the messages of a page as entries of a new conversation."""
+    return [
+        stored_entry(
+            message.identity,
+            message.record,
+            message.body,
+            encode_grounding(grounding[message.seq]) if message.seq in grounding else b"",
+            metadata.get(message.seq, b""),
+        )
+        for message in messages
+    ]
+
+
+def stored_entry(identity: Identity, record: Record, body: bytes, grounding: bytes, metadata: bytes) -> NewEntry:
+    """Return an entry from the stored values of a message."""
+    opens: tuple[str, ...] = ()
+    answers = ""
+    if record.calls or record.measure.role == TOOL:
+        calls = calls_of(msgspec.json.decode(body))
+        opens, answers = calls.opens, calls.answers
+    return NewEntry(
+        identity=identity,
+        record=msgspec.structs.replace(record, flags=record.flags & ~Flags.PARALLEL),
+        body=body,
+        grounding=grounding,
+        metadata=metadata,
+        makes=None if record.in_progress else opens or None,
+        answers=answers or None,
+        always=(record.pinned and not record.in_progress) or record.measure.role <= DEVELOPER,
+        tokens=reference_tokens(record.measure),
+        tokens_parallel=reference_tokens(record.measure, parallel=True),
+        grounding_tokens=record.grounding or (0, 0),
+    )
+
+
+def _grounding(
+    entry: Entry, content: bytes, start: int, end: int, template: Template, extra: Extra | None
+) -> tuple[bytes, tuple[int, int], int]:
+    """Return an entry's documents as stored, and the record's ``grounding`` and ``digits``."""
+    if entry.grounding is None or not entry.grounding.documents:
+        return b"", (0, 0), 0
+    text = content_text(content)
+    texts = [document.text for document in entry.grounding.documents]
+    stored = StoredGrounding(
+        template=template.digest,
+        start=start,
+        end=end,
+        documents=[(document.id, document.text) for document in entry.grounding.documents],
+    )
+    o200k, cl100k = (added_tokens(template, text, texts, encoding) for encoding in _ENCODINGS)  # type: ignore[arg-type]
+    before, after = template.around(template.separator.join(texts))
+    digits = extra_digits(before + text + after) - (extra.mix.digits if extra and extra.mix else 0)
+    return encode_grounding(stored), (o200k, cl100k), digits

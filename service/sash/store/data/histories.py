@@ -1,0 +1,312 @@
+"""Change an existing history: redact, rewind, put a summary. Each change is one script, done once for each token.
+
+The script's arguments are computed here from what was read. Where the history has changed since, the script does nothing,
+and the history is read again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, TypedDict, Unpack
+
+import msgspec
+
+from sash.core.chat.messages import Calls, calls_of
+from sash.core.counts.counting import reference_tokens
+from sash.core.counts.families import TOOL, USER
+from sash.core.counts.measures import measure
+from sash.core.law.notes import summary_message
+from sash.core.law.records import Flags, Record, Records, Summary
+from sash.core.law.redaction import NO_DIGEST, redact_record
+from sash.core.law.units import LONGEST_GROUP
+from sash.core.law.words import pack_words, said_in
+from sash.problems import Conflict, NotFound, PreconditionFailed, Unprocessable
+from sash.store.data import scripts
+from sash.store.data.conversations import Conversations
+from sash.store.data.layout import Keys, conversation_name, encode_json, keys_of, life_of
+from sash.store.data.replies import HistoryEdited, Page, State
+from sash.store.data.scripts import Rewound, SummaryTooLong, Written
+from sash.store.data.sealing import Kind
+from sash.store.data.stored_messages import seal_message
+from sash.store.redis.client import Client
+
+_ATTEMPTS = 8
+_CHUNK = 1000
+_MOST_NAMED = 20_000  # ids held in memory; where there are more, the store is asked
+
+
+class Change(TypedDict):
+    """What every change names: the life and the state that it is made to, its time, and its request.
+
+    A repeated request, with the same ``token``, changes nothing more. A conversation that has begun again under the same id
+    has another ``life``, and is not changed.
+    """
+
+    life: str
+    if_match: str
+    now_ms: int
+    token: str
+
+
+class Histories:
+    """Changes of histories."""
+
+    def __init__(self, client: Client, conversations: Conversations) -> None:
+        self._client = client
+        self._reader = conversations.reader
+        self._data_keys = conversations.data_keys
+
+    async def redact(self, tenant: str, conversation: str, seq: int, **change: Unpack[Change]) -> Written:
+        """Remove a message's content. Raises NotFound, PreconditionFailed."""
+        name = conversation_name(tenant, conversation)
+        keys = keys_of(name)
+        for _ in range(_ATTEMPTS):
+            page, done = await asyncio.gather(
+                self._reader.page(tenant, conversation, seq, seq), self._was_done(keys, change["token"])
+            )
+            if done:
+                return Written(page.version, page.etag)
+            if not page.messages or page.life != change["life"]:
+                raise NotFound("There is no such message.")
+            message = page.messages[0]
+            if message.record.flags & Flags.REDACTED:
+                require_version(page, change["if_match"])
+                return Written(page.version, page.etag)
+            record, body = redact_record(message.record, message.body)
+            identity = msgspec.structs.replace(message.identity, digest=NO_DIGEST)
+            sealer = await self._data_keys.sealer(tenant, name)
+            redacted = seal_message(sealer, record, identity, body)
+            before, after = _tokens(message.record), _tokens(record)
+            call = scripts.redact(
+                keys,
+                **change,
+                seq=seq,
+                standing=message.standing,
+                record=redacted.record,
+                details=redacted.details,
+                body=redacted.body,
+                tokens=(before[0] - after[0], before[1] - after[1]),
+                documents=message.record.grounding,
+                words=pack_words([said_in(msgspec.json.decode(body))], sealer.number)[0],
+            )
+            written = await self._client.run(call)
+            if written is not None:
+                return written
+        raise _busy()
+
+    async def rewind(
+        self,
+        tenant: str,
+        conversation: str,
+        to_seq: int,
+        progress: Callable[[], None] = lambda: None,
+        **change: Unpack[Change],
+    ) -> Rewound:
+        """Forget the messages after ``to_seq``. Raises NotFound, PreconditionFailed, Unprocessable.
+
+        The conversation is then as it was right after that message: in the middle of a tool group, its calls wait again for
+        their results. ``progress`` is called after each step of about a thousand messages.
+        """
+        keys = keys_of(conversation_name(tenant, conversation))
+        for _ in range(_ATTEMPTS):
+            state, done = await asyncio.gather(
+                self._reader.get(tenant, conversation), self._was_done(keys, change["token"])
+            )
+            if done:
+                await self._sweep(keys, state.life, progress)  # the earlier run may have ended before it was done
+                return Rewound(state.version, state.etag, 0)
+            if state.life != change["life"]:
+                raise scripts.no_conversation()
+            require_version(state, change["if_match"])
+            if to_seq > state.length:
+                raise Unprocessable.at("#/to_seq", f"The last message is {state.length}")
+            try:
+                return await self._rewind(tenant, conversation, to_seq, state, progress, change)
+            except (HistoryEdited, PreconditionFailed):
+                continue  # another write came first: compute the figures again
+        raise _busy()
+
+    async def _rewind(
+        self, tenant: str, conversation: str, to_seq: int, state: State, progress: Callable[[], None], change: Change
+    ) -> Rewound:
+        """Rewind one state. Raises HistoryEdited, PreconditionFailed, NotFound."""
+        keys = keys_of(conversation_name(tenant, conversation))
+        gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
+        for first in range(to_seq + 1, state.length + 1, _CHUNK):
+            last = min(first + _CHUNK - 1, state.length)
+            gone.add(first, await self._reader.stretch(tenant, conversation, first, last, state=state))
+            progress()
+        open_group, unpinned = await self._boundary(tenant, conversation, to_seq, state)
+        question = await self._question(tenant, conversation, to_seq, state)
+        rewound = await self._client.run(
+            scripts.rewind(
+                keys,
+                life=state.life,
+                etag=state.etag,
+                token=change["token"],
+                now_ms=change["now_ms"],
+                to_seq=to_seq,
+                totals=gone.totals,
+                open_group=open_group,
+                question=question,
+                unpinned=unpinned,
+            )
+        )
+        life = life_of(rewound.etag)
+        if rewound.stale:
+            await self._sweep(keys, life, progress)
+        async for ids in self._left_behind(keys, gone, to_seq):
+            await self._client.run(scripts.forget_ids(keys, life=life, ids=ids))
+            progress()
+        return rewound
+
+    async def _sweep(self, keys: Keys, life: str, progress: Callable[[], None]) -> None:
+        """Drop the documents and metadata that a rewind has left of forgotten messages, in steps."""
+        while await self._client.run(scripts.sweep(keys, life=life)):
+            progress()
+
+    async def _was_done(self, keys: Keys, token: str) -> bool:
+        """Return whether a request was done before; its conditions then no longer matter."""
+        (found,) = await self._client.commands([("HEXISTS", keys.done, token)])
+        return bool(found)
+
+    async def _left_behind(self, keys: Keys, gone: "_Gone", to_seq: int) -> AsyncIterator[list[str | int]]:
+        """Yield the ids and seqs that a rewind forgot, in pieces: those in memory, or from the store when they are many."""
+        for start in range(0, len(gone.ids), _CHUNK):
+            yield gone.ids[start : start + _CHUNK]
+        cursor = b"0" if not gone.names_ids else None
+        while cursor is not None:
+            ((cursor, flat),) = await self._client.commands([("HSCAN", keys.ids, cursor, "COUNT", _CHUNK)])
+            pairs = [(flat[i].decode(), int(flat[i + 1])) for i in range(0, len(flat), 2)]
+            yield [word for identity, seq in pairs if seq > to_seq for word in (identity, seq)]
+            cursor = None if cursor == b"0" else cursor
+
+    async def _question(self, tenant: str, conversation: str, to_seq: int, state: State) -> int:
+        """Return the seq of the newest user message up to ``to_seq``, 0 when there is none. Raises HistoryEdited."""
+        if state.question <= to_seq:
+            return state.question
+        for last in range(to_seq, 0, -_CHUNK):
+            first = max(1, last - _CHUNK + 1)
+            records = await self._reader.stretch(tenant, conversation, first, last, state=state)
+            place = records.roles.rfind(USER)
+            if place >= 0:
+                return first + place
+        return 0
+
+    async def _boundary(self, tenant: str, conversation: str, to_seq: int, state: State) -> tuple[bytes, list[int]]:
+        """Return the tool group that waits for results once ``to_seq`` is the last message, and the seqs no longer pinned.
+
+        The group is JSON, empty when there is none. Raises HistoryEdited.
+        """
+        if to_seq == 0:
+            return b"", []
+        first = max(1, to_seq - LONGEST_GROUP + 1)
+        records = await self._reader.stretch(tenant, conversation, first, to_seq, state=state)
+        start = len(records) - 1
+        while start > 0 and records[start].measure.role == TOOL:
+            start -= 1
+        if not records[start].calls or records[start].in_progress:
+            return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
+        group = [(first + start, records[start:])]
+        bodies = await self._reader.bodies(tenant, conversation, group, state=state)
+        pending = _pending([calls_of(msgspec.json.decode(body)) for body in bodies])
+        open_group = {"s": first + start, "x": int(records[start].calls > 1), "p": pending}
+        pinned = any(record.pinned for record in records[start:])
+        unpinned = [] if pinned else list(range(first + start, to_seq + 1))
+        return encode_json(open_group) if pending else b"", unpinned
+
+    async def put_summary(
+        self,
+        tenant: str,
+        conversation: str,
+        summary: Summary | None,
+        standing: State | None = None,
+        **change: Unpack[Change],
+    ) -> Written:
+        """Put, replace or remove the summary.
+
+        With ``standing``, only if nothing was redacted, rewound or summarised since that state.
+
+        Raises:
+            NotFound, PreconditionFailed, and Unprocessable when it covers more messages than there are, or one in progress.
+        """
+        name = conversation_name(tenant, conversation)
+        edited, covered = "*", None
+        if standing is not None:
+            edited = standing.made[1].decode().partition("~")[0]
+            covered = standing.summary.through_seq if standing.summary else 0
+        sealer = await self._data_keys.sealer(tenant, name)
+        call = scripts.summarize(
+            keys_of(name),
+            **change,
+            summary=sealer.seal(Kind.SUMMARY, encode_json(summary)) if summary else b"",
+            through_seq=summary.through_seq if summary else 0,
+            edited=edited,
+            covered=covered,
+        )
+        try:
+            return await self._client.run(call)
+        except SummaryTooLong as error:
+            detail = f"A summary can cover messages up to {error.last_seq}, the last that is not in progress"
+            raise Unprocessable.at("#/through_seq", detail) from None
+
+    async def lease_summary(self, tenant: str, conversation: str, holder: str, *, now_ms: int, until_ms: int) -> bool:
+        """Take the right to summarise until ``until_ms``, or return it with 0.
+
+        Gives False where another holder has it, or there is no conversation.
+        """
+        keys = keys_of(conversation_name(tenant, conversation))
+        call = scripts.lease(keys, holder=holder, now_ms=now_ms, until_ms=until_ms)
+        return await self._client.run(call) == 1
+
+
+class _Gone:
+    """The sums over the messages that a rewind forgets."""
+
+    def __init__(self, *, names_ids: bool) -> None:
+        self.names_ids = names_ids
+        self.totals = [0, 0, 0, 0, 0]
+        self.ids: list[str | int] = []
+
+    def add(self, first: int, records: Records) -> None:
+        for index, record in enumerate(records):
+            tokens = _tokens(record)
+            added = (*tokens, 0, 0, 0) if record.grounding is None else (*tokens, 1, *record.grounding)
+            self.totals = [total + one for total, one in zip(self.totals, added, strict=True)]
+            if self.names_ids:
+                self.ids += (records.identity(index).id, first + index)
+
+
+def make_summary(text: str, through_seq: int, compaction: dict[str, Any] | None = None) -> Summary:
+    """Return a summary with its message's measure; ``compaction`` is the chat message of a provider's compaction item."""
+    return Summary(
+        text=text,
+        through_seq=through_seq,
+        measure=measure(summary_message(text)),
+        compaction=compaction,
+        compaction_measure=measure(compaction) if compaction is not None else None,
+    )
+
+
+def _only_pinned_by_its_result(record: Record) -> bool:
+    """Return whether a pinned legacy call is pinned only because of its result, which is forgotten."""
+    return bool(record.flags & Flags.LEGACY_CALL) and not record.pinned
+
+
+def require_version(standing: State | Page, if_match: str) -> None:
+    """Raise PreconditionFailed when ``if_match`` names another state."""
+    if if_match not in ("", "*", standing.etag):
+        raise scripts.moved(standing.version)
+
+
+def _tokens(record: Record) -> tuple[int, int]:
+    return reference_tokens(record.measure, parallel=record.parallel)
+
+
+def _pending(group: Sequence[Calls]) -> list[str]:
+    """Return the ids of the first message's calls that the other messages do not answer."""
+    answered = {calls.answers for calls in group[1:]}
+    return [call for call in group[0].opens if call not in answered]
+
+
+def _busy() -> Conflict:
+    return Conflict("The conversation changes faster than this can be done; try again.", headers={"Retry-After": "1"})

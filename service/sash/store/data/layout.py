@@ -1,0 +1,190 @@
+"""Keys and stored records: the data model.
+
+Every key of a conversation carries one hash tag, so that a script touches one slot of a cluster::
+
+    sash:{tenant/conversation}:conversation   hash    settings, version, totals, the open tool group (fields below)
+    sash:{tenant/conversation}:log            list    a message a node: canonical JSON, ready to send
+    sash:{tenant/conversation}:counts         string  a record a message, 24 bytes each: all that most windows need
+    sash:{tenant/conversation}:details        list    the rest of a record: its id, and what it costs beside plain text
+    sash:{tenant/conversation}:ids            hash    entry id -> seq: an entry is stored once
+    sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
+    sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
+    sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of messages in every window
+    sash:{tenant/conversation}:word_blocks    hash    messages' words as numbers (core/law/words.py), for recall: blocks.py
+    sash:{tenant/conversation}:vector_blocks  hash    messages' embeddings, for semantic recall: blocks.py
+    sash:{tenant/conversation}:columns        hash    tokens in vendors' vocabularies (columns.py), made when asked for
+    sash:{tenant/conversation}:answers        hash    token of a request -> time of the answer, and the answer
+    sash:{tenant/conversation}:done           hash    token of a request that changed older messages -> when
+
+The log, the counts and the details have the same length; a message's seq is its place, from 1. So the cost of reading a tail
+depends only on its length:
+
+- a window is computed from the tail of ``counts``, read as columns, and takes the same slice of ``log``;
+- ``details`` are read with it only where a message of the tail is not plain. The field ``rich`` tells that there may be one;
+- the script estimates the beginning of the tail from the running totals, so one round trip is enough for the usual window.
+  A window with over 128 KB of bodies reads all but the newest eight in a second round trip, and one with messages older than
+  its budget reaches (``overflow=skip``) the older ones; a large page reads all of its bodies in a second one;
+- ``pinned`` repeats the few messages that are in every window, so that no script searches the middle of a long list.
+
+``core.law.records`` describes records. Details are a msgpack array. Its first bytes have fixed places, because scripts
+read them (offsets from 1, as in Lua): 1 array header, 2-19 digest of the entry (bin 8, 16 bytes: "the same id with the
+same content"), from 20 the id.
+
+Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``life`` a random name of
+this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;
+``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
+cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``pins`` messages in ``pinned``;
+``user`` seq of the newest user message; ``draft`` seq and tokens of the newest reply in progress;
+``rich`` 1 when the details of a message are needed for its cost, ``scripts`` when they are needed for estimates alone;
+``sealed`` 1 when a message is encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and
+``through`` the last seq that it covers; ``summarizer`` the process that writes the next summary, and until when; ``edited``
+the name of the last write that was not an append; ``forgot`` the version that last dropped all kept answers; ``embedded``
+the model of the vectors; ``stale`` the last seq whose documents a long rewind has not yet dropped; ``token`` the request
+that made the conversation; ``owner`` the owner, where the settings are encrypted, so that an owner's conversations can be
+erased without the key.
+
+An id is not an identity: a conversation that was erased, expired or lost may begin again under the same id, with the same
+version. So the entity tag is version, life and change (``etag_of``), and every request to change or erase a conversation
+names its life. A store that lost its newest writes repeats versions, but never the name of a write.
+
+The lengths of ``log``, ``counts`` and ``details`` must agree, and those of ``pinned`` and ``grounding`` with their counters.
+Where they do not, a key was evicted or lost, and every script says so instead of reading a shorter history.
+
+Other keys belong to no conversation and have slots of their own: owners' lists (``owners.py``), requests under a key
+(``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
+(``datakeys.py``), statistics.
+
+``word_blocks`` and ``vector_blocks`` exist where recall is on. They are written after the append (``index.lua``), from the
+first message on, so they may be shorter than the log, but not longer; ``embedded`` names the model that made the vectors.
+An older version kept them in lists, ``words`` and ``vectors``, which the scripts drop when they write or erase.
+
+Text of users (log, grounding, metadata, settings, summary, answers) may be sealed, each value by itself: sealing.py.
+
+A rewind frees entry ids a little later: an id is free when its seq is past the end, or when the record there has another id.
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sash.core.law.records import (
+    RECORD_BYTES,
+    Details,
+    Identity,
+    Record,
+    Records,
+    StoredGrounding,
+    Summary,
+    details_of,
+    encode_record,
+)
+
+PREFIX = "sash:"
+
+
+class Keys(NamedTuple):
+    """The keys of one conversation."""
+
+    conversation: str
+    log: str
+    counts: str
+    details: str
+    ids: str
+    grounding: str
+    metadata: str
+    pinned: str
+    word_blocks: str
+    vector_blocks: str
+    columns: str
+    answers: str
+    done: str
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The keys whose time to live each write renews. Answers and done requests expire after a day at the latest."""
+        return self[:-2]
+
+    @property
+    def older(self) -> tuple[str, str]:
+        """The lists in which an older version kept words and vectors."""
+        tag = self.conversation.removesuffix("conversation")
+        return tag + "words", tag + "vectors"
+
+
+PARTS = Keys._fields
+HISTORY = slice(8)
+"""The keys that a reading script needs, of a conversation's keys. Each key costs a script half a microsecond."""
+
+
+def conversation_name(tenant: str, conversation: str) -> str:
+    """Return the text of the hash tag; ids have no slash and no brace, so two conversations never share a tag."""
+    return f"{tenant}/{conversation}"
+
+
+def keys_of(name: str) -> Keys:
+    """Return the keys of the conversation called ``tenant/conversation``."""
+    tag = f"{PREFIX}{{{name}}}:"
+    return Keys(*[tag + part for part in PARTS])
+
+
+_LIFE_BYTES = 12
+_LIFE_LENGTH = 16
+
+
+def new_name() -> str:
+    """Return a random name for a life or a write: 96 bits, 16 characters."""
+    return secrets.token_urlsafe(_LIFE_BYTES)
+
+
+def etag_of(version: bytes, life: bytes | None, change: bytes | None) -> str:
+    """Return the entity tag of a state, without quotes, as the scripts make it."""
+    return b"-".join((version, life or b"", change or b"")).decode()
+
+
+def version_of(etag: str) -> int:
+    """Return the version in an entity tag."""
+    return int(etag.partition("-")[0])
+
+
+def life_of(etag: str) -> str:
+    """Return the life in an entity tag; empty for a conversation last written by a version of Sash without lives."""
+    rest = etag.partition("-")[2]
+    return rest[:_LIFE_LENGTH] if len(rest) > _LIFE_LENGTH else ""
+
+
+def owner_key(tenant: str, owner: str) -> str:
+    """Return the key of an owner's conversations by last activity: a sorted set, in a slot of its own."""
+    return f"{PREFIX}{{{tenant}/owner/{owner}}}:conversations"
+
+
+_encode_details = msgspec.msgpack.Encoder().encode
+_decode_details = msgspec.msgpack.Decoder(list[Details]).decode
+
+
+def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
+    """Return a record and its details, as stored."""
+    return encode_record(record), _encode_details(details_of(record, identity))
+
+
+def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Records:
+    """Return the records in one string, with their details if they were read: one call decodes them all."""
+    if not details:
+        return Records(packed)
+    joined = details if isinstance(details, bytes) else b"".join(details)
+    count = len(packed) // RECORD_BYTES
+    return Records(packed, _decode_details(b"\xdd" + count.to_bytes(4, "big") + joined))
+
+
+def places(first_seq: int, last_seq: int) -> tuple[int, int]:
+    """Return the first and the last byte in ``counts`` of the records ``first_seq`` to ``last_seq``."""
+    return (first_seq - 1) * RECORD_BYTES, last_seq * RECORD_BYTES - 1
+
+
+encode_grounding = msgspec.msgpack.Encoder().encode
+decode_grounding = msgspec.msgpack.Decoder(StoredGrounding).decode
+
+
+encode_json: Any = msgspec.json.Encoder().encode
+decode_summary = msgspec.json.Decoder(Summary).decode

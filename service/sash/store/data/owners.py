@@ -1,0 +1,305 @@
+"""Owners' lists of conversations: an index in other slots than the conversations, checked at each use and repaired.
+
+::
+
+    sash:{tenant/owner/<owner>}:conversations   sorted set   conversation id -> last activity, microseconds since 1970
+
+These rules hold whatever crashes between any two commands:
+
+- A conversation is put on its owner's list *before* it is made or changes hands. So no list lacks a conversation.
+- A list is not trusted: the owner of each conversation is read before it is shown or erased. So no conversation is shown
+  to, or erased for, the wrong owner.
+- A wrong line is removed by a reader, but only after ten minutes (a running request may make it right), and only if it was
+  not changed since. The erasure of a conversation also removes its line.
+
+The activity of appends is written to the lists later, as hints in batches; a reader first writes the hints that its own
+process holds. A hint may come late, from another replica, after its conversation was erased. So a hint only moves an
+existing line. A missing line is made again if the conversation exists (a failover may have lost the line). The score of a
+hint is odd, and the score of a new conversation is even, so that an erasure removes its line even if a hint has moved it.
+
+A list expires after its conversations: twice their time to live and ten minutes after the latest activity on it. Once their
+time to live would do, if no hint could be lost. A list that had a conversation without a time to live never expires.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from sash.core.law.conversation_settings import ConversationSettings, lifetime_of, owner_of
+from sash.problems import CannotOpen, ConversationDamaged, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
+from sash.store.data import scripts
+from sash.store.data.conversations import Conversations
+from sash.store.data.layout import owner_key
+from sash.store.data.replies import Shut, State
+from sash.store.data.stored_messages import STEP_BYTES
+from sash.store.redis.client import Client
+from sash.tasks import end_tasks
+
+_GRACE_MICROSECONDS = 600 * 1_000_000
+_BATCH = 16  # conversations that are read together: each may have megabytes of settings
+_PASSES = 16
+_PAUSE_SECONDS = 0.05
+_SWEPT = 4
+_FOREVER = float("inf")
+
+
+class ListedConversation(msgspec.Struct, frozen=True):
+    """A conversation on a list."""
+
+    id: str
+    state: State
+    score: int
+    """Its last activity on the list: on an owner's in microseconds since 1970, on a tenant's in milliseconds."""
+
+
+class OwnerLine(msgspec.Struct, frozen=True):
+    """A conversation's line on a list, as it was read."""
+
+    tenant: str
+    owner: str
+    conversation: str
+    score: bytes
+
+
+Lines = list[tuple[str, bytes]]
+"""Ids and scores, as the store returns them."""
+
+
+class Owners:
+    """Lists of conversations by owner."""
+
+    def __init__(self, client: Client, conversations: Conversations) -> None:
+        self._client = client
+        self._conversations = conversations
+        self._active: dict[tuple[str, str, str], tuple[int, int | None]] = {}  # score, and how long to keep the list
+        self._task: asyncio.Task[None] | None = None
+        self._telling = asyncio.Lock()
+        self._sweeps: set[asyncio.Task[None]] = set()
+
+    # ---- writing
+
+    async def put(self, tenant: str, settings: ConversationSettings, conversation: str) -> None:
+        """Put a conversation on its owner's list; must be done before the conversation has these settings.
+
+        The oldest lines are checked too, so that a list without readers does not keep expired conversations for ever.
+        """
+        owner = settings.owner
+        if owner is None:
+            return
+        lines = await self._client.run(
+            scripts.enlist(
+                owner_key(tenant, owner),
+                conversation=conversation,
+                score=_now() & ~1,
+                keep_ms=self._keep_ms(settings.ttl_seconds),
+                oldest=_SWEPT,
+            )
+        )
+        old = [line for line in lines if float(line[1]) < _now() - _GRACE_MICROSECONDS]
+        if old:
+            task = asyncio.create_task(self._sweep(tenant, owner, old))
+            self._sweeps.add(task)
+            task.add_done_callback(self._sweeps.discard)
+
+    def _keep_ms(self, ttl_seconds: int | None) -> int | None:
+        """Return how long a list is kept after activity of a conversation with this time to live; None for ever."""
+        ttl_ms = self._conversations.ttl_ms(ttl_seconds)
+        return None if ttl_ms is None else 2 * ttl_ms + _GRACE_MICROSECONDS // 1000
+
+    async def _sweep(self, tenant: str, owner: str, lines: Lines) -> None:
+        with contextlib.suppress(StoreUnavailable, StoreFull):
+            await self._checked(tenant, owner, lines)
+
+    def touch(self, tenant: str, settings: bytes, conversation: str) -> None:
+        """Note activity, to be written to the list soon; never waits and never fails."""
+        owner = owner_of(settings)
+        if owner is None:
+            return
+        self._active[tenant, owner, conversation] = _now() | 1, self._keep_ms(lifetime_of(settings))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        while self._active:
+            await self._flush()
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _flush(self) -> None:
+        async with self._telling:
+            active, self._active = self._active, {}
+            results = await asyncio.gather(
+                *(self._hint(*line, *told) for line, told in active.items()), return_exceptions=True
+            )
+        for result in results:
+            # A lost hint does no harm: the next append gives another.
+            if isinstance(result, BaseException) and not isinstance(result, StoreUnavailable | StoreFull):
+                raise result
+
+    async def _hint(self, tenant: str, owner: str, conversation: str, score: int, keep_ms: int | None) -> None:
+        key = owner_key(tenant, owner)
+        words: list[tuple[Any, ...]] = [("ZADD", key, "XX", "GT", score, conversation), ("ZSCORE", key, conversation)]
+        if keep_ms is not None:
+            words.append(("PEXPIRE", key, keep_ms, "GT"))
+        if (await self._client.commands(words))[1] is not None:
+            return
+        state = await self._state(tenant, conversation)
+        if not _is_owner(owner, state):
+            return
+        expires = isinstance(state, State) and state.expires_ms  # else it began when nothing expired
+        listing = scripts.enlist(
+            key, conversation=conversation, score=score, keep_ms=keep_ms if expires else None, oldest=1
+        )
+        await self._client.run(listing)
+        if not _is_owner(owner, await self._state(tenant, conversation)):  # erased meanwhile
+            await self._client.run(scripts.unlist(key, (conversation, str(score))))
+
+    async def close(self) -> None:
+        """Write the noted activity, and stop."""
+        await end_tasks(*self._sweeps, *([self._task] if self._task else []))
+        await self._flush()
+
+    async def line(self, tenant: str, owner: str | None, conversation: str) -> OwnerLine | None:
+        """Return a conversation's line, before its erasure for ``unlist``, or before a change of owner for ``leave``."""
+        if owner is None:
+            return None
+        await self._flush()  # a hint written later would change the score
+        (score,) = await self._client.commands([("ZSCORE", owner_key(tenant, owner), conversation)])
+        return None if score is None else OwnerLine(tenant, owner, conversation, score)
+
+    async def erase_listed(
+        self, tenant: str, owner: str | None, conversation: str, *, life: str, if_match: str = ""
+    ) -> None:
+        """Erase one life of a conversation, and its line on its owner's list. A life that has ended is no error.
+
+        Raises PreconditionFailed.
+        """
+        line = await self.line(tenant, owner, conversation)
+        with contextlib.suppress(NotFound):
+            await self._conversations.erase(tenant, conversation, life=life, if_match=if_match)
+        await self.unlist(line)
+
+    async def unlist(self, line: OwnerLine | None) -> None:
+        """Remove an erased conversation from its owner's list, unless it was put there again since."""
+        if line is not None:
+            self._active.pop((line.tenant, line.owner, line.conversation), None)
+            key = owner_key(line.tenant, line.owner)
+            await self._client.run(scripts.unlist(key, (line.conversation, line.score + b"~")))
+
+    async def leave(self, line: OwnerLine | None) -> None:
+        """Remove a conversation that now has another owner from its earlier owner's list, unless its line changed since."""
+        if line is not None:
+            await self._client.run(scripts.unlist(owner_key(line.tenant, line.owner), (line.conversation, line.score)))
+
+    # ---- reading
+
+    async def read(
+        self, tenant: str, owner: str, *, before: tuple[float, str] = (_FOREVER, ""), limit: int
+    ) -> tuple[list[ListedConversation], bool]:
+        """Return the owner's conversations after ``before`` (score, id), newest activity first; and whether there are more.
+
+        They are at most ``limit``, or fewer where their settings are large.
+        """
+        await self._flush()
+        found: list[ListedConversation] = []
+        size_bytes = 0
+        while lines := await self._lines(tenant, owner, before, min(_BATCH, limit - len(found) + 1)):
+            for each in await self._checked(tenant, owner, lines):
+                size_bytes += each.state.size_bytes
+                if found and (len(found) == limit or size_bytes > STEP_BYTES):
+                    return found, True
+                found.append(each)
+            before = float(lines[-1][1]), lines[-1][0]
+        return found, False
+
+    async def _lines(self, tenant: str, owner: str, before: tuple[float, str], count: int) -> Lines:
+        """Return the lines after ``before`` in the list's order: by score and id, both descending."""
+        score, after = before
+        key = owner_key(tenant, owner)
+        highest = "+inf" if score == _FOREVER else f"{score:.0f}"
+        skipped = 0
+        while True:
+            words = ("ZRANGE", key, highest, "-inf", "BYSCORE", "REV", "LIMIT", skipped, count, "WITHSCORES")
+            (flat,) = await self._client.commands([words])
+            lines = scripts.pairs(flat)
+            left = [line for line in lines if (float(line[1]), line[0]) < (score, after)] if after else lines
+            if left or not lines:
+                return left
+            skipped += len(lines)
+
+    async def _checked(self, tenant: str, owner: str, lines: Lines) -> list[ListedConversation]:
+        """Return the conversations that are the owner's and can be read; wrong old lines are removed."""
+        states = await asyncio.gather(*(self._state(tenant, identity) for identity, _ in lines))
+        found: list[ListedConversation] = []
+        wrong: list[str | bytes] = []
+        for (identity, score), state in zip(lines, states, strict=True):
+            if _is_owner(owner, state):
+                if isinstance(state, State):
+                    found.append(ListedConversation(identity, state, int(float(score))))
+            elif float(score) < _now() - _GRACE_MICROSECONDS:
+                wrong += (identity, score)
+        if wrong:
+            await self._client.run(scripts.unlist(owner_key(tenant, owner), wrong))
+        return found
+
+    async def _state(self, tenant: str, conversation: str) -> State | Shut | None:
+        with contextlib.suppress(NotFound):
+            try:
+                return await self._conversations.reader.get(tenant, conversation)
+            except (CannotOpen, ConversationDamaged):
+                return await self._conversations.reader.shut(tenant, conversation)
+        return None
+
+    # ---- erasing
+
+    async def erase(self, tenant: str, owner: str) -> AsyncIterator[int]:
+        """Erase every conversation of the owner; yields the number erased, batch by batch.
+
+        A pass goes down the list. A write moves its conversation up, behind the pass. So passes are repeated until one finds
+        nothing.
+        """
+        for _ in range(_PASSES):
+            erased, before = 0, (_FOREVER, "")
+            await self._flush()
+            while lines := await self._lines(tenant, owner, before, _BATCH):
+                done = await asyncio.gather(*(self._erase_one(tenant, owner, identity) for identity, _ in lines))
+                old = _now() - _GRACE_MICROSECONDS
+                gone: list[str | bytes] = []
+                for (identity, score), was in zip(lines, done, strict=True):
+                    if was or float(score) < old:
+                        gone += (identity, score + b"~" if was else score)
+                if gone:
+                    await self._client.run(scripts.unlist(owner_key(tenant, owner), gone))
+                before = float(lines[-1][1]), lines[-1][0]
+                erased += sum(done)
+                yield sum(done)
+            if not erased:
+                return
+
+    async def _erase_one(self, tenant: str, owner: str, conversation: str) -> bool:
+        """Erase a conversation if it is the owner's; the entity tag in the condition makes sure that it still is."""
+        while True:
+            state = await self._state(tenant, conversation)
+            if state is None or not _is_owner(owner, state):
+                return False
+            try:
+                await self._conversations.erase(tenant, conversation, life=state.life, if_match=state.etag)
+            except PreconditionFailed:
+                continue
+            except NotFound:
+                return True
+            self._active.pop((tenant, owner, conversation), None)
+            return True
+
+
+def _is_owner(owner: str, state: State | Shut | None) -> bool:
+    if isinstance(state, State):
+        return owner_of(state.settings) == owner
+    return state is not None and (state.owner == owner or state.version == 0)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,244 @@
+"""Turn replies of the store into a conversation's state, its tail, or a page of it.
+
+The given sealer opens sealed values. Functions that open one raise CannotOpen and UnknownKey.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from sash.core.law.conversation_settings import decode_settings
+from sash.core.law.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding, Summary
+from sash.problems import Internal
+from sash.store.data.layout import decode_summary, etag_of, unpack_many
+from sash.store.data.scripts import PageReply, TailReply
+from sash.store.data.sealing import PLAIN_JSON, AnySealer, Kind
+from sash.store.data.stored_messages import bound_to, open_bodies, open_grounding, open_messages
+
+Made = tuple[bytes, bytes]
+"""A life and the name of its last edit. While both are the same, messages that were read are unchanged."""
+
+
+class HistoryEdited(Exception):  # noqa: N818 - it reads as what happened
+    """A history was rewound, redacted or erased between two reads, so they do not match and must be repeated."""
+
+
+class State(msgspec.Struct, frozen=True):
+    """A conversation without its messages. Times in milliseconds since 1970; tokens as (o200k_base, cl100k_base)."""
+
+    version: int
+    etag: str
+    """The entity tag, without quotes."""
+    made: Made
+    settings: bytes
+    created_ms: int
+    updated_ms: int
+    length: int
+    tokens: tuple[int, int]
+    grounding_messages: int
+    grounding_tokens: tuple[int, int]
+    question: int
+    """Seq of the newest user message, 0 when there is none."""
+    summary: Summary | None
+    ttl_ms: int | None
+    standing: bytes
+    """The settings, as stored."""
+    sealed: bool
+    """Whether some message is sealed."""
+    rich: bool
+    """Whether some message has, or had, a cost in its details."""
+    expires_ms: int | None = None
+
+    @property
+    def life(self) -> str:
+        """The life, which tells this conversation from others with the same id."""
+        return self.made[0].decode()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the settings, and characters of the summary."""
+        return len(self.settings) + len(self.summary.text if self.summary else "")
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A stored message: its place, its identity, its record, its body as JSON.
+
+    ``standing`` is record and details as stored, where a page was read.
+    """
+
+    seq: int
+    identity: Identity
+    record: Record
+    body: bytes
+    standing: bytes = b""
+
+
+class Shut(msgspec.Struct, frozen=True):
+    """The readable part of a conversation whose data key, or one of whose keys in the store, is missing.
+
+    Where its hash is missing, its version is 0, and only a list tells its owner.
+    """
+
+    version: int
+    etag: str
+    life: str
+    owner: str | None
+
+
+class Tail(msgspec.Struct, frozen=True):
+    """The end of a conversation from one read: records from ``first_seq`` on, bodies from ``bodies_seq`` on."""
+
+    state: State
+    first_seq: int
+    records: Records
+    bodies_seq: int
+    bodies: list[bytes]
+    documents: StoredGrounding | None
+    """The documents of the newest user message."""
+    outside: tuple[Message, ...]
+    """Messages before the tail that are in every window, and the newest user message where it is before the tail; ascending.
+    Where they are large together, some have no body."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Neighbouring messages, ascending; grounding and metadata by seq. ``made`` is as in a state."""
+
+    version: int
+    etag: str
+    made: Made
+    length: int
+    messages: list[Message]
+    grounding: Mapping[int, StoredGrounding]
+    metadata: Mapping[int, bytes]
+
+    @property
+    def life(self) -> str:
+        """The life, which tells this conversation from others with the same id."""
+        return self.made[0].decode()
+
+
+STATE_FIELDS = (
+    *("id", "v", "life", "change", "s", "created", "updated", "t0", "t1", "gn", "g0", "g1", "user"),
+    *("summary", "ttl", "edited", "sealed", "rich", "pins"),
+)
+"""The fields of the conversation's hash that ``state_of`` reads, in the order of ``read_window``."""
+
+
+def check_identity(found: bytes | None, name: str) -> None:
+    """Check that a reply is of the conversation that was asked for. A misplaced reply must never be shown."""
+    if found != name.encode():
+        raise Internal("The store answered for another conversation; nothing of it is shown.")
+
+
+def check_history(found: Sequence[bytes | None], made: Made) -> None:
+    """Check that only appends came since ``made``. Raises HistoryEdited."""
+    if made_of(*found) != made:
+        raise HistoryEdited
+
+
+def made_of(life: bytes | None, edited: bytes | None) -> Made:
+    """Return ``Made`` from the values of the fields ``life`` and ``edited``."""
+    return life or b"", edited or b""
+
+
+def visible_owner(sealer: AnySealer, settings: bytes) -> str:
+    """Return the owner, to be kept beside sealed settings; empty where settings are not sealed."""
+    return decode_settings(settings)[0].owner or "" if sealer.active else ""
+
+
+def state_of(
+    sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int, *, expires_ms: int | None = None
+) -> State:
+    """Return a conversation's state, from the fields ``STATE_FIELDS`` of its hash."""
+    identity, version, life, change, settings, created, updated, t0, t1, gn, g0, g1, user, *others = fields
+    summary, ttl, edited, sealed, rich, _ = others
+    check_identity(identity, name)
+    if version is None or settings is None:
+        raise Internal("The store holds a conversation without a version or settings.")
+    return State(
+        version=int(version),
+        etag=etag_of(version, life, change),
+        made=made_of(life, edited),
+        settings=settings if settings[:1] == PLAIN_JSON else sealer.open(Kind.SETTINGS, settings),
+        created_ms=int(created or 0),
+        updated_ms=int(updated or 0),
+        length=length,
+        tokens=(int(t0 or 0), int(t1 or 0)),
+        grounding_messages=int(gn or 0),
+        grounding_tokens=(int(g0 or 0), int(g1 or 0)),
+        question=int(user or 0),
+        summary=decode_summary(sealer.open(Kind.SUMMARY, summary)) if summary else None,
+        ttl_ms=int(ttl) if ttl else None,
+        standing=settings,
+        sealed=sealed is not None,
+        rich=rich is not None,
+        expires_ms=expires_ms,
+    )
+
+
+def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
+    """Return the tail in a reply. Raises CannotOpen, UnknownKey."""
+    state = state_of(sealer, name, reply.fields, reply.length)
+    first, pinned, documents = reply.first_seq, reply.pinned, reply.documents
+    outside: dict[int, Message] = {}
+    for at in range(0, len(pinned), 2):
+        outside[int(pinned[at])] = _split(sealer, int(pinned[at]), pinned[at + 1])
+    if reply.question:
+        outside[state.question] = _message(sealer, state.question, *reply.question)
+    tail = unpack_many(reply.records, reply.details)
+    bodies, bodies_seq = reply.bodies, reply.length - len(reply.bodies) + 1
+    if state.sealed or sealer.active:
+        bodies = open_bodies(sealer, tail[bodies_seq - first :], bodies)
+    opened = None
+    if documents:
+        asked = outside[state.question].record if reply.question else tail[state.question - first]
+        opened = open_grounding(sealer, documents, asked)
+    return Tail(
+        state=state,
+        first_seq=first,
+        records=tail,
+        bodies_seq=bodies_seq,
+        bodies=bodies,
+        documents=opened,
+        outside=tuple([outside[seq] for seq in sorted(outside)]) if outside else (),
+    )
+
+
+def page_of(sealer: AnySealer, name: str, reply: PageReply, bodies: Sequence[bytes]) -> Page:
+    """Return the page in a reply, with its bodies. Raises CannotOpen, UnknownKey."""
+    check_identity(reply.name, name)
+    first, packed, details = reply.first_seq, reply.records, reply.details
+    records = unpack_many(packed, details)
+    return Page(
+        version=int(reply.version),
+        etag=etag_of(reply.version, reply.life, reply.change),
+        made=made_of(reply.life, reply.edited),
+        length=reply.length,
+        messages=[
+            Message(first + index, *message, packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] + details[index])
+            for index, message in enumerate(open_messages(sealer, records, bodies))
+        ],
+        grounding={
+            first + index: open_grounding(sealer, value, records[index])
+            for index, value in enumerate(reply.documents)
+            if value
+        },
+        metadata={
+            first + index: sealer.open(Kind.METADATA, value, bound_to(records[index]))
+            for index, value in enumerate(reply.metadata)
+            if value
+        },
+    )
+
+
+def _split(sealer: AnySealer, seq: int, value: bytes) -> Message:
+    """Read a value of ``pinned``: the length of the details, record, details, and the body, which may be missing."""
+    record = 4 + RECORD_BYTES
+    end = record + int.from_bytes(value[:4], "big")
+    return _message(sealer, seq, value[4:record], value[record:end], value[end:])
+
+
+def _message(sealer: AnySealer, seq: int, packed: bytes, details: bytes, body: bytes) -> Message:
+    records = unpack_many(packed, details)
+    (opened,) = open_bodies(sealer, records, [body]) if body else [b""]
+    return Message(seq=seq, identity=records.identity(0), record=records[0], body=opened)

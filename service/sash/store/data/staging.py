@@ -1,0 +1,126 @@
+"""Build a whole conversation under temporary keys, and give it its name at the end: for a fork or an import.
+
+::
+
+    entries ── Staging.add ──▶ sash:{…}:staged-<random>:log …        ── publish ──▶ sash:{…}:log …
+               (appends)       not readable, expire in ten minutes   (one script: renames)
+
+All keys share the conversation's slot, and the append script stages the entries. A request that dies leaves only keys that
+expire. Two requests that build the same name do not disturb each other; the second to publish gets ConversationExists.
+"""
+
+from collections.abc import Sequence
+
+from sash.core.law.records import Summary
+from sash.problems import EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
+from sash.store.data import scripts
+from sash.store.data.conversations import blobs_of, entry_arguments
+from sash.store.data.datakeys import DataKeys
+from sash.store.data.layout import PARTS, conversation_name, encode_json, keys_of, new_name
+from sash.store.data.replies import visible_owner
+from sash.store.data.sealing import Kind
+from sash.store.data.stored_messages import NewEntry
+from sash.store.redis.client import Client
+
+_KEEP_MS = 600_000
+_UNPUBLISHED = 2  # answers and done: a new conversation has neither
+
+
+class StagedTwice(Exception):  # noqa: N818 - it reads as what happened
+    """Two messages have one id; ``index`` is the place of the second among the call's entries."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.index = index
+
+
+class OrphanEntry(Exception):  # noqa: N818
+    """A tool result without an open call; ``index`` is its place among the call's entries."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.index = index
+
+
+class Staging:
+    """A conversation under construction; ``token`` makes a repeated publication of one request succeed."""
+
+    def __init__(
+        self, client: Client, tenant: str, conversation: str, *, token: str, data_keys: DataKeys | None = None
+    ) -> None:
+        self._client = client
+        self._tenant = tenant
+        self._data_keys = data_keys or DataKeys(client)
+        self._name = conversation_name(tenant, conversation)
+        self._keys = keys_of(self._name)
+        prefix = self._keys.log.removesuffix("log") + f"staged-{new_name()}:"
+        self._staged = [prefix + part for part in PARTS]
+        self._token = token
+        self.length = 0
+        """Messages added so far."""
+
+    async def add(self, entries: Sequence[NewEntry]) -> None:
+        """Put messages at the end. Raises StagedTwice, OrphanEntry, TooManyPinned, StoreUnavailable, StoreFull."""
+        if not entries:
+            return
+        sealer = await self._data_keys.sealer(self._tenant, self._name)
+        call = scripts.append(
+            self._staged,
+            name=self._name,
+            settings=b"",
+            entries=[entry_arguments(entry) for entry in entries],
+            blobs=[blob for entry in entries for blob in blobs_of(sealer, entry)],
+            if_match="",
+            now_ms=0,
+            ttl_ms=_KEEP_MS,
+            before=self.length,
+        )
+        try:
+            reply = await self._client.run(call)
+        except PreconditionFailed:
+            raise _lost() from None
+        except (EntryConflict, OrphanToolResult) as problem:
+            index = int(problem.errors[0].pointer.split("/")[2])
+            raise (StagedTwice if isinstance(problem, EntryConflict) else OrphanEntry)(index) from None
+        for index, entry in enumerate(reply.entries):
+            if entry.duplicate:
+                raise StagedTwice(index)
+        self.length += len(entries)
+
+    async def publish(
+        self,
+        *,
+        settings: bytes,
+        version: int,
+        created_ms: int,
+        updated_ms: int,
+        ttl_ms: int | None,
+        summary: Summary | None,
+    ) -> None:
+        """Give the conversation its name. Raises ConversationExists, StoreUnavailable, StoreFull."""
+        sealer = await self._data_keys.sealer(self._tenant, self._name)
+        fields = ["id", self._name, "s", sealer.seal(Kind.SETTINGS, settings), "created", created_ms]
+        owner = visible_owner(sealer, settings)
+        if owner:
+            fields += ("owner", owner)
+        if summary is not None:
+            fields += ("summary", sealer.seal(Kind.SUMMARY, encode_json(summary)), "through", summary.through_seq)
+        call = scripts.publish(
+            (*self._keys, *self._staged[:-_UNPUBLISHED]),
+            token=self._token,
+            messages=self.length,
+            ttl_ms=ttl_ms,
+            version=version,
+            now_ms=updated_ms,
+            fields=fields,
+        )
+        if await self._client.run(call) is None:
+            raise _lost()
+
+    async def abandon(self) -> None:
+        """Drop the staged keys now, before they expire."""
+        await self._client.commands([("UNLINK", *self._staged)])
+
+
+def _lost() -> StoreUnavailable:
+    return StoreUnavailable("What was built has expired before it was whole; try again.")

@@ -1,0 +1,132 @@
+"""Reports of what providers billed, by tenant and model, and corrections of estimates from them.
+
+::
+
+    sash:{tenant/model/<hash>}:calibration   hash    n, sum and worst of predicted - billed
+    sash:{tenant/model/<hash>}:ratios        list    billed / predicted of the last 100 reports, newest first
+
+Both are kept for 90 days after the last report. A process reads them again after a few seconds, and at once after its own
+report.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import msgspec
+
+from sash.core.counts.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin
+from sash.core.counts.models import Model, find_model, unknown_model
+from sash.problems import StoreFull, StoreUnavailable, UnknownModel
+from sash.store.data import scripts
+from sash.store.data.layout import PREFIX
+from sash.store.redis.client import Client
+
+_KEEP_MS = 90 * 24 * 3600 * 1000
+_REMEMBERED = 100
+_FRESH_SECONDS = 5.0
+_LATE_SECONDS = 60.0
+"""A report is expected within this time after its window, so its prediction had one of the margins of that time."""
+_MOST_CACHED = 10_000
+
+
+class _Cached(msgspec.Struct):
+    calibration: ModelReports
+    read_at: float
+    margins: list[tuple[float, float]]
+    """Recent margins, each with the end of its use; the last is the present one."""
+
+
+class Calibrations:
+    """Compares predicted with billed tokens for each tenant and model."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._cache: OrderedDict[tuple[str, str], _Cached] = OrderedDict()
+
+    async def report(
+        self, tenant: str, model: Model, *, billed: int, predicted: int, correction: float | None, token: str
+    ) -> ModelReports:
+        """Count a report: tokens billed, tokens predicted, and the margin of the prediction if it is known.
+
+        Raises StoreUnavailable, StoreFull.
+        """
+        cached = await self._current(tenant, model)
+        margins = [correction] if correction is not None else [margin for margin, _ in cached.margins]
+        ratio = billed_ratio(billed, predicted, margins, cached.calibration)
+        calibration = await self._ask(tenant, model, token, ratio, predicted - billed)
+        return self._remember(tenant, model, calibration).calibration
+
+    async def read(self, tenant: str, model: Model) -> ModelReports:
+        """Return the reports of a model, at most a few seconds old. Raises StoreUnavailable."""
+        return (await self._current(tenant, model)).calibration
+
+    async def correct(self, tenant: str, models: Mapping[str, Model], name: str | None) -> Mapping[str, Model]:
+        """Return ``models`` with the model called ``name`` corrected by its reports, if it is estimated and has any.
+
+        Without an answer of the store the model stays uncorrected, so that windows are still served.
+        """
+        if name is None:
+            return models
+        try:
+            model = find_model(name, models)
+        except UnknownModel:
+            return models
+        if model.exact:
+            return models
+        try:
+            calibration = await self.read(tenant, model)
+        except (StoreUnavailable, StoreFull):
+            return models
+        return models if calibration == NO_REPORTS else {**models, name: corrected(model, calibration)}
+
+    async def _current(self, tenant: str, model: Model) -> _Cached:
+        cached = self._cache.get((tenant, model.id))
+        if cached is None or time.monotonic() - cached.read_at > _FRESH_SECONDS:
+            cached = self._remember(tenant, model, await self._ask(tenant, model, "", "", 0))
+        return cached
+
+    async def _ask(self, tenant: str, model: Model, token: str, ratio: float | str, error: int) -> ModelReports:
+        tag = f"{PREFIX}{{{tenant}/model/{blake2b(model.id.lower().encode(), digest_size=16).hexdigest()}}}:"
+        keys = (tag + "calibration", tag + "ratios")
+        known = await self._client.run(
+            scripts.report(keys, token=token, ratio=ratio, error=error, keep_ms=_KEEP_MS, remembered=_REMEMBERED)
+        )
+        ratios = tuple(float(each.partition(b" ")[0]) for each in reversed(known.ratios))
+        return ModelReports(known.count, known.total, known.worst, ratios)
+
+    def _remember(self, tenant: str, model: Model, calibration: ModelReports) -> _Cached:
+        now, key = time.monotonic(), (tenant, model.id)
+        margin = margin_of(model, calibration)
+        before = self._cache.pop(key, None)
+        margins: list[tuple[float, float]] = []
+        if before is not None:
+            *earlier, (last, _) = before.margins
+            margins = [(each, until) for each, until in earlier if until > now - _LATE_SECONDS]
+            if last != margin:
+                margins.append((last, now))
+        cached = _Cached(calibration, now, [*margins, (margin, float("inf"))])
+        self._cache[key] = cached
+        if len(self._cache) > _MOST_CACHED:
+            self._cache.popitem(last=False)
+        return cached
+
+
+def margin_of(model: Model, calibration: ModelReports) -> float:
+    """Return the margin of a model with these reports; the margin of an exact model stays."""
+    return model.margin if model.exact else corrected_margin(calibration, model.margin)
+
+
+def corrected(model: Model, calibration: ModelReports) -> Model:
+    """Return the model with its margin corrected."""
+    margin = margin_of(model, calibration)
+    return msgspec.structs.replace(model, margin=margin, correction=margin)
+
+
+def model_or_unknown(name: str, models: Mapping[str, Model]) -> Model:
+    """Return the model of this name, or an estimate for an unknown name."""
+    try:
+        return find_model(name, models)
+    except UnknownModel:
+        return unknown_model(name)

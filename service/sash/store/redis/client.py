@@ -1,0 +1,351 @@
+"""The store behind one small interface, whatever its deployment: one server, Sentinel or Cluster.
+
+::
+
+    Client ─┬──────────────────────── Server ─── Connection ─── Pipeline
+            └─ Cluster (slot → node) ─┘ one a node  a few each     an open socket
+
+A call is a batch of commands. The client finds the server (``cluster.py``), the server chooses a connection
+(``servers.py``), and the batches of one tick of the event loop are sent in a few writes (``pipeline.py``). A call goes to
+one slot, because a conversation's keys share a hash tag.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from operator import itemgetter
+from typing import Any, TypeVar
+
+import msgspec
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+    TryAgainError,
+)
+
+from sash.problems import StoreFull, StoreUnavailable
+from sash.store.redis import datafiles
+from sash.store.redis.addresses import read_url
+from sash.store.redis.cluster import Cluster
+from sash.store.redis.durability import Durability, Inspection, Level
+from sash.store.redis.lua import SCRIPTS, ScriptCall
+from sash.store.redis.permissions import denial, denied_call, is_denial
+from sash.store.redis.pipeline import Commands, NoObserver, Observer, key_of
+from sash.store.redis.redis_parts import connect_to, key_slot, primary_of
+from sash.store.redis.servers import NodeLost, Server, Setup
+from sash.tasks import end_tasks
+
+T = TypeVar("T")
+
+_RETRY_SECONDS = 0.1
+_WATCH_SECONDS = 0.25
+_SCANNED = 1000  # keys of one step of a scan, which takes well under a millisecond
+_WAIT_SHARE = 0.4  # of the timeout, for one barrier: a batch may wait for an earlier barrier, and then for its own
+_TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
+_LATER_ERRORS = (ReadOnlyError, ClusterDownError, TryAgainError)
+_READING = frozenset(
+    {"GET", "GETRANGE", "STRLEN", "HGET", "HMGET", "HGETALL", "HLEN", "HEXISTS", "HSCAN", "LLEN", "LRANGE", "LINDEX"}
+    | {"EXISTS", "PTTL", "PEXPIRETIME", "ZRANGE", "ZCARD", "ZSCORE", "SCARD", "SMEMBERS"}
+    | {"TIME", "PING", "INFO", "CONFIG", "ROLE"}
+)
+_SOURCES = {script.sha: script.source for script in SCRIPTS.values()}
+_name = itemgetter(0)
+
+
+class Connections(msgspec.Struct, frozen=True):
+    """This worker's connections to the store, by state, and the number of commands that wait for the store."""
+
+    waiting: int
+    idle: int
+    busy: int
+    down: int
+
+
+class Client:
+    """Runs scripts and plain commands on the store."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_seconds: float = 5.0,
+        connections: int = 2,
+        durability: Level = "fast",
+        data_files: str = "",
+        observer: Observer | None = None,
+    ) -> None:
+        self._address = read_url(url)
+        self._timeout_seconds = timeout_seconds
+        self._data_files = data_files
+        self._observer = observer or NoObserver()
+        clustered = self._address.kind == "cluster"
+        loads = [("SCRIPT", "LOAD", script.source) for script in SCRIPTS.values()]
+        level = Durability(
+            durability,
+            wait_seconds=timeout_seconds * _WAIT_SHARE,
+            data_files=data_files,
+            single=self._address.kind == "single",
+        )
+        self._setup = Setup(connections, loads, level, self._observer, hands_back=clustered)
+        self._only: Server | None = None
+        self._cluster: Cluster | None = None
+        self._sentinel: Any = None
+        self._watch: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Begin to connect. Does not wait for the store, which may start later: ``/readyz`` reports it."""
+        address, seconds = self._address, self._timeout_seconds
+        if address.kind == "cluster":
+            self._cluster = Cluster(address, seconds, self._setup)
+        elif address.kind == "sentinel":
+            connect, self._sentinel = primary_of(address, seconds)
+            self._only = Server(connect, self._setup)
+        else:
+            self._only = Server(connect_to(address, seconds), self._setup)
+        self._watch = asyncio.create_task(self._watch_deadlines())
+
+    async def close(self) -> None:
+        """Close every connection. Calls that wait for an answer fail."""
+        if self._watch is not None:
+            await end_tasks(self._watch)
+        for each in (self._only, self._cluster):
+            if each is not None:
+                await each.close(StoreUnavailable("The service is stopping."))
+        if self._sentinel is not None:
+            await self._sentinel.aclose()
+
+    @property
+    def _servers(self) -> list[Server]:
+        """Return the servers that are known now."""
+        if self._cluster is not None:
+            return self._cluster.servers
+        return [] if self._only is None else [self._only]
+
+    @property
+    def load(self) -> Connections:
+        """Return the commands of this process that wait for the store, and the state of its connections."""
+        connections = [connection for server in self._servers for connection in server.connections]
+        states = [connection.state for connection in connections]
+        waiting = sum(connection.waiting for connection in connections)
+        return Connections(waiting, *(states.count(state) for state in ("idle", "busy", "down")))
+
+    @property
+    def lost_files(self) -> str:
+        """What is wrong with the embedded store's files; empty when they are in order, or the store is not embedded."""
+        return datafiles.missing(self._data_files)
+
+    @property
+    def kind(self) -> str:
+        """``single``, ``sentinel`` or ``cluster``."""
+        return self._address.kind
+
+    @property
+    def servers(self) -> list[Inspection]:
+        """The inspection of each connected server."""
+        return [server.found for server in self._servers if server.found is not None]
+
+    @property
+    def health(self) -> list[tuple[Inspection | None, float]]:
+        """Each server's inspection, None while it is lost, and how long its latest probe took, in seconds."""
+        return [(server.found, server.quiet_seconds) for server in self._servers]
+
+    @property
+    def trouble(self) -> str:
+        """Why a server cannot be reached; empty when all can, or none was tried yet."""
+        reasons = [server.trouble for server in self._servers] or [self._cluster.trouble if self._cluster else ""]
+        return next(filter(None, reasons), "")
+
+    async def sample(self, count: int) -> list[tuple[bytes, int]]:
+        """Return ``count`` random keys of each server, with their memory in bytes; none where the user lacks permission."""
+        deadline = time.monotonic() + self._timeout_seconds
+        found: list[tuple[bytes, int]] = []
+        for server in self._servers if count else ():
+            keys = await _replies(server, [("RANDOMKEY",)] * count, deadline)
+            named = [key for key in keys if isinstance(key, bytes)]
+            sizes = await _replies(server, [("MEMORY", "USAGE", key) for key in named], deadline)
+            found += [(key, size) for key, size in zip(named, sizes, strict=False) if isinstance(size, int)]
+        return found
+
+    async def run(self, call: ScriptCall[T]) -> T:
+        """Run a script and return its result. Raises StoreUnavailable, StoreFull, and what the call raises."""
+        (reply,) = await self._answer(call.script.name, [_words(call)], writes=call.script.writes)
+        return call.read(reply)
+
+    async def replies(self, *calls: ScriptCall[Any]) -> list[Any]:
+        """Run several scripts in order, in one round trip, and return their raw replies; their keys share one slot."""
+        name = "+".join([call.script.name for call in calls])
+        writes = any(call.script.writes for call in calls)
+        return await self._answer(name, [_words(call) for call in calls], writes=writes)
+
+    async def commands(self, words: Commands) -> list[Any]:
+        """Return the replies to plain commands. Those of one slot are sent together, and run in order on one connection.
+
+        Raises:
+            StoreUnavailable: no answer before the deadline, or the server says that it cannot serve now.
+            StorePermissionDenied: the store's user may not run a command.
+            StoreFull: the server is at its memory limit.
+        """
+        if not words:
+            return []
+        return await self._answer("commands", words, writes=not _READING.issuperset(map(_name, words)))
+
+    async def scan(self, pattern: str) -> AsyncIterator[str]:
+        """Yield what stands in place of ``*`` in each key that matches ``pattern``, on every node; some may come twice.
+
+        Scans all keys of the store. Raises what ``scan_steps`` raises.
+        """
+        async for names in self.scan_steps(pattern):
+            for name in names:
+                yield name
+
+    async def scan_steps(self, pattern: str) -> AsyncIterator[list[str]]:
+        """Yield what each step of ``scan`` finds; most steps find nothing where few keys match.
+
+        Raises:
+            StoreUnavailable: no answer before the deadline.
+            StorePermissionDenied: the store's user may not run SCAN.
+        """
+        begin, end = pattern.split("*")
+        for server in await self._primaries():
+            cursor = b"0"
+            while True:
+                cursor, keys = await self._scan(server, cursor, pattern)
+                yield [key.decode(errors="replace").removeprefix(begin).removesuffix(end) for key in keys]
+                if int(cursor) == 0:
+                    break
+
+    async def _scan(self, server: Server, cursor: bytes, pattern: str) -> tuple[bytes, list[bytes]]:
+        deadline = time.monotonic() + self._timeout_seconds
+        words = ("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED)
+        try:
+            ((cursor, keys),) = await server.submit([words], deadline).future
+        except (NodeLost, ResponseError) as error:
+            if is_denial(error):
+                raise denial(("SCAN",)) from None
+            raise StoreUnavailable("The store cannot serve now; try again.") from error
+        return cursor, keys
+
+    async def _primaries(self) -> list[Server]:
+        """Return the servers that together have all keys."""
+        return self._servers if self._cluster is None else await self._cluster.primaries()
+
+    async def _answer(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
+        started, failed = time.monotonic(), True
+        send = self._send if self._cluster is None else self._send_by_slot
+        try:
+            replies = await send(words, started + self._timeout_seconds, writes=writes)
+            failed = False
+        finally:
+            self._observer.answered(call, time.monotonic() - started, failed=failed)
+        return replies
+
+    async def _send_by_slot(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
+        """Return the replies to commands of any number of slots, in the order of the commands."""
+        slots = _slots(words)
+        if len(set(slots)) == 1:
+            return await self._send(words, deadline, writes=writes)
+        groups = {slot: [i for i, each in enumerate(slots) if each == slot] for slot in slots}
+        parts = [self._send([words[i] for i in places], deadline, writes=writes) for places in groups.values()]
+        replies: list[Any] = [None] * len(words)
+        for places, part in zip(groups.values(), await asyncio.gather(*parts), strict=True):
+            for place, reply in zip(places, part, strict=True):
+                replies[place] = reply
+        return replies
+
+    async def _send(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
+        """Return the replies; the commands are sent again until there is an answer or the deadline has passed."""
+        asked: Server | None = None
+        while True:
+            try:
+                if asked is not None:
+                    return await _ask(asked, words, deadline, writes=writes)
+                server = self._only or self._find(words)
+                return await server.submit(words, deadline, writes=writes).future
+            except NoScriptError:
+                words, asked, pause = _with_sources(words), None, 0.0
+            except (MovedError, AskError, NodeLost) as error:
+                asked, pause = await self._redirect(error)
+            except ResponseError as error:
+                _raise_unless_later(error)
+                asked, pause = None, _RETRY_SECONDS
+            if time.monotonic() + pause >= deadline:
+                raise StoreUnavailable("The store cannot serve now; try again.")
+            await asyncio.sleep(pause)
+
+    def _find(self, words: Commands) -> Server:
+        """Return the server that serves the commands' slot."""
+        if self._cluster is None:
+            raise StoreUnavailable("The service is starting.")
+        return self._cluster.find(_slot(words))
+
+    async def _redirect(self, error: Exception) -> tuple[Server | None, float]:
+        if self._cluster is None:
+            raise StoreUnavailable("The store is a cluster: write redis+cluster:// in SASH_REDIS_URL.") from error
+        return await self._cluster.redirect(error)
+
+    async def _watch_deadlines(self) -> None:
+        while True:
+            await asyncio.sleep(min(_WATCH_SECONDS, self._timeout_seconds / 4))
+            now = time.monotonic()
+            for server in self._servers:
+                server.expire(now)
+                server.inspect_when_due(now, self._timeout_seconds)
+                server.probe_when_due(now, self._timeout_seconds)
+
+
+async def _replies(server: Server, words: Commands, deadline: float) -> list[Any]:
+    """Return a server's replies; none where it does not answer, or denies a command."""
+    if not words or server.found is None:
+        return []
+    answer: Any
+    (answer,) = await asyncio.gather(server.submit(words, deadline).future, return_exceptions=True)
+    return answer if isinstance(answer, list) else []
+
+
+def _words(call: ScriptCall[Any]) -> tuple[Any, ...]:
+    """Return a call as a command, with the script's hash."""
+    script, keys, arguments, _ = call
+    return ("EVALSHA", script.sha, len(keys), *keys, *arguments)
+
+
+def _with_sources(words: Commands) -> Commands:
+    """Return the same calls with each script's source in place of its hash, because the server's scripts were flushed.
+
+    The whole batch is sent again: a call that runs twice does no harm. Scripts are not loaded first: another flush could
+    come between the load and the call.
+    """
+    return [("EVAL", _SOURCES[each[1]], *each[2:]) if each[0] == "EVALSHA" else each for each in words]
+
+
+def _raise_unless_later(error: ResponseError) -> None:
+    """Raise an error that another try would not solve."""
+    if isinstance(error, OutOfMemoryError) or str(error).startswith("OOM"):
+        raise StoreFull("The store is at its memory limit: reading and erasing still work.") from None
+    if is_denial(error):
+        raise denied_call(error) from None
+    if not isinstance(error, _LATER_ERRORS) and not str(error).startswith(_TRY_LATER):
+        raise error
+
+
+def _slots(words: Commands) -> list[int]:
+    """Return the slot of each command; a command without a key gets the slot of the first command with a key."""
+    first = _slot(words)
+    return [first if key_of([each]) is None else _slot([each]) for each in words]
+
+
+def _slot(words: Commands) -> int:
+    """Return the slot of the first command with a key; 0 where no command has one."""
+    key = key_of(words)
+    return key_slot(key.encode() if isinstance(key, str) else key) if key is not None else 0
+
+
+async def _ask(server: Server, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
+    """Send commands to a node that is taking the slot over; ASKING goes before each."""
+    asking = [part for each in words for part in (("ASKING",), each)]
+    replies = await server.submit(asking, deadline, writes=writes).future
+    return replies[1::2]

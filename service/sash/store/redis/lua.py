@@ -1,0 +1,57 @@
+"""The store's Lua scripts: loaded once from ``store/data/scripts``, and called by the SHA-1 of their source.
+
+The head of each script lists its arguments in order, and its replies; its ``include`` names the files of
+``scripts/parts/`` that it shares with others.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from hashlib import sha1
+from importlib.resources import files
+from typing import Any, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+_FOLDER = files("sash.store") / "data" / "scripts"
+_INCLUDE = re.compile(rb"^-- include (.+)\n", re.MULTILINE)
+
+
+class Script(NamedTuple):
+    """A Lua script, called by the SHA-1 of its source. ``writes`` is false where its first line has ``no-writes``."""
+
+    name: str
+    source: bytes
+    sha: str
+    writes: bool
+
+
+def _load(name: str) -> Script:
+    return _script(name.removesuffix(".lua"), _INCLUDE.sub(_included, (_FOLDER / name).read_bytes()))
+
+
+def _included(line: re.Match[bytes]) -> bytes:
+    """Return the parts that a script includes. It includes what it uses only: each call makes their functions anew."""
+    return b"".join((_FOLDER / "parts" / f"{part}.lua").read_bytes() for part in line[1].decode().split(", "))
+
+
+def _script(name: str, source: bytes) -> Script:
+    sha = sha1(source, usedforsecurity=False).hexdigest()
+    return Script(name, source, sha, b"no-writes" not in source.partition(b"\n")[0])
+
+
+SCRIPTS = {
+    script.name: script for script in (_load(file.name) for file in _FOLDER.iterdir() if file.name.endswith(".lua"))
+}
+# A full store refuses the keys of other requests, which it would hold for a day.
+SCRIPTS["claim_erasure"] = _script(
+    "claim_erasure", SCRIPTS["claim"].source.replace(b"#!lua\n", b"#!lua flags=allow-oom\n", 1)
+)
+
+
+class ScriptCall(NamedTuple, Generic[T]):
+    """A script with its keys, which share a slot, and its arguments; ``read`` turns the reply into the result."""
+
+    script: Script
+    keys: Sequence[str]
+    arguments: Sequence[Any]
+    read: Callable[[Any], T]

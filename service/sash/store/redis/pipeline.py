@@ -1,0 +1,245 @@
+"""Batches of commands on one socket: written together, answered in order.
+
+A request never touches the socket. When a request is cancelled, its future is dropped, and its replies are read and thrown
+away, so that no later request can get them (redis-py issues 2624, 2641, 2665: in March 2023 people were shown other
+people's chats).
+
+Where writes must be safe before they are acknowledged, a barrier follows all batches of one write: commands that wait until
+the writes are safe. The replies are held until then, and nothing is written meanwhile. Batches that come in share the next
+barrier, so that a slow disk costs one wait for many batches, and not one for each turn.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from hiredis import pack_command
+from redis.exceptions import AskError, ConnectionError, RedisError, TryAgainError  # noqa: A004 - redis' own
+
+from sash.problems import StoreUnavailable
+from sash.store.redis.durability import Barrier
+from sash.store.redis.redis_parts import NOT_ENOUGH_DATA, Socket
+
+Commands = Sequence[tuple[Any, ...]]
+
+KEYLESS = frozenset({"PING", "SCRIPT", "INFO", "CONFIG", "TIME", "ROLE", "COMMAND", "ASKING", "RANDOMKEY"})
+_TOUCH = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'PX', 1)"  # an erasure is never refused
+
+
+class Observer(Protocol):
+    """Counts the calls of the store. It is called on the event loop, so it must be quick."""
+
+    def sent(self, commands: int) -> None:
+        """Count the commands of one write to the socket."""
+
+    def answered(self, call: str, seconds: float, *, failed: bool) -> None:
+        """Count a call, named by its scripts, that was answered or given up."""
+
+    def reconnected(self) -> None:
+        """Count a connection that was lost, or could not be made."""
+
+
+class NoObserver:
+    """Counts nothing."""
+
+    def sent(self, commands: int) -> None:
+        """Ignore it."""
+
+    def answered(self, call: str, seconds: float, *, failed: bool) -> None:
+        """Ignore it."""
+
+    def reconnected(self) -> None:
+        """Ignore it."""
+
+
+class Batch(msgspec.Struct, eq=False):
+    """The commands of one caller, which run in order on one connection, and their replies as they come.
+
+    ``future`` gets the list of replies when all are here, or the first error among them.
+    """
+
+    commands: Commands
+    packed: bytes
+    future: "asyncio.Future[list[Any]]"
+    deadline: float
+    """Monotonic seconds."""
+    writes: bool = False
+    expected: int = 1
+    """The number of replies."""
+    replies: list[Any] = []
+    error: Exception | None = None
+
+    def fail(self, error: Exception) -> None:
+        """Fail the future, unless it is done."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def again(self) -> None:
+        """Forget the replies: the batch is sent again, on another connection."""
+        self.replies, self.error = [], None
+
+
+def make_batch(loop: asyncio.AbstractEventLoop, commands: Commands, deadline: float, *, writes: bool = False) -> Batch:
+    """Return a batch to send. Raises UnicodeError or TypeError where a command cannot be encoded."""
+    expected = len(commands)
+    packed = pack_command(commands[0]) if expected == 1 else b"".join([pack_command(words) for words in commands])
+    return Batch(commands, packed, loop.create_future(), deadline, writes, expected)
+
+
+def key_of(commands: Commands) -> Any:
+    """Return the first key among commands; None when there is none."""
+    for words in commands:
+        if words[0] not in KEYLESS:
+            return words[3] if words[0] in {"EVALSHA", "EVAL"} else words[1]
+    return None
+
+
+class Pipeline(asyncio.Protocol):
+    """One open socket.
+
+    ``lost`` gets the error when it is closed. ``free`` is called when batches may be written again.
+    """
+
+    def __init__(self, socket: Socket, barrier: Barrier | None, observer: Observer, free: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport, self._reader = socket
+        self.is_closing = self._transport.is_closing
+        """Whether the socket is closed, or will be: then nothing may be written."""
+        self.barrier = barrier
+        self.sent: deque[Batch] = deque()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+        self._observer = observer
+        self._free = free
+        self.full = False
+        """Whether the socket takes no more bytes now; nothing may be written."""
+        self.guard: Batch | None = None
+        """The barrier that was sent and is not answered; nothing may be written."""
+        self._held: list[Batch] = []
+        self._transport.set_protocol(self)
+        self._transport.resume_reading()  # type: ignore[attr-defined] # the stream may have paused it
+
+    @property
+    def unanswered(self) -> list[Batch]:
+        """Return the batches that are not answered, or not yet safe, in the order in which they were sent."""
+        return [*self._held, *(batch for batch in self.sent if batch is not self.guard)]
+
+    def write(self, queue: deque[Batch]) -> None:
+        """Send all batches of a queue in one write, without those whose request was cancelled."""
+        packed, commands, writing = [], 0, None
+        while queue:
+            batch = queue.popleft()
+            if not batch.future.done():
+                packed.append(batch.packed)
+                commands += batch.expected
+                self.sent.append(batch)
+                if batch.writes:
+                    writing = batch
+        if not packed:
+            return
+        self._observer.sent(commands)
+        if writing is not None and self.barrier is not None:
+            packed.append(self._guard(writing, self.barrier))
+        self._transport.write(b"".join(packed))
+
+    def _guard(self, writing: Batch, barrier: Barrier) -> bytes:
+        """Return the bytes of a barrier after batches that write; ``writing`` is one of them."""
+        self.guard = make_batch(self._loop, _barrier_behind(writing.commands, barrier), self.sent[-1].deadline)
+        self.sent.append(self.guard)
+        return self.guard.packed
+
+    def data_received(self, data: bytes) -> None:
+        """Give each complete reply to the batch that waits for it."""
+        reader, sent = self._reader, self.sent
+        try:
+            reader.feed(data)
+            while (reply := reader.gets()) is not NOT_ENOUGH_DATA:
+                batch = sent[0]  # an IndexError means a reply without a request
+                batch.replies.append(reply)
+                if isinstance(reply, RedisError):
+                    _note(batch, reply)
+                if len(batch.replies) == batch.expected:
+                    sent.popleft()
+                    self._answered(batch)
+        except Exception as error:  # noqa: BLE001 - no reply after one that cannot be read is anybody's
+            self._end(error)
+
+    def _answered(self, batch: Batch) -> None:
+        """Complete the batch's future, unless its writes are not safe yet."""
+        if batch is self.guard:
+            self._release(batch)
+        elif batch.error is not None:
+            batch.fail(_split(batch) or batch.error)
+        elif batch.writes and self.guard is not None:
+            self._held.append(batch)
+        elif not batch.future.done():
+            batch.future.set_result(batch.replies)
+
+    def _release(self, waited: Batch) -> None:
+        """Complete the batches that a barrier held, or fail them where it was not reached."""
+        failure, held = waited.error, self._held
+        if failure is None and self.barrier is not None and not self.barrier.reached(waited.replies):
+            failure = StoreUnavailable(
+                "It is stored, but not as safely as it must be yet: send it again to be sure, a turn with the same ids."
+            )
+        self.guard, self._held = None, []
+        for batch in held:
+            batch.error = failure
+            self._answered(batch)
+        self._free()
+
+    def pause_writing(self) -> None:
+        """Hold back new commands: the kernel takes no more bytes."""
+        self.full = True
+
+    def resume_writing(self) -> None:
+        """Send the commands that waited: the kernel takes bytes again."""
+        self.full = False
+        self._free()
+
+    def eof_received(self) -> None:
+        """Fail all batches: the server closed its side."""
+        self._end(ConnectionResetError("the server closed the connection"))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Fail all batches."""
+        self._end(error or ConnectionResetError("the connection was closed"))
+
+    def abort(self) -> None:
+        """Close the socket at once: a normal close may wait for ever."""
+        self._transport.abort()
+
+    def _end(self, error: Exception) -> None:
+        if not self.lost.done():
+            self.lost.set_exception(error)
+        self.abort()
+
+
+def _note(batch: Batch, error: RedisError) -> None:
+    """Keep the first error among a batch's replies. Raises ConnectionError, after which the connection is useless."""
+    if isinstance(error, ConnectionError):
+        raise error
+    batch.error = batch.error or error
+
+
+def _split(batch: Batch) -> TryAgainError | None:
+    """Return an error for a batch whose slot is on its way to another node, with some of the keys here and some there.
+
+    Neither node would answer for all of them: the other one takes a key that is still here for a missing one.
+    """
+    moved = [type(reply) is AskError for reply in batch.replies]  # MovedError is a subclass
+    return TryAgainError("the keys are on two nodes") if any(moved) and not all(moved) else None
+
+
+def _barrier_behind(written: Commands, barrier: Barrier) -> Commands:
+    """Return the commands of a barrier, to be sent after the commands that write.
+
+    The first is a small write of its own, because WAIT counts from the connection's last write. Without it, a turn that was
+    stored over a lost connection and is sent again would be acknowledged, although no replica has it.
+    """
+    key = str(key_of(written))
+    tag = key.partition("{")[2].partition("}")[0] or key  # without a tag the whole key decides the slot
+    touch = ("EVAL", _TOUCH, 1, f"sash:{{{tag}}}:barrier")
+    asking = [("ASKING",)] if written[0][0] == "ASKING" else []  # the slot is moving to another node
+    return [*asking, touch, *barrier.words]

@@ -1,0 +1,24 @@
+"""Windows from end to end: reading, choosing messages, and the answer. HTTP and the command line call this package.
+
+::
+
+    GET …/window            POST …/messages?model=           POST /window, sash window
+        │                        │                                │
+        │ WindowQuery            │ WindowQuery, entries           │ WindowRequest
+        ▼                        ▼                                ▼
+    Windows.read            Windows.append                   window_of_request
+        │ scripts.read_window    │ scripts.append + read_window   │ entries counted
+        ▼       one round trip   ▼                                │
+    replies.tail_of ── a Tail: state, records, the newest bodies  │
+        ▼                                                         │
+    Windows.of_tail                                               │
+        │ asked.limits_of        model, reserve, budget           │
+        │ tail.GrowingTail       reads older messages if needed   │
+        ▼                                                         ▼
+    answer.make_if_read ── or what must be read first: older messages, or bodies
+        │ core.window.build_window   the law, which chooses the messages: a Window of seqs and figures
+        ▼                            figures are encoded, and stored bodies spliced in
+    Made, whose body is sent unchanged
+
+Nothing is kept between requests. Each parameter is declared once, in ``core/law/parameters.py``.
+"""

@@ -1,0 +1,318 @@
+"""A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from sash.core.counts.beside import Beside
+from sash.core.counts.counting import is_estimate, reasoning_tokens
+from sash.core.counts.definitions import unpriced_members
+from sash.core.counts.models import NO_WINDOW, Model
+from sash.core.law.costs import record_cost
+from sash.core.law.documents import Documents
+from sash.core.law.expected import Expected
+from sash.core.law.explain import Explained
+from sash.core.law.fillers import FILLED_FORMATS
+from sash.core.law.hints import hinted
+from sash.core.law.recall import Recollection, Searched
+from sash.core.law.records import StoredGrounding
+from sash.core.law.render import Bodies, render_openai, render_other
+from sash.core.law.results import cut_result, line_cost
+from sash.core.law.view import History
+from sash.core.law.window import NeedOlder, Window
+from sash.core.providers.thoughts import without_reasoning
+from sash.core.providers.turns import is_of
+from sash.windows.asked import Asked, build, documents_of
+from sash.windows.cache_hints import Hints, hints_of
+from sash.windows.recalling import recollected
+
+_encode = msgspec.json.Encoder().encode
+
+
+class WindowTokens(msgspec.Struct, frozen=True):
+    """The prediction of ``prompt_tokens``: ``total`` is the sum of the other figures, which are tokens by kind of part."""
+
+    total: int
+    priming: int
+    system: int
+    few_shots: int
+    tools: int
+    summary: int
+    messages: int
+    grounding: int
+    reasoning: int
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """The messages that are sent: their number, and the first and last sequence number, which are null if there is none."""
+
+    messages: int
+    first_seq: int | None
+    last_seq: int | None
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """Parts of the history that the window leaves out, in messages and in tokens of the encoding."""
+
+    messages: int
+    tokens: int
+    duplicates: int
+    grounding_messages: int
+    grounding_tokens: int
+    reasoning_tokens: Annotated[int, Meta(description="Reasoning of messages that are sent without it.")]
+
+
+class Trimmed(msgspec.Struct, frozen=True):
+    """Tool results that are sent shortened or as one line: their number, and the tokens that were cut."""
+
+    messages: int
+    tokens: int
+
+
+class WindowGrounding(msgspec.Struct, frozen=True):
+    """Documents of the sent messages: their number, the number that is sent, and whether a document was cut or left out."""
+
+    documents: int
+    documents_kept: int
+    truncated: bool
+
+
+class WindowRecalled(msgspec.Struct, frozen=True):
+    """Older messages in the window that are relevant to the question, their tokens, and the range that was searched."""
+
+    messages: int
+    tokens: int
+    seqs: list[int]
+    searched: Searched
+
+
+class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A window's members, except ``request``, whose bytes are spliced in after them."""
+
+    conversation_id: str | None
+    version: int | None
+    model: str
+    encoding: Annotated[str, Meta(description="The vocabulary that the tokens were counted with.")]
+    exact: Annotated[bool, Meta(description="Whether the count is the provider's own; false for an estimate.")]
+    context_window: Annotated[
+        int | None, Meta(description="The model's context window in tokens; null if Sash does not know it.")
+    ]
+    max_input_tokens: int | None
+    reserve: int
+    budget: Annotated[int, Meta(description="The largest number of tokens for the window.")]
+    format: str
+    tokens: WindowTokens
+    kept: Kept
+    dropped: Dropped
+    grounding: WindowGrounding
+    stop_reason: str
+    summary_used: bool
+    note: Annotated[int, Meta(description="The number of left-out messages that the note names; 0 without a note.")]
+    trimmed: Trimmed | None = None
+    cache: Expected | None = None
+    correction: Annotated[
+        float | None, Meta(description="The factor that corrects the estimate, computed from reported bills.")
+    ] = None
+    recalled: WindowRecalled | None = None
+    explain: list[Any] | None = None
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A finished window: its JSON, and the objects that it was made from."""
+
+    body: bytes
+    asked: Asked
+    history: History
+    window: Window
+    head: WindowHead
+
+
+_NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False)
+
+
+def make_if_read(
+    asked: Asked,
+    history: History,
+    bodies: Bodies,
+    grounding: Mapping[int, StoredGrounding],
+    chosen: Window | None = None,
+) -> Made | Window | NeedOlder:
+    """The finished window; the choice of messages if some bodies are not read yet; or NeedOlder.
+
+    ``chosen`` is the choice that was returned before its bodies were read.
+
+    Raises WindowDoesNotFit, FormatCannotCarry.
+    """
+    recollection = asked.recollection
+    if recollection is not None and not recollection.block:
+        history = msgspec.structs.replace(history, recalled=recollection.lines.keys())
+    documents = documents_of(asked, history, bodies, grounding)
+    window = chosen or build(asked, history, documents)
+    if isinstance(window, NeedOlder) or asked.draft:
+        return window
+    if recollection is not None and chosen is None:
+        window = recollected(window, recollection)
+    if not bodies.have(window.seqs):
+        return window
+    trimmed = None
+    if window.edits:
+        window, bodies, trimmed = edit(window, history, bodies, asked.limits.model)
+    hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
+    if isinstance(hints, NeedOlder):
+        return hints
+    return _made(asked, history, window, bodies, documents, hints, trimmed)
+
+
+def _made(
+    asked: Asked,
+    history: History,
+    window: Window,
+    bodies: Bodies,
+    documents: Documents,
+    hints: Hints | None,
+    trimmed: Trimmed | None,
+) -> Made:
+    """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
+    query, parts, model = asked.query, asked.parts, asked.limits.model
+    seqs = window.seqs
+    known = model.context_window < NO_WINDOW
+    head = WindowHead(
+        conversation_id=asked.conversation if asked.version is not None else None,
+        version=asked.version,
+        model=model.id,
+        encoding=model.counted_with,
+        exact=model.exact and _is_exact(asked, history, window),
+        context_window=model.context_window if known else None,
+        max_input_tokens=model.max_input_tokens if known else None,
+        reserve=asked.limits.reserve,
+        budget=asked.limits.budget,
+        format=query.format,
+        tokens=WindowTokens(**window.tokens),
+        kept=Kept(len(seqs), seqs[0], seqs[-1]) if seqs else Kept(0, None, None),
+        dropped=Dropped(**window.dropped),
+        grounding=_documents_of(window, history, documents) if documents.sources else _NO_DOCUMENTS,
+        stop_reason=window.stop_reason,
+        trimmed=trimmed,
+        cache=hints.expected if hints else None,
+        correction=model.correction,
+        summary_used=window.summary is not None,
+        note=window.note,
+        recalled=_recalled(window.recalled) if window.recalled else None,
+        explain=window.explain,
+    )
+    before, after = _encode(head)[:-1] + b',"request":', b"}"
+    sources = documents.sources
+    grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
+    is_rich = query.format == "openai" and (history.records.details or history.outside)
+    beside = _beside(window, history) if is_rich else {}
+    if hints is not None:
+        body = before + _hinted(asked, window, bodies, grounding, beside, hints) + after
+    elif query.format == "openai":
+        body = render_openai(parts, window, bodies, grounding, beside, before=before, after=after)
+    else:
+        body = before + render_other(query.format, parts, window, bodies, grounding) + after
+    return Made(body, asked, history, window, head)
+
+
+def _hinted(
+    asked: Asked,
+    window: Window,
+    bodies: Bodies,
+    grounding: Mapping[int, StoredGrounding],
+    beside: Mapping[int, Beside],
+    hints: Hints,
+) -> bytes:
+    """The window's ``request`` as JSON with hints for the prompt cache. It is decoded first: hints are inside messages."""
+    form, parts = asked.query.format, asked.parts
+    if form == "openai":
+        plain = render_openai(parts, window, bodies, grounding, beside)
+    else:
+        plain = render_other(form, parts, window, bodies, grounding)
+    request = msgspec.json.decode(plain)
+    return _encode(hinted(form, asked.limits.model.provider, request, hints.rules, hints.places, hints.key))
+
+
+def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
+    """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
+    edits = dict(window.edits)
+    edited: dict[int, bytes] = {}
+    saved = count = spared = 0
+    trimmed: dict[int, int] = {}
+    for seq, each in window.edits.items():
+        message, record = msgspec.json.decode(bodies.body(seq)), history.record(seq)
+        is_signed_result = each.limit is not None and reasoning_tokens(record.measure, model)
+        if is_signed_result or not is_of(message, model.format):
+            message.pop("native", None)  # a cut result leaves no room for a signature, so it is sent in its chat form
+        if each.without_reasoning:
+            message = without_reasoning(message, seals=each.without_seals)
+        if each.limit is not None:
+            message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
+            bound = max(each.limit, line_cost(record, seq, window.place, model, alone=not each.limit))
+            trimmed[seq] = record_cost(record, model) - cost
+            edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
+            spared += bound - cost
+            count, saved = count + 1, saved + trimmed[seq]
+        edited[seq] = _encode(message)
+    tokens = {**window.tokens, "total": window.tokens["total"] - spared, "messages": window.tokens["messages"] - spared}
+    lines = window.explain and [_explained(line, trimmed.get(line.seq), history, model) for line in window.explain]
+    changed = msgspec.structs.replace(window, tokens=tokens, explain=lines, edits=edits)
+    return changed, msgspec.structs.replace(bodies, edited=edited), Trimmed(count, saved) if count else None
+
+
+def _explained(line: Explained, trimmed: int | None, history: History, model: Model) -> Explained:
+    """A message's line with the exact tokens of its cut result, in place of the upper bound."""
+    if trimmed is None:
+        return line
+    cost = record_cost(history.record(line.seq), model) - trimmed
+    return msgspec.structs.replace(line, tokens=cost, trimmed=trimmed)
+
+
+def _recalled(recollection: Recollection) -> WindowRecalled:
+    seqs = list(recollection.lines)
+    return WindowRecalled(len(seqs), recollection.tokens, seqs, recollection.searched)
+
+
+def _documents_of(window: Window, history: History, documents: Documents) -> WindowGrounding:
+    sources, sent = documents.sources, set(window.seqs) | {history.question}
+    given = sum(len(source.grounding.documents) for seq, source in sources.items() if seq in sent)
+    kept = sum(chosen.kept for chosen in window.grounding.values())
+    cut = any(chosen.cut for chosen in window.grounding.values())
+    return WindowGrounding(given, kept, kept < given or cut)
+
+
+def _beside(window: Window, history: History) -> dict[int, Beside]:
+    """Native parts of the window's messages that have no chat form, by seq."""
+    first, records = history.first_seq, history.records
+    sent = set(window.seqs)
+    found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
+    found |= {first + index: records.details[index].extra for index in records.rich() if first + index in sent}
+    return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
+
+
+def _is_exact(asked: Asked, history: History, window: Window) -> bool:
+    """Whether the total of an exact model's window is what the provider bills."""
+    query, model = asked.query, asked.limits.model
+    if query.format in FILLED_FORMATS:  # they join messages, which then cost less than each by itself
+        return False
+    fixed, summary = asked.parts.fixed, window.summary
+    return (
+        not window.tokens["reasoning"]
+        and not (fixed.tools and unpriced_members(fixed.tools))
+        and not (
+            fixed.few_shots
+            and any(is_estimate(m, model) or reasoning_tokens(m, model, query.format) for m in fixed.few_shots)
+        )
+        and not (summary is not None and is_estimate(summary.measure, model))
+        and not ((history.records.details or history.outside) and _any_estimate(history, window, model))
+    )
+
+
+def _any_estimate(history: History, window: Window, model: Model) -> bool:
+    first = history.first_seq
+    rich = [first + index for index in history.records.rich()]
+    if not (rich or history.outside):
+        return False
+    sent = set(window.seqs)
+    return any(is_estimate(history.record(seq).measure, model) for seq in (*rich, *history.outside) if seq in sent)

@@ -1,0 +1,127 @@
+"""What a window is asked for: its parameters, model, budget and settings."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from sash.core.counts.models import Model, find_model, unknown_model
+from sash.core.law.conversation_settings import ConversationSettings, FixedParts
+from sash.core.law.documents import Documents, Source
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.recall import Recollection
+from sash.core.law.records import StoredGrounding
+from sash.core.law.render import Bodies
+from sash.core.law.view import History
+from sash.core.law.window import NeedOlder, Window, build_window
+from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
+from sash.windows.request import WindowRequest
+
+_DEFAULT_RESERVE = 1024
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """A window's model, and its reserve and budget in tokens."""
+
+    model: Model
+    reserve: int
+    budget: int
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request for a window: its parameters, with all that follows from them and from the conversation's settings."""
+
+    query: WindowQuery
+    limits: Limits
+    parts: FixedParts
+    conversation: str | None = None
+    """The stored conversation, to which the texts of shortened results refer."""
+    version: int | None = None
+    """The version of the stored conversation; None for a history in the request, which is not stored."""
+    recall: str | None = None
+    """The conversation's recall mode; None for the default."""
+    aside: int = 0
+    """Tokens of the budget that are reserved for recall."""
+    recollection: Recollection | None = None
+    draft: bool = False
+    """Whether only the choice of messages is wanted, without their bodies."""
+    cache_key: str = ""
+    """The conversation's ``prompt_cache_key``, with ``cache=auto``."""
+
+
+def build(asked: Asked, history: History, documents: Documents) -> Window | NeedOlder:
+    """The window that is asked for, or NeedOlder. Raises WindowDoesNotFit with the model's id."""
+    try:
+        return build_window(
+            history,
+            model=asked.limits.model,
+            budget=asked.limits.budget,
+            fixed=asked.parts.fixed,
+            options=asked.query,
+            documents=documents,
+            # The path of the messages, to which a seq is added.
+            place=f"/conversations/{asked.conversation}/messages/" if asked.conversation else "",
+            aside=asked.aside,
+        )
+    except WindowDoesNotFit as problem:
+        problem.model = asked.limits.model.id
+        raise
+
+
+def documents_of(asked: Asked, history: History, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
+    """The documents that a window may send, with the query's limits."""
+    return Documents(
+        sources={
+            seq: Source(stored, bodies.body(seq)[stored.start : stored.end], history.record(seq))
+            for seq, stored in grounding.items()
+        }
+        if grounding
+        else {},
+        template=asked.parts.template,
+        max_tokens=asked.query.grounding_max_tokens,
+        overflow=asked.query.grounding_overflow,
+        dedupe=asked.query.dedupe != "none",
+    )
+
+
+def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mapping[str, Model]) -> Limits:
+    """The model that the query or the conversation names, and the window's reserve and budget.
+
+    Raises:
+        UnknownModel: the name is unknown, and the query has no ``max_tokens``.
+        Unprocessable: no model is named, or the reserve leaves no tokens.
+    """
+    place = "#" if isinstance(query, WindowRequest) else "#/query"
+    name = query.model or settings.model
+    if name is None:
+        raise Unprocessable.at(f"{place}/model", "Give a model here, or in the conversation's settings")
+    try:
+        model = find_model(name, models)
+    except UnknownModel as unknown:
+        if query.max_tokens is None:
+            unknown.detail += " To use another model give max_tokens; its tokens are then estimated."
+            raise named(unknown, f"{place}/model") from None
+        model = unknown_model(name)
+    if query.format != model.format:
+        model = model.sent_as(query.format)
+    reserve = query.reserve if query.reserve is not None else settings.reserve
+    reserve = _DEFAULT_RESERVE if reserve is None else reserve
+    budget = min(model.max_input_tokens, model.context_window - reserve, query.max_tokens or model.context_window)
+    if budget <= 0:
+        detail = f"The reserve of {reserve} tokens leaves no room in {name}'s context window of {model.context_window}"
+        members = {"reserve": reserve, "context_window": model.context_window}
+        raise Unprocessable.at(f"{place}/reserve", detail, members)
+    return Limits(model, reserve, budget)
+
+
+def named_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:
+    """The model of this name. Raises UnknownModel with ``pointer``, the name's place in the request."""
+    try:
+        return find_model(name, models)
+    except UnknownModel as unknown:
+        raise named(unknown, pointer) from None
+
+
+def named(unknown: UnknownModel, pointer: str) -> UnknownModel:
+    """The problem with ``pointer``, the name's place in the request."""
+    detail = "No model has this name"
+    return UnknownModel(unknown.detail, errors=[Pointer(pointer, detail)], members=unknown.members)

@@ -1,0 +1,93 @@
+"""A window's hints for the provider's prompt cache, with ``cache=auto``."""
+
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from sash.core.counts.families import DEVELOPER
+from sash.core.law.caching import Caching, caching_of
+from sash.core.law.documents import Documents
+from sash.core.law.expected import Expected, before_reply, expect, places_of
+from sash.core.law.hints import Places
+from sash.core.law.view import History
+from sash.core.law.window import NeedOlder, Window
+from sash.problems import WindowDoesNotFit
+from sash.windows.asked import Asked, build
+from sash.windows.recalling import last_left_out
+
+
+class Hints(NamedTuple):
+    """Additions of ``cache=auto``: the cache's rules, the places of the hints, the cache key, and the expected result."""
+
+    rules: Caching | None
+    places: Places
+    key: str
+    expected: Expected
+
+
+def hints_of(asked: Asked, history: History, window: Window, documents: Documents) -> Hints | NeedOlder:
+    """The hints of a window; NeedOlder if the window before it needs older messages."""
+    query, model = asked.query, asked.limits.model
+    stable, rules = bool(query.stable), caching_of(model)
+    places = places_of(window, history.question, stable=stable)
+    if rules is None or (rules.kind == "cache_control" and query.format != "anthropic"):  # no mark can be sent
+        return Hints(None, places, "", Expected(0, 0))
+    earlier, before = before_reply(history), None
+    if isinstance(earlier, NeedOlder):
+        return earlier
+    if earlier is not None:
+        with suppress(WindowDoesNotFit):
+            before = _window_before(asked, earlier, _documents_before(asked, earlier, documents))
+    if isinstance(before, NeedOlder):
+        return before
+    # The window before is made without what it recalled.
+    stayed = places_of(before, earlier.question, stable=stable) if before and earlier else None
+    if stayed is not None and places.recalled:
+        stayed = msgspec.structs.replace(stayed, newest=False)
+    differs_at = 0
+    recalls = bool(query.recall_max_tokens and before and before.dropped["messages"])
+    if earlier and before and recalls and not _recalls_alike(asked, window, history, before, earlier):
+        # Other recalled messages: in a block before the question, or between the system messages and the tail.
+        roles = ((seq, earlier.record(seq).measure.role) for seq in before.seqs)
+        told = next((seq for seq, role in roles if role > DEVELOPER), 0)
+        differs_at = (stable and earlier.question) or told
+    expected = expect(
+        rules,
+        model,
+        history,
+        (before, stayed) if before and stayed else None,
+        (window, places),
+        documents=documents,
+        differs_at=differs_at,
+    )
+    return Hints(rules, places, asked.cache_key, expected)
+
+
+def _window_before(asked: Asked, earlier: History, documents: Documents) -> Window | NeedOlder:
+    """The window before. As long as nothing is left out, no tokens are reserved for recall."""
+    before = build(msgspec.structs.replace(asked, aside=0), earlier, documents)
+    is_whole = isinstance(before, NeedOlder) or not before.dropped["messages"]
+    return before if is_whole or not asked.aside else build(asked, earlier, documents)
+
+
+def _recalls_alike(asked: Asked, window: Window, history: History, before: Window, earlier: History) -> bool:
+    """Whether the window before likely recalled the same messages: it had the same question, and left all of them out.
+
+    A block had as much room, too.
+    """
+    recalled = window.recalled
+    if earlier.question != history.question or recalled is None:
+        return False
+    if max(recalled.lines, default=0) > last_left_out(before.seqs, earlier.length):
+        return False
+    block = recalled.tokens if recalled.block else 0
+    rooms = (asked.limits.budget - total for total in (before.tokens["total"], window.tokens["total"] - block))
+    return not asked.query.stable or len({min(asked.query.recall_max_tokens, room) for room in rooms}) == 1
+
+
+def _documents_before(asked: Asked, earlier: History, documents: Documents) -> Documents:
+    """The documents of the window before, with those of its question, which need not have been read."""
+    if asked.query.grounding != "latest" or not earlier.question:
+        return documents
+    return msgspec.structs.replace(documents, unread={earlier.question: earlier.record(earlier.question)})

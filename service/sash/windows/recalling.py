@@ -1,0 +1,186 @@
+"""Recall for a window: ranks older messages, and chooses the best.
+
+::
+
+    build the window without recall ── if nothing is left out, it is the result
+        │
+    build it with recall_max_tokens reserved ── messages left out may be recalled, in the tokens that remain
+        │
+    records and words of older messages ── shortlist: ranked, as units ── their exact costs ── choose
+        │
+        ├─ stable=false: build the window again, with the chosen messages in their places
+        └─ stable=true:  keep the window, with one added message directly before the newest question
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from sash.core.chat.packed import Packed
+from sash.core.counts.counting import message_tokens, reasoning_tokens, seals_tokens
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.families import FUNCTION, ROLES, TOOL
+from sash.core.counts.measures import measure
+from sash.core.counts.models import Model
+from sash.core.law.costs import record_cost
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.ranking import Scores, best, fused, scores_of_vectors, scores_of_words
+from sash.core.law.recall import Candidate, Recollection, Searched, candidates, choose, explained
+from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Record, Records
+from sash.core.law.window import Window
+from sash.core.law.words import transcript
+
+_FEWEST = 64
+_USUAL_COST = 4
+"""About the tokens that a message costs in addition to its text."""
+NOTHING = Recollection({}, Searched(0, None, None))
+
+
+class Old(NamedTuple):
+    """Messages from ``first_seq`` on: their records, and the words and vectors that are known."""
+
+    first_seq: int
+    records: Records
+    words: Packed
+    vectors: Packed = Packed()
+
+    @property
+    def searched(self) -> Searched:
+        """The number and range of the messages that recall searches."""
+        count = len(self.words)
+        return Searched(count, self.first_seq, self.first_seq + count - 1) if count else NOTHING.searched
+
+    def role(self, seq: int) -> str:
+        """The message's role."""
+        return ROLES[self.records.roles[seq - self.first_seq]]
+
+    def said(self, seq: int) -> bytes:
+        """The digest of the message's content."""
+        end = (seq - self.first_seq + 1) * RECORD_BYTES
+        return self.records.packed[end - DIGEST_BYTES : end]
+
+
+class Question(NamedTuple):
+    """A text to search for: the numbers of each of its words, and its vector, empty if there is none."""
+
+    words: Sequence[Sequence[int]]
+    vector: bytes = b""
+
+
+def costs_of(records: Mapping[int, Record], model: Model, query: WindowQuery) -> dict[int, int]:
+    """Tokens of each message by seq, with what is sent of an older turn's reasoning: all, or signatures on calls."""
+    costs = {seq: record_cost(record, model) for seq, record in records.items()}
+    if query.reasoning == "none":
+        return costs
+    sent = reasoning_tokens if query.reasoning == "all" else seals_tokens
+    return {seq: cost + sent(records[seq].measure, model, query.format) for seq, cost in costs.items()}
+
+
+def block_place(question: int, roles: bytes, length: int) -> int:
+    """The seq before which a block stands: the newest question, or the newest message with its tool group.
+
+    ``roles`` are those of the newest messages, and ``length`` is the history's.
+    """
+    return question or length - len(roles) + max(1, len(roles.rstrip(bytes((TOOL, FUNCTION)))))
+
+
+def found(old: Old, question: Question, limit: int) -> list[tuple[int, float]]:
+    """Places in ``old`` and scores of the messages that are relevant to a text, best first."""
+    scores, holds = scores_of_words(old.words, question.words)
+    return _ranked(old, question, scores * holds, limit)
+
+
+def _ranked(old: Old, question: Question, scores: Scores, limit: int) -> list[tuple[int, float]]:
+    """The best places and scores. ``scores`` are those by words; the question's vector counts too, if it has one."""
+    if question.vector:
+        scores = fused(scores, scores_of_vectors(old.vectors, question.vector, len(scores)))
+    return best(scores, limit)
+
+
+def shortlist(
+    old: Old, question: Question, window: Window, room: int, column: int, *, user_first: bool
+) -> list[Candidate]:
+    """Candidates for recall, best first, with about three times ``room`` tokens, so that a later one can fit.
+
+    With ``user_first`` each candidate begins with a user's message.
+    """
+    tokens = old.records.tokens(column)
+    scores, _ = scores_of_words(old.words, question.words)
+    ranked = _ranked(old, question, scores, max(_FEWEST, room // _USUAL_COST))
+    wanted, total = [], 0
+    for candidate in candidates(ranked, old.records, old.first_seq, frozenset(window.seqs)):
+        cost = sum([tokens[seq - old.first_seq] + _USUAL_COST for seq in candidate.seqs])
+        if cost <= room + _FEWEST and not (user_first and old.role(min(candidate.seqs)) != "user"):
+            wanted.append(candidate)
+            total += cost
+        if total > 3 * room:
+            break
+    return wanted
+
+
+def chosen(
+    wanted: Sequence[Candidate], old: Old, window: Window, room: int, costs: Mapping[int, int]
+) -> list[Candidate]:
+    """The candidates to recall within ``room`` tokens, each content once. ``costs`` are the messages' tokens by seq."""
+    said = {old.said(seq) for seq in window.seqs if seq >= old.first_seq}
+    return choose(wanted, room, costs.__getitem__, old.said, said)
+
+
+def in_places(taken: Sequence[Candidate], old: Old, costs: Mapping[int, int]) -> Recollection:
+    """The recollection if the messages are sent in their own places."""
+    lines = explained(taken, old.role, costs.__getitem__)
+    return Recollection(lines, old.searched, sum(line.tokens for line in lines.values()))
+
+
+def in_block(
+    taken: Sequence[Candidate],
+    old: Old,
+    costs: Mapping[int, int],
+    bodies: Mapping[int, bytes],
+    template: str,
+    model: Model,
+    room: int,
+    before_seq: int,
+) -> Recollection:
+    """The recollection if the messages are sent as one message before ``before_seq``, of at most ``room`` tokens.
+
+    The message's role is user: some providers move system messages to the beginning, which would change the window's
+    beginning. If the template makes the message too long, the lowest-ranked messages are left out.
+    """
+    for count in range(len(taken), 0, -1):
+        lines = explained(taken[:count], old.role, costs.__getitem__)
+        said = transcript(msgspec.json.decode(bodies[seq]) for seq in lines)
+        message = {"role": "user", "content": template.replace("{messages}", said)}
+        spoken = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+        tokens = message_tokens(measure(message), model, said=spoken)
+        if tokens <= room:
+            return Recollection(lines, old.searched, tokens, msgspec.json.encode(message), before_seq)
+    return Recollection({}, old.searched)
+
+
+def recollected(window: Window, recollection: Recollection) -> Window:
+    """The window with its recollection, and with the tokens of the recollection's block, if it has one.
+
+    Messages in a block are explained as not kept, because they are not sent as messages: ``kept`` does not count them.
+    """
+    tokens, lines, block = window.tokens, window.explain, recollection.block
+    if block:
+        more = recollection.tokens
+        tokens = {**tokens, "total": tokens["total"] + more, "messages": tokens["messages"] + more}
+    if lines is not None:
+        by_seq = {line.seq: line for line in lines}
+        for seq, line in recollection.lines.items():  # the window's own line has the tokens of a message in its place
+            own = line if block else by_seq.get(seq, line)
+            by_seq[seq] = msgspec.structs.replace(own, kept=not block, reason=line.reason, score=line.score)
+        lines = [by_seq[seq] for seq in sorted(by_seq)]
+    return msgspec.structs.replace(window, tokens=tokens, explain=lines, recalled=recollection)
+
+
+def last_left_out(seqs: Sequence[int], length: int) -> int:
+    """The seq before the window's last unbroken run of messages; 0 if the run begins at the first message."""
+    if not seqs or seqs[-1] != length:
+        return length
+    count = len(seqs)
+    return seqs[bisect_left(range(count), length - count + 1, key=lambda index: seqs[index] - index)] - 1

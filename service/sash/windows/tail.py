@@ -1,0 +1,192 @@
+"""A conversation's newest messages, and the reading of older ones as a window needs them."""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from sash.core.counts.counting import reference_tokens
+from sash.core.counts.families import TOOL
+from sash.core.law.records import GENERATION, Identity, Record, Records, StoredGrounding
+from sash.core.law.redaction import measure_again
+from sash.core.law.render import Bodies
+from sash.core.law.runs import runs
+from sash.core.law.view import History
+from sash.store.data.reading import Reader
+from sash.store.data.replies import Message, Tail
+from sash.store.data.stored_messages import STEP_BYTES
+
+_SHORT = 2000
+"""Plain messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
+_DETAILED = 10
+"""The work of a message with details, such as a tool call or another script than Latin, in plain messages."""
+_LARGE_BYTES = 65_536
+"""The largest tool result that is cut in a few milliseconds; with a larger one, the window is built in a thread."""
+
+
+class GrowingTail:
+    """The messages that were read of one state of a conversation. A read raises HistoryEdited if the state has changed."""
+
+    def __init__(self, reader: Reader, tenant: str, conversation: str, tail: Tail) -> None:
+        self._reader = reader
+        self.tenant = tenant
+        self.conversation = conversation
+        self.state = tail.state
+        self.first_seq = tail.first_seq
+        self.records = tail.records
+        self.outside = {message.seq: message for message in tail.outside} if tail.outside else {}
+        self._documents = tail.documents
+        apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
+        self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
+        """The bodies that were read so far."""
+        self._stored: dict[int, Record] = {}
+        """The records as stored of messages that were measured again: encrypted bodies open only with these."""
+        self.said: Sequence[int] = ()
+        """Counts of the records in the model's own vocabulary, in the form of ``Records.said``."""
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its window takes a few milliseconds at most, and so is built without a thread."""
+        records = self.records
+        work = len(records.flags) + (_DETAILED * records.detailed if records.details else 0)
+        return work <= _SHORT and not (TOOL in records.roles and max(records.sizes()) > _LARGE_BYTES)
+
+    async def read_older(self, first_seq: int) -> None:
+        """Read records from ``first_seq`` on, and put them before the tail."""
+        older = await self._reader.records(
+            self.tenant, self.conversation, first_seq, self.first_seq - 1, state=self.state
+        )
+        self.records = older.before(self.records)
+        self.first_seq = first_seq
+        self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
+
+    def add(self, records: Mapping[int, Record]) -> None:
+        """Add messages before the tail, like pinned ones. Their bodies are read if the window sends them."""
+        nobody = Identity("", 0, b"")
+        self.outside |= {
+            seq: Message(seq, nobody, record, b"") for seq, record in records.items() if seq < self.first_seq
+        }
+
+    def uncounted(self) -> dict[int, Record]:
+        """Records of the messages before the tail that have no count in the model's own vocabulary yet."""
+        return {seq: each.record for seq, each in self.outside.items() if each.record.said is None}
+
+    def count(self, records: Mapping[int, Record]) -> None:
+        """Replace records of messages before the tail by these, which have counts in the model's vocabulary."""
+        replaced = {seq: msgspec.structs.replace(self.outside[seq], record=record) for seq, record in records.items()}
+        self.outside |= replaced
+
+    async def read_bodies(self, seqs: Sequence[int]) -> None:
+        """Read the bodies of ``seqs``, which are ascending, except those that were read before."""
+        bodies = self.bodies
+        index = bisect_left(seqs, self.first_seq)
+        oldest = seqs[index] if index < len(seqs) else self.state.length + 1
+        if oldest < bodies.first_seq:
+            records = self.records[oldest - self.first_seq : bodies.first_seq - self.first_seq]
+            if sum(records.sizes()) <= STEP_BYTES:
+                bodies = Bodies(oldest, [*await self._read([(oldest, records)]), *bodies.tail], bodies.outside)
+        missing = [seq for seq in seqs[: bisect_left(seqs, bodies.first_seq)] if seq not in bodies.outside]
+        if missing:
+            # Read these bodies only: the messages between them may be more than fits in memory.
+            found = await self._read([*self._stretches(missing)])
+            apart = {**bodies.outside, **dict(zip(missing, found, strict=True))}
+            bodies = Bodies(bodies.first_seq, bodies.tail, apart)
+        self.bodies = bodies
+
+    def _stretches(self, seqs: Sequence[int]) -> Iterator[tuple[int, Records]]:
+        """Runs of consecutive ``seqs``: the first seq and the records of each run."""
+        before = bisect_left(seqs, self.first_seq)
+        for first, last in runs(seqs, 0, before):
+            yield first, Records.of([self.outside[seq].record for seq in range(first, last + 1)])
+        for first, last in runs(seqs, before):
+            yield first, self.records[first - self.first_seq : last - self.first_seq + 1]
+
+    async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
+        if self._stored:
+            stretches = [(first, records.replaced(self._stored_among(first, records))) for first, records in stretches]
+        return await self._reader.bodies(self.tenant, self.conversation, stretches, state=self.state)
+
+    def _stored_among(self, first: int, records: Records) -> dict[int, Record]:
+        stored = self._stored
+        return {index: stored[first + index] for index in range(len(records)) if first + index in stored}
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether some of the records were measured by an older version's rules."""
+        apart = (
+            any(message.record.generation < GENERATION for message in self.outside.values()) if self.outside else False
+        )
+        return apart or self.records.is_stale
+
+    async def measure_stale(self) -> None:
+        """Measure messages with older records again, so that all tokens are counted.
+
+        The store is not changed; ``sash doctor --repair`` writes new records.
+        """
+        stale = [self.first_seq + index for index in self.records.stale()]
+        apart = [seq for seq, message in self.outside.items() if message.record.generation < GENERATION]
+        seqs = sorted([*apart, *stale])
+        read = dict(zip(seqs, await self._read([*self._stretches(seqs)]), strict=True))
+        fresh = await asyncio.to_thread(self._measured, read)
+        self.state = msgspec.structs.replace(self.state, tokens=self._totals(fresh))
+        self._stored |= {seq: self._record(seq) for seq in fresh}
+        self.records = self.records.replaced({seq - self.first_seq: fresh[seq] for seq in stale})
+        for seq in apart:
+            self.outside[seq] = msgspec.structs.replace(self.outside[seq], record=fresh[seq])
+
+    def _measured(self, bodies: Mapping[int, bytes]) -> dict[int, Record]:
+        return {seq: measure_again(self._record(seq), body) for seq, body in bodies.items()}
+
+    def _totals(self, fresh: Mapping[int, Record]) -> tuple[int, int]:
+        """Tokens of all messages, with ``fresh`` in place of the stored records. Each message is replaced only once."""
+        o200k, cl100k = self.state.tokens
+        for seq in fresh.keys() - self._stored.keys():
+            old, new = (
+                reference_tokens(each.measure, parallel=each.parallel) for each in (self._record(seq), fresh[seq])
+            )
+            o200k, cl100k = o200k + new[0] - old[0], cl100k + new[1] - old[1]
+        return o200k, cl100k
+
+    def _record(self, seq: int) -> Record:
+        return self.records[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq].record
+
+    async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
+        """Documents that the window may send, by seq: the newest question's, or those of all messages that were read."""
+        if mode == "none" or not self.state.grounding_messages:
+            return {}
+        if mode == "latest":
+            return {self.state.question: self._documents} if self._documents else {}
+        grounded = self._grounded() if self.is_short else await asyncio.to_thread(self._grounded)
+        return await self._reader.grounding(self.tenant, self.conversation, grounded, state=self.state)
+
+    def _grounded(self) -> dict[int, Record]:
+        """Records of the messages that have documents."""
+        records = {self.first_seq + i: self.records[i] for i in self.records.rich()}
+        records |= {seq: message.record for seq, message in self.outside.items()}
+        stored = self._stored
+        return {seq: stored.get(seq, record) for seq, record in records.items() if record.grounding is not None}
+
+    def _records_outside(self) -> dict[int, Record]:
+        outside: Sequence[Record] = [message.record for message in self.outside.values()]
+        if any(record.parallel for record in outside):
+            placed = Records.of(outside)  # a result's place among several follows from its neighbours
+            replace = msgspec.structs.replace
+            outside = [replace(record, said=each.said) for record, each in zip(placed, outside, strict=True)]
+        return dict(zip(self.outside, outside, strict=True))
+
+    def history(self, column: int) -> History:
+        """The tail in the form of the core; ``column`` is the encoding's column in the stored counts."""
+        state = self.state
+        return History(
+            first_seq=self.first_seq,
+            records=Records(self.records.packed, self.records.details, self.said) if self.said else self.records,
+            outside=self._records_outside() if self.outside else {},
+            length=state.length,
+            column=column,
+            tokens=state.tokens[column],
+            grounding_messages=state.grounding_messages,
+            grounding_tokens=state.grounding_tokens[column],
+            question=state.question,
+            summary=state.summary,
+        )

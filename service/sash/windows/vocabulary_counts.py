@@ -1,0 +1,146 @@
+"""Counts of messages in vendors' vocabularies: short messages are counted during the request, others in the background.
+
+Until a message is counted, its tokens are estimated from its scripts, such as Latin or Cyrillic, on the high side. The store
+keeps counts (``store/data/columns.py``), so that each message is counted once.
+"""
+
+import asyncio
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+import msgspec
+
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.text.vocabularies import Vocabulary
+from sash.core.law.records import Record, Records
+from sash.core.law.render import Bodies
+from sash.core.law.runs import runs
+from sash.problems import Problem
+from sash.store.data.columns import BLOCK, Column, Columns
+from sash.store.data.reading import Reader
+from sash.store.data.replies import HistoryEdited, State
+from sash.store.data.stored_messages import SMALL_STEP_BYTES, in_steps
+from sash.tasks import end_tasks
+from sash.windows.tail import GrowingTail
+
+_AT_ONCE_BYTES = 8 * 1024
+"""Text that is counted during a request. At 0.7 µs a byte, the slowest vocabulary blocks the event loop for 6 ms."""
+_A_MESSAGE_BYTES = 32
+"""The cost of counting a message, in addition to its bytes, in bytes of text."""
+_LIMIT = 2**32 - 1
+_decode = msgspec.json.Decoder().decode
+
+
+class Counts:
+    """Counts messages for windows. It holds a conversation's data only while it counts."""
+
+    def __init__(self, reader: Reader, columns: Columns) -> None:
+        self._reader = reader
+        self._columns = columns
+        self._filling: dict[tuple[str, str, str], asyncio.Task[None]] = {}
+        self._one = asyncio.Semaphore(1)
+
+    async def of(self, read: GrowingTail, vocabulary: Vocabulary) -> "array[int]":
+        """Tokens + 1 of each message of the tail; 0 for a message that is not counted yet. Raises StoreUnavailable."""
+        first, last = read.first_seq, read.state.length
+        if last < first:
+            return array("I")
+        column = await self._counted(read, vocabulary, range(first, last + 1), read.records)
+        return column.since(first)
+
+    async def each(self, read: GrowingTail, vocabulary: Vocabulary, records: Mapping[int, Record]) -> dict[int, Record]:
+        """The records of single messages with their tokens, ``said``, where they are counted. Raises StoreUnavailable."""
+        found = dict(records)
+        for _, seqs in groupby(sorted(records), key=lambda seq: (seq - 1) // BLOCK):
+            block = list(seqs)
+            column = await self._counted(read, vocabulary, block, Records.of([records[seq] for seq in block]))
+            for seq in block:
+                if count := column.counts[seq - column.first_seq]:
+                    found[seq] = msgspec.structs.replace(records[seq], said=count - 1)
+        return found
+
+    async def _counted(
+        self, read: GrowingTail, vocabulary: Vocabulary, seqs: Sequence[int], records: Records
+    ) -> Column:
+        """The column of the messages ``seqs``, which are ascending. Short ones are counted now, others in the background."""
+        tenant, conversation, state = read.tenant, read.conversation, read.state
+        last = min(-(-seqs[-1] // BLOCK) * BLOCK, state.length)  # whole blocks, because they are written again whole
+        column = await self._columns.read(tenant, conversation, vocabulary.name, seqs[0], last, made=state.made)
+        missing = [seq for seq in seqs if not column.counts[seq - column.first_seq]]
+        if missing:
+            counted = _count_at_once(column, missing, seqs, records.sizes(), read.bodies, vocabulary)
+            stretches = runs(missing, 0, counted)
+            left = [(at, records[bisect_left(seqs, at) : bisect_left(seqs, end) + 1]) for at, end in stretches]
+            key = (tenant, conversation, f"{vocabulary.name} {column.first_seq}")
+            if key not in self._filling:
+                filling = self._fill(key, column, missing[counted:], left, state, vocabulary)
+                self._filling[key] = asyncio.create_task(filling)
+        return column
+
+    async def close(self) -> None:
+        """Stop counting. Later windows count the remaining messages."""
+        await end_tasks(*self._filling.values())
+
+    async def _fill(
+        self,
+        key: tuple[str, str, str],
+        column: Column,
+        counted: Sequence[int],
+        left: Sequence[tuple[int, Records]],
+        state: State,
+        vocabulary: Vocabulary,
+    ) -> None:
+        """Store the counts of ``counted``, then count the messages of ``left``, newest first."""
+        tenant, conversation, _ = key
+        try:
+            async with self._one:
+                if counted:
+                    await self._columns.write(tenant, conversation, column, counted[0], counted[-1], made=state.made)
+                for first, records in reversed(list(_blocks(left))):
+                    for step in in_steps([(first, records)], SMALL_STEP_BYTES):
+                        bodies = await self._reader.bodies(tenant, conversation, step, state=state)
+                        await asyncio.to_thread(_count, column, step[0][0], bodies, vocabulary)
+                    last = first + len(records) - 1
+                    await self._columns.write(tenant, conversation, column, first, last, made=state.made)
+        except (HistoryEdited, Problem):
+            pass  # the next window starts the task again
+        finally:
+            del self._filling[key]
+
+
+def _count_at_once(
+    column: Column,
+    missing: Sequence[int],
+    seqs: Sequence[int],
+    sizes: Sequence[int],
+    bodies: Bodies,
+    vocabulary: Vocabulary,
+) -> int:
+    """Count the newest ``missing`` messages if they were read and are short. Returns where these begin in ``missing``."""
+    place, room = len(missing), _AT_ONCE_BYTES if vocabulary.is_loaded else 0
+    while place and bodies.have(missing[place - 1 : place]):
+        seq = missing[place - 1]
+        room -= sizes[bisect_left(seqs, seq)] + _A_MESSAGE_BYTES
+        if room < 0:
+            break
+        place -= 1
+        _count(column, seq, [bodies.body(seq)], vocabulary)
+    return place
+
+
+def _count(column: Column, first_seq: int, bodies: Sequence[bytes], vocabulary: Vocabulary) -> None:
+    """Write the tokens of messages from ``first_seq`` on into the column."""
+    for place, body in enumerate(bodies, first_seq - column.first_seq):
+        column.counts[place] = min(spoken_tokens(_decode(body), vocabulary) + 1, _LIMIT)
+
+
+def _blocks(stretches: Sequence[tuple[int, Records]]) -> Iterator[tuple[int, Records]]:
+    """The stretches of messages, split at the ends of blocks."""
+    for first, records in stretches:
+        start = first
+        while start < first + len(records):
+            end = min(first + len(records), (start - 1) // BLOCK * BLOCK + BLOCK + 1)
+            yield start, records[start - first : end - first]
+            start = end
