@@ -27,7 +27,7 @@ from recordings import NO_TRUTH, TRUTH
 from sash.core.counts.beside import is_of_vertex
 from sash.core.counts.models import find_model
 from sash.core.counts.text import count_text
-from sash.core.providers.own_requests import read_request
+from sash.core.providers.native import read_request
 from sash.core.providers.thoughts import SIGNATURES
 
 MESSAGES = {"openai": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}

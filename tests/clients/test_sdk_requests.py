@@ -20,8 +20,8 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
+from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.turns import Outgoing
-from sash.core.providers.written import FORMATS, render_request
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="
 MODEL = "some-model"
@@ -277,7 +277,7 @@ class TestGemini:
         assert one_spelling(sent["toolConfig"]) == made["config"]["tool_config"]
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", PROVIDERS)
 def test_every_text_of_the_history_is_sent(form):
     """The test request contains each text of the history once."""
     text = json.dumps(request(form), ensure_ascii=False)

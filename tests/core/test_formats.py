@@ -3,7 +3,7 @@
 import pytest
 from format_histories import ELSEWHERE, QUESTION, calling, function, rendered, result
 
-from sash.core.providers.written import FORMATS
+from sash.core.providers import PROVIDERS
 
 
 class TestOpenAI:
@@ -21,7 +21,7 @@ class TestOpenAI:
 
         assert {"messages": [QUESTION], "tools": tools, "tool_choice": "required"} == request
 
-    @pytest.mark.parametrize("form", FORMATS)
+    @pytest.mark.parametrize("form", PROVIDERS)
     def test_no_tools_no_choice(self, form):
         """Without tools no choice is sent, because every provider answers 400 to a choice without tools."""
         assert "tool" not in str(rendered(form, QUESTION, tools=[], tool_choice="auto").keys())

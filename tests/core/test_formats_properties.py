@@ -9,8 +9,8 @@ from format_histories import PNG, calling, function, result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sash.core.providers import render_request
 from sash.core.providers.turns import Outgoing
-from sash.core.providers.written import render_request
 
 WORD = re.compile(r"w\d+w")
 """Texts of a generated history are numbered, so that tests can check that each is sent once and in order."""

@@ -17,12 +17,11 @@ from sash.core.chat.messages import validate_message
 from sash.core.counts.counting import count_request
 from sash.core.counts.measures import measure
 from sash.core.counts.models import find_model
-from sash.core.providers.gemini_in import camel
-from sash.core.providers.native import check_native, read_messages, restore
-from sash.core.providers.own_requests import read_request
+from sash.core.providers import render_request
+from sash.core.providers.gemini import camel
+from sash.core.providers.native import check_native, read_messages, read_request, restore
 from sash.core.providers.thoughts import parts_of, without_reasoning
 from sash.core.providers.turns import Outgoing
-from sash.core.providers.written import render_request
 from sash.problems import InvalidEntry
 
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}

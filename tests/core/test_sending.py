@@ -15,9 +15,9 @@ from sash.core.counts.models import find_model
 from sash.core.counts.text import count_text
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.window import Window
+from sash.core.providers import render_request
 from sash.core.providers.thoughts import binds_reasoning
 from sash.core.providers.turns import Outgoing
-from sash.core.providers.written import render_request
 from sash.problems import FormatCannotCarry, InvalidEntry, WindowDoesNotFit
 
 NAMES = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content", "note", "x")

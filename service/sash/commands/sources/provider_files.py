@@ -9,7 +9,7 @@ from sash.clients.ids import safe_id
 from sash.commands.sources.conversation import SourceConversation, SourceError
 from sash.commands.sources.values import values_in
 from sash.core.providers.given import read_entries
-from sash.core.providers.own_requests import read_request
+from sash.core.providers.native import read_request
 from sash.problems import Problem
 
 _LISTS = {"responses": "input", "anthropic": "messages", "gemini": "contents"}

@@ -18,7 +18,8 @@ from sash.core.counts.counting import RequestCount, count_request, plain_text_to
 from sash.core.counts.models import Model
 from sash.core.counts.text import strings
 from sash.core.counts.vendors import HOSTED, OPENING, VENDORS, VendorRules
-from sash.core.providers.own_requests import ChatRequest, read_request
+from sash.core.providers.native import read_request
+from sash.core.providers.requests_read import ChatRequest
 from sash.core.providers.thoughts import SIGNATURES, parts_of
 from sash.problems import InvalidEntry
 

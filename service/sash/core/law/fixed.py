@@ -21,8 +21,8 @@ from sash.core.law.fillers import (
     joined_systems,
 )
 from sash.core.law.view import View
-from sash.core.providers.own_requests import read_request
-from sash.core.providers.written import render_request
+from sash.core.providers import render_request
+from sash.core.providers.native import read_request
 from sash.problems import FormatCannotCarry
 
 

@@ -14,8 +14,8 @@ from sash.core.law.notes import note_message, summary_message
 from sash.core.law.records import StoredGrounding
 from sash.core.law.runs import runs
 from sash.core.law.window import Window
+from sash.core.providers import render_request
 from sash.core.providers.turns import Outgoing, Refusals, is_of
-from sash.core.providers.written import render_request
 
 _NOTHING: Mapping[int, Beside] = MappingProxyType({})
 _NULL = b'{"role":"assistant","content":null}'

@@ -1,0 +1,80 @@
+"""Providers' forms of a request, one file a provider, each with a record of all that is true of it (``provider.py``).
+
+A window's messages are written as the arguments of a provider's SDK besides the model.
+
+Messages come in as OpenAI chat messages and go out in one of four forms::
+
+    openai      client.chat.completions.create(model=…, **request)      as kept
+    responses   client.responses.create(model=…, **request)
+    anthropic   client.messages.create(model=…, max_tokens=…, **request)
+    gemini      client.models.generate_content(model=…, **request)
+
+A part without an exact place in a form goes where it loses least. A part that the form cannot carry is refused by name:
+
+==================  ==========================  ===============================  ==================================
+in the history      responses                   anthropic                        gemini
+==================  ==========================  ===============================  ==================================
+system, developer   the first: instructions;    ``system``, in order, a blank    ``system_instruction``, likewise
+                    later ones in their place   line between
+user after user     two items                   one turn                         one turn
+first is assistant  as it is                    a user turn ``…`` before it      a user turn ``…`` before it
+empty user message  empty text                  ``…``                            ``…``
+empty assistant     left out                    left out                         left out
+tool call           function_call item          tool_use, input an object        function_call, args an object
+tool result         function_call_output item   tool_result, first in its turn   function_response, in call order
+``name``            ``alice: `` before the text, for user and system messages alone
+refusal             the assistant's text        the assistant's text             the assistant's text
+image               input_image                 base64 or URL source             inline_data or file_data
+file                input_file                  document                         inline_data or file_data
+audio               refused                     refused                          inline_data
+==================  ==========================  ===============================  ==================================
+
+Reasons:
+
+* A later system message moves up to the system text. It loses its place and keeps its authority; sent as a user's message
+  it would keep its place, but any user could write the same. Anthropic takes ``role: system`` inside the history only for
+  its newest models and answers 400 for the others. Anthropic's OpenAI endpoint also puts all system text at the top.
+* A history may begin with the assistant (a greeting, or a cut): ``start=user`` avoids the ``…``.
+* An assistant's ``name`` is left out: the model would begin its own replies with it.
+* Tool call ids are changed to fit (64 characters; letters, digits, ``_`` and ``-`` for Anthropic) and to be unique in the
+  request. A result gets the same id as its call. An id that fits and is new stays as it is.
+* Arguments that are not a JSON object (a reply was cut short) are sent as ``{"INVALID_JSON": "…"}``, as Anthropic's
+  documents advise. To refuse them would block the conversation for ever. Empty arguments are ``{}``.
+* Calls without results stay as they are at the end of a history, and are refused elsewhere.
+
+``tools`` and ``tool_choice`` are left out when there are no tools: every provider refuses a choice without tools.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sash.core.providers.anthropic import ANTHROPIC
+from sash.core.providers.gemini import GEMINI
+from sash.core.providers.openai import OPENAI
+from sash.core.providers.provider import Provider
+from sash.core.providers.responses import RESPONSES
+from sash.core.providers.turns import Outgoing, Refusals
+
+PROVIDERS: Final[dict[str, Provider]] = {each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI)}
+"""Every form, by its name. To add a provider, write its file and name it here."""
+
+
+def render_request(
+    format: str,  # noqa: A002 - the parameter's name in the contract
+    messages: Sequence[Outgoing],
+    *,
+    tools: list[dict[str, Any]] | None = None,
+    tool_choice: Any | None = None,
+) -> dict[str, Any]:
+    """Return the arguments that the SDK of ``format``, a name in PROVIDERS, takes beside the model and the reply's limit.
+
+    Without messages beside the fixed parts, the list of messages is empty, and the caller adds its next turn to it.
+
+    Raises:
+        FormatCannotCarry: the form has no place for some parts; the problem names each: ``#/messages/{seq}/content/1``.
+    """
+    offered = tools or []
+    refusals = Refusals(format)
+    request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, refusals)
+    refusals.check()
+    return request

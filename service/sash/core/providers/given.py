@@ -16,16 +16,13 @@ import msgspec
 from sash.core.chat.bounds import LONGEST_ID
 from sash.core.chat.messages import MEMBERS, BareEntry, Entry, whole_numbers
 from sash.core.chat.mistakes import invalid
+from sash.core.providers import PROVIDERS
 from sash.core.providers.native import Turn, read_messages
 from sash.problems import BadRequest, Pointer, Problem
 
 Object = dict[str, Any]
 
 _CHAT_MEMBERS: Final = frozenset({"tool_calls", "function_call", "refusal", "native"})
-_CHAT_PARTS: Final = {
-    "anthropic": frozenset({"image_url", "input_audio", "file", "refusal"}),
-    "responses": frozenset({"image_url", "text", "file"}),
-}
 _PLACE: Final = re.compile(r"#/messages/(\d+)(/message\b[\w/]*)?")
 
 
@@ -122,15 +119,7 @@ def _messages(entry: NativeEntry, value: Object, place: int, prefix: str) -> lis
 def is_chat(form: str, message: Mapping[str, Any]) -> bool:
     """Return whether a message is a chat message, and not one of the provider's."""
     is_result = message.get("role") in ("tool", "function") and "parts" not in message
-    if is_result or message.keys() & _CHAT_MEMBERS:
-        return True
-    content = message.get("content")
-    if form == "gemini":
-        return "parts" not in message and ("content" in message or message.get("role") == "assistant")
-    if form == "anthropic" and message.get("role") == "developer":
-        return True
-    parts = [part.get("type") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    return any(part in _CHAT_PARTS[form] for part in parts if isinstance(part, str))
+    return is_result or bool(message.keys() & _CHAT_MEMBERS) or PROVIDERS[form].is_chat(message)
 
 
 def _chat_entry(

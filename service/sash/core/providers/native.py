@@ -25,18 +25,17 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from sash.core.chat.messages import own_member
 from sash.core.chat.mistakes import foreign, problem_at
-from sash.core.providers import anthropic_in, gemini_in, responses_in
+from sash.core.providers import PROVIDERS
 from sash.core.providers.pieces import Object, Piece, chat_message
-from sash.core.providers.sharing import fill
+from sash.core.providers.requests_read import ChatRequest
+from sash.core.providers.sharing import fill, restore
 from sash.problems import InvalidEntry
-
-_FORMATS: Final = {"responses": responses_in, "anthropic": anthropic_in, "gemini": gemini_in}
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -58,7 +57,7 @@ def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -
     for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
         pieces = _read(form, message, pointer)
         # The assistant's next message joins those before it if they are items of a reply, or calls answered together.
-        goes_on = form == "responses" or any(piece.calls for piece in said)
+        goes_on = PROVIDERS[form].replies_are_items or any(piece.calls for piece in said)
         if said and not (pieces[0].role == "assistant" and goes_on):
             turns.append(Turn(chat_message(form, said), first, index - 1))
             said = []
@@ -78,14 +77,7 @@ def _read(form: str, message: Any, pointer: str) -> list[Piece]:
         raise problem_at("Expected an object", f"#{pointer}")
     if other := foreign(message, pointer, form):
         raise other
-    pieces: list[Piece] = _FORMATS[form].read(message, pointer)
-    return pieces
-
-
-def restore(message: Mapping[str, Any]) -> list[Object]:
-    """Return the provider's messages, or the part of one, that became this chat message. As JSON, they are unchanged."""
-    filled: list[Object] = fill(message["native"]["messages"], message)
-    return filled
+    return PROVIDERS[form].read(message, pointer)
 
 
 def read_compaction(item: Object, pointer: str) -> tuple[Object, str]:
@@ -125,7 +117,7 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     try:
         native = msgspec.convert(message["native"], _Native)
         filled = fill(native.messages, message)
-        pieces = [piece for own in filled for piece in _FORMATS[native.format].read(own, "")]
+        pieces = [piece for own in filled for piece in PROVIDERS[native.format].read(own, "")]
     except (msgspec.ValidationError, InvalidEntry, LookupError, TypeError, ValueError):
         raise refused from None
     place, count = native.piece
@@ -138,3 +130,13 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
         pieces[0].answers = message.get("tool_call_id", "")
     if chat_message(native.format, pieces, native.piece) != message:
         raise refused
+
+
+def read_request(form: str, request: Mapping[str, Any]) -> ChatRequest:
+    """Return a provider's whole request in chat form. Raises InvalidEntry."""
+
+    def chat(messages: Sequence[Any], pointer: str) -> list[Object]:
+        pointers = [f"{pointer}/{index}" for index in range(len(messages))]
+        return [turn.message for turn in read_messages(form, messages, pointers)]
+
+    return PROVIDERS[form].read_request(request, chat)

@@ -1,7 +1,7 @@
 """Pieces: the part of a provider's message that becomes one chat message."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
@@ -10,6 +10,8 @@ from sash.core.providers.sharing import share
 
 T = TypeVar("T")
 Object = dict[str, Any]
+_TEXTS: Final = frozenset({"text", "search_result", "input_text", "output_text"})
+"""Types of parts with a text in a tool result."""
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -142,3 +144,26 @@ class Text(msgspec.Struct):
 def rest_of(request: Mapping[str, Any], *known: str) -> Object:
     """Return the members of a request that are not ``known``."""
     return {name: value for name, value in request.items() if name not in known}
+
+
+def has_part(message: Mapping[str, Any], kinds: frozenset[str]) -> bool:
+    """Return whether a part of the message's content has one of these types."""
+    content = message.get("content")
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") in kinds
+        for part in content
+        if isinstance(part, dict) and isinstance(part.get("type"), str)
+    )
+
+
+def result_content(given: Any, text: str, kind: str, *, alone: bool) -> Any:
+    """The content of a result with one text in place of all its texts."""
+    is_list = isinstance(given, list) and all(isinstance(part.get("type"), str) for part in given)
+    parts = given if is_list else []
+    places = [index for index, part in enumerate(parts) if part["type"] in _TEXTS]
+    marks = [{"cache_control": parts[index]["cache_control"]} for index in places if "cache_control" in parts[index]]
+    others = [] if alone else [part for part in parts if part["type"] not in _TEXTS]
+    if not (others or marks):
+        return text
+    place = places[0] if places else 0
+    return [*others[:place], {"type": kind, "text": text, **(marks[-1] if marks else {})}, *others[place:]]

@@ -148,3 +148,9 @@ def _url_safe(text: str) -> str | None:
 
 def _canonical(value: Any) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
+
+
+def restore(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the provider's messages, or the part of one, that became this chat message. As JSON, they are unchanged."""
+    filled: list[dict[str, Any]] = fill(message["native"]["messages"], message)
+    return filled

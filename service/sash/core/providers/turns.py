@@ -7,7 +7,7 @@ import msgspec
 
 from sash.core.chat.calls import arguments_object
 from sash.core.providers.members import unknown_members
-from sash.core.providers.whole import Whole, whole_of
+from sash.core.providers.whole import Shape, Whole, whole_of
 from sash.problems import FormatCannotCarry, Pointer
 
 Block = dict[str, Any]
@@ -107,8 +107,8 @@ class Result(msgspec.Struct, frozen=True):
     parts: list[Part]
 
 
-def read(
-    messages: Sequence[Outgoing], refusals: Refusals, *, tidy: Callable[[str], str] = str
+def read_steps(
+    messages: Sequence[Outgoing], shape: Shape, refusals: Refusals, *, tidy: Callable[[str], str] = str
 ) -> Iterator[Said | Result | Whole]:
     """Yield the history in order, each result with its call. ``tidy`` makes an id fit a form's alphabet.
 
@@ -118,7 +118,7 @@ def read(
     calls = _Calls(refusals, tidy)
     for outgoing in messages:
         message, place = outgoing.message, f"messages/{outgoing.seq}"
-        as_it_came = is_of(message, refusals.format_name)
+        as_it_came = is_of(message, shape.name)
         if not as_it_came:
             native = message.get("native") or {}
             refusals.add_only(place, native.get("only", ()), native.get("format", ""))
@@ -129,7 +129,7 @@ def read(
         match role := message.get("role"):
             case _ if as_it_came:
                 answers = "" if answered is None or answered.as_it_came else answered.id  # the call may have another id
-                yield whole_of(outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
+                yield whole_of(shape, outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
             case "tool" | "function" if answered is None:
                 refusals.add(place, "is a result without a call before it")
             case "tool" | "function" if answered is not None:

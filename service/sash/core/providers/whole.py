@@ -3,17 +3,28 @@
 Where one message became several chat messages, those that are in the window are joined into one message again.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
-from sash.core.providers.native import restore
-from sash.core.providers.responses_in import as_function
+from sash.core.providers.sharing import restore
 
 Block = dict[str, Any]
-_PARTS: Final = {"anthropic": "content", "gemini": "parts", "responses": "content"}
-_TEXT: Final[dict[str, Block]] = {"anthropic": {"type": "text"}, "gemini": {}, "responses": {"type": "input_text"}}
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """Where things stand in a provider's form.
+
+    ``messages`` is the member of a request with its messages, ``parts`` that of a message with its parts. ``text`` are the
+    other members of a part with a text. ``answering`` returns an own tool result with another id of its call.
+    """
+
+    name: str
+    messages: str
+    parts: str
+    text: Block
+    answering: Callable[[Block, str], Block] = lambda own, _: own
 
 
 class Whole(msgspec.Struct, frozen=True):
@@ -23,7 +34,6 @@ class Whole(msgspec.Struct, frozen=True):
     """
 
     seq: int
-    format: str
     messages: list[Block]
     piece: int = 0
     pieces: int = 1
@@ -40,42 +50,30 @@ class Whole(msgspec.Struct, frozen=True):
         return self.pieces == other.pieces and step > 0 and self.seq - other.seq == step
 
 
-def whole_of(seq: int, message: Block, before: str = "", after: str = "", *, answers: str = "") -> Whole:
+def whole_of(shape: Shape, seq: int, message: Block, before: str = "", after: str = "", *, answers: str = "") -> Whole:
     """Return the provider's messages as they came, with documents ``before`` and ``after`` the text.
 
     A tool result gets the id ``answers``, if given, as the id of the call that it answers.
     """
     native = message["native"]
-    form, messages = native["format"], restore(message)
+    messages = restore(message)
     if answers:
-        messages = [_answering(messages[0], form, answers)]
+        messages = [shape.answering(messages[0], answers)]
     place, count = native.get("piece", (0, 1))
     at = native.get("at", ())
     if before or after:
-        messages = [_grounded(messages[0], form, before, after)]
+        messages = [_grounded(messages[0], shape, before, after)]
         at = at and [*at[: bool(before)], *at, *(at[-1:] if after else ())]
-    return Whole(seq, form, messages, place, count, at)
+    return Whole(seq, messages, place, count, at)
 
 
-def _answering(message: Block, form: str, call_id: str) -> Block:
-    """Return the provider's message of one tool result with another id of its call."""
-    if form == "anthropic":
-        (block,) = message["content"]
-        return {**message, "content": [{**block, "tool_use_id": call_id}]}
-    if form == "gemini":
-        (part,) = message["parts"]
-        name = "function_response" if part.get("function_response") is not None else "functionResponse"
-        return {**message, "parts": [{**part, name: {**part[name], "id": call_id}}]}
-    return {**as_function(message), "call_id": call_id}
-
-
-def _grounded(message: Block, form: str, before: str, after: str) -> Block:
-    key = _PARTS[form]
+def _grounded(message: Block, shape: Shape, before: str, after: str) -> Block:
+    key = shape.parts
     value = message.get(key)
     if isinstance(value, str):
         return {**message, key: before + value + after}
     parts = value if isinstance(value, list) else [value] if value else []
-    around = [[{**_TEXT[form], "text": text}] if text else [] for text in (before, after)]
+    around = [[{**shape.text, "text": text}] if text else [] for text in (before, after)]
     return {**message, key: [*around[0], *parts, *around[1]]}
 
 
@@ -104,7 +102,7 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
             last[key].extend(blocks)
         elif blocks:
             sent.append({"role": role, key: list(blocks)})
-    messages = [message for each in sent for message in (joined(each) if isinstance(each, list) else [each])]
+    messages = [message for each in sent for message in (joined(each, key) if isinstance(each, list) else [each])]
     if messages and messages[0].get("role", "user") in ("assistant", "model") and not begins_as_it_came:
         messages.insert(0, {"role": "user", key: [opening]})
     return messages
@@ -115,11 +113,10 @@ def _is_silent(message: Block, key: str) -> bool:
     return message.get("role") in ("assistant", "model") and all(part == {"type": "text", "text": ""} for part in parts)
 
 
-def joined(pieces: Sequence[Whole]) -> list[Block]:
+def joined(pieces: Sequence[Whole], key: str) -> list[Block]:
     """Return the messages of one Whole, or the one message that several Wholes are pieces of."""
     if len(pieces) == 1:
         return pieces[0].messages
-    key = _PARTS[pieces[0].format]
     blocks = [block for piece in pieces for block in piece.messages[0][key]]
     at = [place for piece in pieces for place in piece.at]
     if len(at) == len(blocks):

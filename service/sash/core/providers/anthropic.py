@@ -3,18 +3,232 @@
 Anthropic's server answers 400 to the whole request for each of these: a text block without a visible character, white
 space at the end of a last assistant turn, a call id outside ``[a-zA-Z0-9_-]+`` or used twice, a schema that is no object,
 and a schema with ``oneOf``, ``allOf`` or ``anyOf`` at its top.
+
+Read Anthropic's messages: turns of blocks.
+
+A user's message may hold tool results, text and images. Each result becomes a tool message; all other blocks become one user
+message after them.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+import msgspec
+
+from sash.core.chat.messages import CallId
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
+from sash.core.providers.pieces import (
+    Name,
+    Object,
+    Piece,
+    Text,
+    convert,
+    data_url,
+    file_part,
+    has_part,
+    read_turn,
+    rest_of,
+    result_content,
+    to_json,
+)
+from sash.core.providers.provider import Provider
+from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.tools import Choice, Function, read_choice, read_functions
-from sash.core.providers.turns import NOTHING_SAID, Block, Outgoing, Part, Refusals, Result, Said, only_text, read
-from sash.core.providers.whole import Whole, in_turns
+from sash.core.providers.turns import NOTHING_SAID, Block, Outgoing, Part, Refusals, Result, Said, only_text, read_steps
+from sash.core.providers.whole import Shape, Whole, in_turns
+
+# ---- reading messages
+
+
+_REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
+"""Members of a reply that a request does not take."""
+
+
+class _AnthropicMessage(msgspec.Struct):
+    role: Literal["user", "assistant", "system"]
+    content: str | list[Object]
+
+
+class _ToolUse(msgspec.Struct):
+    id: CallId
+    name: Name
+    input: Object
+
+
+class _ToolResult(msgspec.Struct):
+    tool_use_id: CallId
+    content: str | list[Object] | None = None
+
+
+class _Source(msgspec.Struct):
+    source: Object
+    title: str | None = None
+
+
+class _SearchResult(msgspec.Struct):
+    source: str
+    content: list[Text]
+    title: str | None = None
+
+
+class _Thinking(msgspec.Struct):
+    thinking: str
+    signature: str = ""
+
+
+class _Compaction(msgspec.Struct):
+    content: str | None = None
+
+
+class _Redacted(msgspec.Struct):
+    data: str
+
+
+_SILENT: Final[dict[str, Any]] = {"thinking": _Thinking, "redacted_thinking": _Redacted, "compaction": _Compaction}
+
+
+def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
+    """Return the pieces of one message, or of a whole reply. Raises InvalidEntry."""
+    given = convert(message, _AnthropicMessage, pointer)
+    own = {name: value for name, value in message.items() if name not in _REPLY}
+    if isinstance(given.content, str):
+        piece = Piece(role=given.role, own=own)
+        piece.add_text(given.content)
+        return [piece]
+    return read_turn(
+        given.role,
+        own,
+        "content",
+        given.content,
+        f"{pointer}/content",
+        is_result=lambda block: block.get("type") == "tool_result",
+        read_result=_read_result,
+        read_part=_read_block,
+    )
+
+
+def _read_result(block: Object, piece: Piece, pointer: str) -> None:
+    given = convert(block, _ToolResult, pointer)
+    piece.answers = given.tool_use_id
+    if isinstance(given.content, str):
+        piece.add_text(given.content)
+    for index, inner in enumerate(given.content if isinstance(given.content, list) else ()):
+        if inner.get("type") in ("text", "search_result"):
+            _read_block(inner, piece, f"{pointer}/content/{index}")
+        else:
+            piece.only.append(_kind(inner))
+
+
+def _read_block(block: Object, piece: Piece, pointer: str) -> None:
+    match block.get("type"):
+        case "text":
+            piece.add_text(convert(block, Text, pointer).text)
+        case "tool_use" if piece.role == "assistant":
+            use = convert(block, _ToolUse, pointer)
+            piece.add_call(use.id, use.name, to_json(use.input))
+        case "search_result":
+            found = convert(block, _SearchResult, pointer)
+            piece.add_text("\n".join([found.title or "", found.source, *(text.text for text in found.content)]))
+        case "image" | "document" as kind if piece.role == "user" and (part := _media(block, kind, pointer)):
+            piece.parts.append(part)
+        case "thinking" | "redacted_thinking" | "compaction" as kind:  # not sent to other providers
+            convert(block, _SILENT[kind], pointer)
+        case _:
+            piece.only.append(_kind(block))
+
+
+def _media(block: Object, kind: str, pointer: str) -> Object | None:
+    """Return an image or a document in chat form; None where chat messages have no place for its source."""
+    given = convert(block, _Source, pointer)
+    match given.source:
+        case {"type": "url", "url": str(url)} if kind == "image":
+            return {"type": "image_url", "image_url": {"url": url}}
+        case {"type": "base64", "media_type": str(media_type), "data": str(data)} if kind == "image":
+            return {"type": "image_url", "image_url": {"url": data_url(media_type, data)}}
+        case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
+            return file_part(filename=given.title, file_data=data_url(media_type, data))
+        case {"type": "text", "data": str(data)}:
+            return {"type": "text", "text": data}
+        case {"type": "file", "file_id": str(file_id)} if kind == "document":
+            return file_part(file_id=file_id)
+    return None
+
+
+def _kind(block: Object) -> str:
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else "block"
+
+
+# ---- reading a whole request
+
+
+_CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
+
+
+class _AnthropicRequest(msgspec.Struct):
+    messages: list[Object]
+    system: str | list[Object] | None = None
+    tools: list[Object] | None = None
+    tool_choice: Object | None = None
+    output_format: Object | None = None
+    output_config: Object | None = None
+
+
+def _system_of(request: _AnthropicRequest) -> list[Object]:
+    """Return the system text as a chat message; in Anthropic's request it stands outside the messages."""
+    if not request.system:
+        return []
+    if isinstance(request.system, str):
+        return [{"role": "system", "content": request.system}]
+    texts = [convert(block, Text, f"/system/{index}").text for index, block in enumerate(request.system)]
+    return [{"role": "system", "content": [{"type": "text", "text": text} for text in texts]}]
+
+
+def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
+    given = convert(request, _AnthropicRequest, "")
+    output = given.output_format or (given.output_config or {}).get("format") or {}
+    tools = given.tools or []
+    return ChatRequest(
+        messages=[*_system_of(given), *chat(given.messages, "/messages")],
+        tools=[
+            chat_function(tool, tool["input_schema"], "type", "input_schema")
+            for tool in tools
+            if "input_schema" in tool
+        ],
+        tool_choice=_chat_choice(given.tool_choice),
+        response_format=schema_format(output.get("schema")) if isinstance(output, dict) else None,
+        hosted=[tool for tool in tools if "input_schema" not in tool],
+        rest=rest_of(request, *_AnthropicRequest.__struct_fields__),
+    )
+
+
+def _chat_choice(choice: Object | None) -> Any:
+    match choice:
+        case {"type": "tool", "name": str(name)}:
+            return one_tool(name)
+        case {"type": str(kind)}:
+            return _CHOICES.get(kind)
+    return None
+
+
+# ---- writing
+
+_CHAT_PARTS: Final = frozenset({"image_url", "input_audio", "file", "refusal"})
+"""Parts that only chat messages have."""
+
+
+def _answering(message: Block, call_id: str) -> Block:
+    (block,) = message["content"]
+    return {**message, "content": [{**block, "tool_use_id": call_id}]}
+
+
+_SHAPE: Final = Shape(
+    name="anthropic", messages="messages", parts="content", text={"type": "text"}, answering=_answering
+)
+
 
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _EMPTY: Final = {"type": "text", "text": NOTHING_SAID}
@@ -22,11 +236,11 @@ _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _Turn = tuple[str, list[Block]] | Whole
 
 
-def render(
+def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
-    history = list(read(messages, refusals, tidy=partial(_FOREIGN.sub, "_")))
+    history = list(read_steps(messages, _SHAPE, refusals, tidy=partial(_FOREIGN.sub, "_")))
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns = [_turn(step, refusals) for step in history if not (isinstance(step, Said) and step.is_system)]
     request: dict[str, Any] = {"messages": in_turns(_with_joined_results(turns), dict(_EMPTY), "content")}
@@ -177,3 +391,25 @@ def _tool(function: Function, refusals: Refusals) -> Block:
     if function.extra.get("strict"):
         tool["strict"] = True
     return tool | _cache(function.extra)
+
+
+def _with_result_text(own: Block, text: str, alone: bool) -> Block:  # noqa: FBT001 - as the record declares it
+    block = own["content"][0]
+    return {**own, "content": [{**block, "content": result_content(block.get("content"), text, "text", alone=alone)}]}
+
+
+def _is_chat(message: Mapping[str, Any]) -> bool:
+    return message.get("role") == "developer" or has_part(message, _CHAT_PARTS)
+
+
+ANTHROPIC = Provider(
+    shape=_SHAPE,
+    read=_read_message,
+    read_request=_read_request,
+    write=_write,
+    is_chat=_is_chat,
+    carries=frozenset({"blocks"}),
+    replies_are_items=False,
+    fills=True,
+    with_result_text=_with_result_text,
+)

@@ -1,0 +1,416 @@
+"""Write Gemini's contents: turns of parts; the turn after calls has as many function responses as there were calls.
+
+Keys are in snake case, as in the SDK; the server reads snake case and camel case. Parameters go as JSON Schema, because the
+older member ``parameters`` takes a dialect of OpenAPI without many members of ordinary schemas.
+
+Gemini 3 requires its ``thought_signature`` with each call of the running turn. Google's OpenAI endpoint gives it in
+``extra_content.google.thought_signature``; where a client keeps that member, the signature is sent. A missing signature is
+not replaced: the replacement that Google accepts depends on the model, which this module does not know.
+
+Read Gemini's contents: turns of parts, whose members are written in camel case or in snake case.
+
+Calls and results may come without ids. The id is then made of the name and the order among those of the same name, by
+which Gemini pairs them too.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.messages import CallId
+from sash.core.chat.mistakes import problem_at
+from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
+from sash.core.providers.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, rest_of, to_json
+from sash.core.providers.provider import Provider
+from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
+from sash.core.providers.tools import Choice, Function, read_choice, read_functions
+from sash.core.providers.turns import (
+    NOTHING_SAID,
+    Block,
+    Call,
+    Outgoing,
+    Part,
+    Refusals,
+    Result,
+    Said,
+    only_text,
+    read_steps,
+    words,
+)
+from sash.core.providers.whole import Shape, Whole, in_turns
+
+# ---- reading messages
+
+
+_ROLES: Final = {"user": "user", "function": "user", "tool": "user", "model": "assistant", "system": "system"}
+_HOSTED: Final = ("executable_code", "code_execution_result", "tool_call", "tool_response")
+_SOUNDS: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
+
+
+class Parts(msgspec.Struct):
+    """A content."""
+
+    parts: list[Object] | Object | None = None
+    role: str | None = None
+
+
+class _Call(msgspec.Struct):
+    name: Name
+    id: CallId | None = None
+    args: Object | None = None
+
+
+class _Response(msgspec.Struct):
+    name: Name
+    id: CallId | None = None
+    response: Object | None = None
+    parts: list[Object] | None = None
+
+
+def member(value: Mapping[str, Any], name: str) -> Any:
+    """Return a member, written in snake case or in camel case; ``name`` is in snake case. None where there is none."""
+    found = value.get(name)
+    return value.get(camel(name)) if found is None else found
+
+
+def camel(name: str) -> str:
+    """Return a name in camel case, as JSON requests have it.
+
+    >>> camel("function_call")
+    'functionCall'
+    """
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _read_content(content: Mapping[str, Any], pointer: str) -> list[Piece]:
+    """Return the pieces of one content. Raises InvalidEntry."""
+    given = convert(content, Parts, pointer)
+    if given.role is None and given.parts is None:
+        raise problem_at("Object missing required field 'parts'", f"#{pointer}")
+    names = _Names()
+    return read_turn(
+        _ROLES.get(given.role or "user", "user"),
+        dict(content),
+        "parts",
+        given.parts if isinstance(given.parts, list) else [given.parts] if given.parts else [],
+        f"{pointer}/parts",
+        is_result=lambda part: member(part, "function_response") is not None,
+        read_result=partial(_read_result, names),
+        read_part=partial(_read_part, names),
+    )
+
+
+class _Names:
+    """Ids for calls and results without one: from the name, and the number of earlier ones with that name."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def of(self, name: str) -> str:
+        before = self._counts.get(name, 0)
+        self._counts[name] = before + 1
+        return f"call_{name[:200]}" + (f"_{before}" if before else "")
+
+
+def _identified(value: Any) -> Any:
+    """Return a call or a result without its id if that is empty, as Gemini writes a missing one."""
+    is_empty = isinstance(value, dict) and value.get("id") == ""
+    return {name: each for name, each in value.items() if name != "id"} if is_empty else value
+
+
+def _read_result(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
+    response = convert(_identified(member(part, "function_response")), _Response, f"{pointer}/functionResponse")
+    piece.answers = response.id or names.of(response.name)
+    piece.only = [_kind(inner) for inner in response.parts or ()]
+    said = response.response or {}
+    alone = said.get("output", said.get("result")) if len(said) == 1 else None
+    piece.add_text(alone if isinstance(alone, str) else to_json(said) if said else "")
+
+
+def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
+    text, called = member(part, "text"), member(part, "function_call")
+    inline, file = member(part, "inline_data"), member(part, "file_data")
+    if called is not None and piece.role == "assistant":
+        call = convert(_identified(called), _Call, f"{pointer}/functionCall")
+        piece.add_call(call.id or names.of(call.name), call.name, to_json(call.args or {}))
+    elif isinstance(text, str):
+        if part.get("thought") is not True:
+            piece.add_text(text)
+    elif piece.role == "user" and (found := _inline(inline) or _file(file)):
+        piece.parts.append(found)
+    elif _kind(part) != "part":
+        piece.only.append(_kind(part))
+
+
+def _inline(blob: Any) -> Object | None:
+    if not isinstance(blob, dict):
+        return None
+    media_type, data = member(blob, "mime_type"), blob.get("data")
+    if not (isinstance(media_type, str) and isinstance(data, str)):
+        return None
+    if media_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": data_url(media_type, data)}}
+    if form := _SOUNDS.get(media_type):
+        usual = data.replace("-", "+").replace("_", "/")
+        return {"type": "input_audio", "input_audio": {"data": usual, "format": form}}
+    name = member(blob, "display_name")
+    return file_part(filename=name if isinstance(name, str) else None, file_data=data_url(media_type, data))
+
+
+def _file(file: Any) -> Object | None:
+    if not isinstance(file, dict) or not isinstance(uri := member(file, "file_uri"), str):
+        return None
+    media_type = member(file, "mime_type")
+    if isinstance(media_type, str) and media_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": uri}}
+    return file_part(file_id=uri)
+
+
+def _kind(part: Object) -> str:
+    """Return the member that says what a part is; ``part`` where it only adds to other parts, like a lone signature."""
+    kinds = ("text", "inline_data", "file_data", "function_call", "function_response", *_HOSTED)
+    return next((kind for kind in kinds if member(part, kind) is not None), "part")
+
+
+# ---- reading a whole request
+
+
+_CHOICES: Final = {"NONE": "none", "AUTO": "auto", "ANY": "required", "VALIDATED": "auto"}
+
+
+def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
+    """Read a request to ``generateContent``, in the form of HTTP or of the SDK (``config``)."""
+    config = request.get("config")
+    flat = {**request, **(config if isinstance(config, dict) else {})}
+    contents = [_content(content) for content in _list(flat.get("contents"))]
+    tools = [tool for tool in _list(flat.get("tools")) if isinstance(tool, dict)]
+    generation = member(flat, "generation_config")
+    generation = generation if isinstance(generation, dict) else flat
+    known = ("contents", "config", "tools", "system_instruction", "tool_config", "generation_config")
+    schema = member(generation, "response_json_schema") or member(generation, "response_schema")
+    return ChatRequest(
+        messages=[*_system_of(member(flat, "system_instruction")), *chat(contents, "/contents")],
+        tools=[
+            _chat_function(function)
+            for tool in tools
+            for function in _list(member(tool, "function_declarations"))
+            if isinstance(function, dict)
+        ],
+        tool_choice=_chat_choice(member(flat, "tool_config")),
+        response_format=schema_format(schema),
+        hosted=[left for tool in tools if (left := rest_of(tool, "functionDeclarations", "function_declarations"))],
+        rest=rest_of(request, *known, *map(camel, known)),
+    )
+
+
+def _content(content: Any) -> Any:
+    """Return a content; a lone string or part is the user's."""
+    match content:
+        case str():
+            return {"role": "user", "parts": [{"text": content}]}
+        case dict() if "parts" not in content and "role" not in content:
+            return {"role": "user", "parts": [content]}
+        case _:
+            return content
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _system_of(instruction: Any) -> list[Object]:
+    match instruction:
+        case None:
+            return []
+        case str():
+            text = instruction
+        case _:
+            given = [convert(each, Parts, "/systemInstruction") for each in map(_content, _list(instruction))]
+            parts = [part for each in given for part in _list(each.parts)]
+            text = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    return [{"role": "system", "content": text}] if text else []
+
+
+def _chat_function(function: Object) -> Object:
+    parameters = member(function, "parameters_json_schema") or member(function, "parameters")
+    return chat_function(function, parameters, "parameters_json_schema", "parametersJsonSchema")
+
+
+def _chat_choice(config: Any) -> Any:
+    calling = member(config, "function_calling_config") if isinstance(config, dict) else None
+    if not isinstance(calling, dict):
+        return None
+    match member(calling, "allowed_function_names"):
+        case [str(name)] if calling.get("mode") == "ANY":
+            return one_tool(name)
+    return _CHOICES.get(str(calling.get("mode")))
+
+
+# ---- writing
+
+
+def _answering(message: Block, call_id: str) -> Block:
+    (part,) = message["parts"]
+    name = "function_response" if part.get("function_response") is not None else "functionResponse"
+    return {**message, "parts": [{**part, name: {**part[name], "id": call_id}}]}
+
+
+_SHAPE: Final = Shape(name="gemini", messages="contents", parts="parts", text={}, answering=_answering)
+
+
+_CALLING_MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
+
+
+def _write(
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+) -> dict[str, Any]:
+    """Return ``contents``, and ``config`` with the system text and the tools; callers may add settings to ``config``."""
+    history = list(read_steps(messages, _SHAPE, refusals))
+    system = [step for step in history if isinstance(step, Said) and step.is_system]
+    said = (step for step in history if not (isinstance(step, Said) and step.is_system))
+    turns = [_turn(step, refusals) for step in _in_call_order(said)]
+    config: dict[str, Any] = {}
+    if text := "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system))):
+        config["system_instruction"] = text
+    if functions := list(read_functions(tools, refusals)):
+        config["tools"] = [{"function_declarations": [_declaration(function) for function in functions]}]
+    if choice := read_choice(tool_choice, refusals):
+        config["tool_config"] = {"function_calling_config": _calling(choice)}
+    return {"contents": _joined(in_turns(turns, {"text": NOTHING_SAID}, "parts")), "config": config}
+
+
+def _joined(contents: Iterable[Block]) -> list[Block]:
+    """The contents; those that Gemini accepts only as one content are joined."""
+    joined: list[Block] = []
+    for content in contents:
+        if joined and _goes_on(joined[-1], content):
+            joined[-1] = {**joined[-1], "parts": [*joined[-1]["parts"], *content["parts"]]}
+        else:
+            joined.append(content)
+    return joined
+
+
+def _goes_on(before: Block, content: Block) -> bool:
+    """Whether results came one by one, or calls follow the model's text from a turn whose question was left out.
+
+    Gemini answers 400 to fewer results than the turn before has calls, and to calls that follow the model's words.
+    """
+    if {**before, "parts": 0} != {**content, "parts": 0}:  # another role, or other members
+        return False
+    if _has(before, "function_response") and _has(content, "function_response"):
+        return True
+    return content.get("role") == "model" and _has(before, "text") and _has(content, "function_call")
+
+
+def _has(content: Block, kind: str) -> bool:
+    parts = content.get("parts")
+    return isinstance(parts, list) and any(member(part, kind) is not None for part in parts)
+
+
+def _turn(step: Said | Result | Whole, refusals: Refusals) -> tuple[str, list[Block]] | Whole:
+    match step:
+        case Whole():
+            return step
+        case Result():
+            return "user", [_result(step, refusals)]
+        case Said(role="assistant"):
+            texts = [{"text": part.text} for part in only_text(step.parts, refusals, "assistant")]
+            return "model", texts + [_call(call) for call in step.calls]
+        case _:
+            return "user", list(_parts(step.parts, refusals)) or [{"text": NOTHING_SAID}]
+
+
+def _call(call: Call) -> Block:
+    part: Block = {"function_call": {"id": call.id, "name": call.name, "args": call.arguments_object()}}
+    return part | ({"thought_signature": call.signature} if call.signature else {})
+
+
+def _result(result: Result, refusals: Refusals) -> Block:
+    """Return a result with its text under ``output``, the key that Gemini looks for."""
+    response = {"output": words(result.parts, refusals, "tool")}
+    made = result.call.as_it_came and result.call.id.startswith(f"call_{result.call.name}")  # the call had no id
+    named = {} if made else {"id": result.call.id}
+    return {"function_response": {**named, "name": result.call.name, "response": response}}
+
+
+def _in_call_order(steps: Iterable[Said | Result | Whole]) -> Iterator[Said | Result | Whole]:
+    """Yield the steps with results in the order of their calls, because models before Gemini 3 pair them by order."""
+    for _, run in groupby(steps, key=lambda step: isinstance(step, Result)):
+        yield from sorted(run, key=lambda step: step.call.order if isinstance(step, Result) else 0)
+
+
+def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
+    for part in parts:
+        match part.body:
+            case {"type": "text"}:
+                yield {"text": part.text}
+            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+                if is_web(url) or url.startswith("gs://"):
+                    yield _by_uri(url)
+                else:
+                    yield from _inline_data(read_data_url(url, part.place, refusals))
+            case {"type": "file", "file": {"file_id": str(uri)}} if "://" in uri:  # as Google's Files API names them
+                yield _by_uri(uri)
+            case {"type": "file", "file": dict(file)}:
+                yield from _inline_data(read_file(file, part.place, refusals))
+            case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
+                yield from _inline_data(read_data_url(f"data:audio/{form};base64,{data}", part.place, refusals))
+            case _:
+                refusals.add(part.place, "has no place in Gemini's contents, which take text, images, files and audio")
+
+
+def _by_uri(uri: str) -> Block:
+    media_type = guess_type(uri)
+    return {"file_data": {"file_uri": uri} | ({"mime_type": media_type} if media_type else {})}
+
+
+def _inline_data(media: Media | None) -> Iterator[Block]:
+    if media:
+        yield {"inline_data": {"mime_type": media.media_type, "data": media.data}}
+
+
+def _declaration(function: Function) -> Block:
+    declaration: Block = {"name": function.name, "parameters_json_schema": function.schema}
+    return declaration | ({"description": function.description} if function.description is not None else {})
+
+
+def _calling(choice: Choice) -> Block:
+    """Return the calling mode; names need ``ANY``, or ``VALIDATED`` where the model may also answer with text."""
+    if choice.names is None:
+        return {"mode": _CALLING_MODES[choice.mode]}
+    return {"mode": "ANY" if choice.mode == "required" else "VALIDATED", "allowed_function_names": choice.names}
+
+
+def _with_response(part: Block, text: str, *, alone: bool) -> Block:
+    """Gemini's part with a text as the response, under its name if it was a lone text."""
+    name = "function_response" if part.get("function_response") is not None else "functionResponse"
+    given = part[name]
+    said = given.get("response") or {}
+    key = next(iter(said)) if len(said) == 1 and said.keys() <= {"output", "result"} else "output"
+    kept = {name: value for name, value in given.items() if not (alone and name == "parts")}
+    return {**part, name: {**kept, "response": {key: text}}}
+
+
+def _with_result_text(own: Block, text: str, alone: bool) -> Block:  # noqa: FBT001 - as the record declares it
+    return {**own, "parts": [_with_response(own["parts"][0], text, alone=alone)]}
+
+
+def _is_chat(message: Mapping[str, Any]) -> bool:
+    return "parts" not in message and ("content" in message or message.get("role") == "assistant")
+
+
+GEMINI = Provider(
+    shape=_SHAPE,
+    read=_read_content,
+    read_request=_read_request,
+    write=_write,
+    is_chat=_is_chat,
+    carries=frozenset({"signatures"}),
+    replies_are_items=False,
+    fills=True,
+    with_result_text=_with_result_text,
+)

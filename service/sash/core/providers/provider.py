@@ -1,0 +1,51 @@
+"""What is true of one provider: each file beside this one that is named after a provider ends in one such record.
+
+A member without a default must be given: a provider that lacks it cannot be imported.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from sash.core.providers.pieces import Object, Piece
+from sash.core.providers.requests_read import ChatRequest, ReadAsChat
+from sash.core.providers.turns import Outgoing, Refusals
+from sash.core.providers.whole import Shape
+
+ReasoningKind = Literal["plain", "blocks", "signatures"]
+"""Reasoning in members of a chat message; thinking blocks; signatures on calls (``core.counts.reasoning``)."""
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """One form of a request, and how its provider's messages are read and written.
+
+    A message, a content or an item of the provider is called its own message.
+    """
+
+    shape: Shape
+    """The form's name, and where messages, parts and text stand in it."""
+    read: Callable[[Mapping[str, Any], str], list[Piece]]
+    """Reads one own message at this pointer. Raises InvalidEntry."""
+    read_request: Callable[[Mapping[str, Any], ReadAsChat], ChatRequest]
+    """Reads a whole request. Raises InvalidEntry."""
+    write: Callable[[Sequence[Outgoing], list[Object], Any, Refusals], Object]
+    """Writes the arguments of the provider's SDK from messages, tools and the choice of a tool."""
+    is_chat: Callable[[Mapping[str, Any]], bool]
+    """Whether a message that was sent in this form is a chat message all the same."""
+    carries: frozenset[ReasoningKind]
+    """The kinds of reasoning in chat messages that this form sends."""
+    replies_are_items: bool
+    """Whether a reply is several neighbouring own messages."""
+    fills: bool
+    """Whether empty turns of the user, and a turn before an assistant's first one, are sent as ``…``, and system texts are
+    joined with a blank line."""
+    with_result_text: Callable[[Object, str, bool], Object | None]
+    """Writes another text into an own tool result; True leaves out its images and files. None where it has no place."""
+    is_openais: bool = False
+    """Whether the form is one of OpenAI's own, whose counts can be exact."""
+
+    @property
+    def name(self) -> str:
+        """The form's name, as ``format`` has it."""
+        return self.shape.name
