@@ -20,6 +20,7 @@ from sash.core.counts.models import NO_WINDOW, Model, find_model, list_models, p
 from sash.core.counts.provider_requests import count_provider_request
 from sash.core.law.conversation_settings import FunctionDefinition, check_tools
 from sash.core.law.parameters import LONGEST_NAME, CountFormat, Name
+from sash.core.providers import PROVIDERS
 from sash.operations.logging import best_effort, get_logger
 from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
 from sash.store.data.histories import require_version
@@ -46,7 +47,7 @@ async def count(request: Req) -> Count:
     """
     form = query_of(request, CountQuery).format
     body = await read_body(request)
-    decoder: msgspec.json.Decoder[Any] = _count if form == "openai" else _provider_count
+    decoder: msgspec.json.Decoder[Any] = _count if PROVIDERS[form].is_chat_form else _provider_count
     wanted = await run_in_thread_if_large(len(body), decode_json, body, decoder)
     name = wanted.model if isinstance(wanted, CountRequest) else _model_of(wanted)
     context = context_of(request)

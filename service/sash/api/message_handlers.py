@@ -31,6 +31,7 @@ from sash.core.law.conversation_settings import ConversationSettings, decode_set
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Flags
+from sash.core.providers import PROVIDERS
 from sash.core.providers.given import ReadEntries, chat_entries, read_entries
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
@@ -89,7 +90,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
     expected = if_match(request)
     body = await read_body(request)
     native, most = None, context.settings.max_entries
-    if query.format == "openai":
+    if PROVIDERS[query.format].is_chat_form:
         given = (await run_in_thread_if_large(len(body), decode_entries, body, _append)).messages
         if len(given) > most:
             raise _too_many(most, "entries")

@@ -14,7 +14,6 @@ from sash.core.law.costs import record_cost
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained
-from sash.core.law.fillers import FILLED_FORMATS
 from sash.core.law.hints import hinted
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
@@ -22,6 +21,7 @@ from sash.core.law.render import Bodies, render_openai, render_other
 from sash.core.law.results import cut_result, line_cost
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
+from sash.core.providers import PROVIDERS
 from sash.core.providers.thoughts import without_reasoning
 from sash.core.providers.turns import is_of
 from sash.windows.asked import Asked, build, documents_of
@@ -205,11 +205,12 @@ def _made(
     before, after = _encode(head)[:-1] + b',"request":', b"}"
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
-    is_rich = query.format == "openai" and (history.records.details or history.outside)
+    is_chat = PROVIDERS[query.format].is_chat_form
+    is_rich = is_chat and (history.records.details or history.outside)
     beside = _beside(window, history) if is_rich else {}
     if hints is not None:
         body = before + _hinted(asked, window, bodies, grounding, beside, hints) + after
-    elif query.format == "openai":
+    elif is_chat:
         body = render_openai(parts, window, bodies, grounding, beside, before=before, after=after)
     else:
         body = before + render_other(query.format, parts, window, bodies, grounding) + after
@@ -226,7 +227,7 @@ def _hinted(
 ) -> bytes:
     """The window's ``request`` as JSON with hints for the prompt cache. It is decoded first: hints are inside messages."""
     form, parts = asked.query.format, asked.parts
-    if form == "openai":
+    if PROVIDERS[form].is_chat_form:
         plain = render_openai(parts, window, bodies, grounding, beside)
     else:
         plain = render_other(form, parts, window, bodies, grounding)
@@ -294,7 +295,7 @@ def _beside(window: Window, history: History) -> dict[int, Beside]:
 def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     """Whether the total of an exact model's window is what the provider bills."""
     query, model = asked.query, asked.limits.model
-    if query.format in FILLED_FORMATS:  # they join messages, which then cost less than each by itself
+    if PROVIDERS[query.format].fills:  # they join messages, which then cost less than each by itself
         return False
     fixed, summary = asked.parts.fixed, window.summary
     return (

@@ -16,6 +16,7 @@ from sash.core.law.conversation_settings import (
     Tools,
 )
 from sash.core.law.parameters import WindowFormat, WindowQuery
+from sash.core.providers import PROVIDERS
 from sash.core.providers.given import ReadEntries, chat_entries, read_entries
 
 
@@ -61,7 +62,7 @@ def decode_request(body: bytes, form: str = "openai") -> tuple[WindowRequest, Re
 
     The window has the same format, unless the body has a ``format``.
     """
-    if form == "openai":
+    if PROVIDERS[form].is_chat_form:
         wanted = decode_entries(body, _request)
         return wanted, chat_entries(wanted.messages)
     asked = decode_json(body, _native)

@@ -8,11 +8,10 @@ import msgspec
 from sash.clients.ids import safe_id
 from sash.commands.sources.conversation import SourceConversation, SourceError
 from sash.commands.sources.values import values_in
+from sash.core.providers import PROVIDERS
 from sash.core.providers.given import read_entries
 from sash.core.providers.native import read_request
 from sash.problems import Problem
-
-_LISTS = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 
 
 def native_conversations_in(data: bytes, name: str, form: str) -> list[SourceConversation]:
@@ -31,7 +30,7 @@ def _list_of(value: Any, form: str) -> list[Any] | None:
     """Return the messages of a whole request; None where the value is not a request."""
     if not isinstance(value, dict):
         return None
-    found = value.get(_LISTS[form], value.get("entries", value.get("messages")))
+    found = value.get(PROVIDERS[form].shape.messages, value.get("entries", value.get("messages")))
     if form == "responses" and isinstance(found, str):
         return [{"role": "user", "content": found}]
     return found if isinstance(found, list) else None
@@ -39,7 +38,7 @@ def _list_of(value: Any, form: str) -> list[Any] | None:
 
 def _request(value: dict[str, Any], stem: str, name: str, form: str) -> SourceConversation:
     try:
-        around = read_request(form, {**value, _LISTS[form]: []})
+        around = read_request(form, {**value, PROVIDERS[form].shape.messages: []})
     except Problem as problem:
         raise SourceError(f"{name}: {problem.detail}") from None
     texts = [_text(message["content"]) for message in around.messages]

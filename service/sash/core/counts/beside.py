@@ -28,6 +28,7 @@ import msgspec
 from sash.core.counts.attachments import DETAILS, FILE_CHARACTERS, UPLOADED_FILE, Image, image_size
 from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.unicode_scripts import Mix, mix_of
+from sash.core.providers import PROVIDERS
 from sash.core.providers.sharing import fill, is_reference, repeated
 from sash.core.providers.thoughts import SIGNATURES, is_thought, parts_of
 
@@ -131,7 +132,7 @@ def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
     A text costs more in parts than as a whole.
     """
     native, calls = message["native"], message.get("tool_calls")
-    if native["format"] != "responses" or message["role"] != "assistant":
+    if not PROVIDERS[native["format"]].replies_are_items or message["role"] != "assistant":
         return 0, (0, 0)
     items = [item for item in native["messages"] if "role" in item and item.get("type", "message") == "message"]
     if len(items) < (1 if calls else 2):

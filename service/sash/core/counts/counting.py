@@ -17,7 +17,7 @@ import msgspec
 from sash.core.counts import definitions
 from sash.core.counts.attachments import AUTO, image_tokens, is_guess
 from sash.core.counts.estimates import estimated, pair_tokens, spoken_tokens, tokens_in
-from sash.core.counts.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, SYSTEM, TOOL, USER, Rules
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, USER, Rules
 from sash.core.counts.measures import HEADING_TOKENS, Extra, Measure, measure
 from sash.core.counts.models import Model
 from sash.core.counts.reasoning import Reasoning
@@ -25,6 +25,8 @@ from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.unicode_scripts import Mix
 from sash.core.counts.vendor_costs import definitions_cost, format_cost, is_forced, message_cost, thoughts_cost
 from sash.core.counts.vendors import VendorRules
+from sash.core.providers import PROVIDERS
+from sash.core.providers.provider import Provider
 
 LIST_BEGINS, LIST_ENDS = 256, 512
 """Bits that mark the first and the last result of several calls."""
@@ -51,13 +53,14 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
     ``parallel`` is not 0 for a result of several parallel calls, and has the bits LIST_BEGINS and LIST_ENDS for the first
     and the last result. ``said`` are the tokens of the message's text in the model's own vocabulary, if counted.
     """
-    if model.format != "openai":
+    sent_in = PROVIDERS[model.format]
+    if not sent_in.is_chat_form:
         if is_left_out(measure, model.format):
             return 0
         if said is not None and _is_named(measure):
             said += _NAMED
-        measure = _in_strings(as_sent(measure, model.rules), model.format)
-        if model.format != "responses":
+        measure = _in_strings(as_sent(measure, model.rules), sent_in)
+        if sent_in.parts_apart:
             if said is not None:
                 said += _around_arguments(measure)
             measure = _in_parts(measure)
@@ -191,13 +194,12 @@ def _beside_name(mix: Mix | None) -> Mix | None:
     return mix and msgspec.structs.replace(mix, size=mix.size + _LONGEST_NAME)
 
 
-def _in_strings(measure: Measure, form: str) -> Measure:
-    """Return the measure of a message whose text parts are sent as one string, where ``form`` has no list for them."""
+def _in_strings(measure: Measure, provider: Provider) -> Measure:
+    """Return the measure of a message whose text parts the provider gets as one string."""
     extra = measure.extra
-    if extra is None or not extra.parts or (extra.beside is not None and extra.beside.format == form):
+    if extra is None or not extra.parts or (extra.beside is not None and extra.beside.format == provider.name):
         return measure
-    is_string = form == "responses" and measure.role in (ASSISTANT, TOOL)
-    if not (is_string or (form == "gemini" and measure.role == TOOL)):
+    if ROLES[measure.role] not in provider.one_string:
         return measure
     return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, parts=()))
 
@@ -353,7 +355,9 @@ def is_estimate(measure: Measure, model: Model) -> bool:
         extra.estimated > 0
         or any(extra.unpriced)
         or (beside is not None and (beside.is_estimate or is_alone))
-        or (model.format != "openai" and _is_named(measure))  # a name before a text may join its first token
+        or (
+            not PROVIDERS[model.format].is_chat_form and _is_named(measure)
+        )  # a name before a text may join its first token
         or any(is_guess(image, model.rules.images) for image in extra.images)
     )
 

@@ -17,7 +17,8 @@ from sash.core.counts.beside import is_of_vertex
 from sash.core.counts.counting import RequestCount, count_request, plain_text_tokens
 from sash.core.counts.models import Model
 from sash.core.counts.text import strings
-from sash.core.counts.vendors import HOSTED, OPENING, VENDORS, VendorRules
+from sash.core.counts.vendors import HOSTED, VENDORS, VendorRules
+from sash.core.providers import PROVIDERS
 from sash.core.providers.native import read_request
 from sash.core.providers.requests_read import ChatRequest
 from sash.core.providers.thoughts import SIGNATURES, parts_of
@@ -48,7 +49,6 @@ _RECORDED_ITEMS: Final = frozenset(
     {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
 )
 """Items that are billed like chat messages and their reasoning; no bill has others."""
-_MESSAGES: Final = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 _THINKING: Final = 28
 """Tokens of Claude's instructions to think within a budget: 22 of 22 bills without tools; 0 or more with tools."""
 
@@ -61,12 +61,12 @@ def count_provider_request(form: str, request: Mapping[str, Any], model: Model) 
     Raises:
         InvalidEntry: the request has no messages in the provider's format; the problem has the place.
     """
-    if "messages" in request and (place := _MESSAGES[form]) not in request:
+    if "messages" in request and (place := PROVIDERS[form].shape.messages) not in request:
         raise InvalidEntry.at("#/messages", f"An unknown field 'messages'; with format={form} they are in '{place}'")
     try:
         chat = read_request(form, request)
     except InvalidEntry:
-        messages = request.get(_MESSAGES[form])
+        messages = request.get(PROVIDERS[form].shape.messages)
         if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
             raise
         if any(foreign(each, "", form) for each in messages):
@@ -85,7 +85,7 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
         response_format=chat.response_format,
     )
     besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(form, chat, model)
-    exact = counted.exact and not besides and form == "responses" and _is_whole(chat, request)
+    exact = counted.exact and not besides and PROVIDERS[form].is_openais and _is_whole(chat, request)
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
 
 
@@ -119,7 +119,7 @@ def _count_in_parts(form: str, request: Mapping[str, Any], model: Model) -> Requ
 
     Messages and members that cannot be read cost the tokens of all their strings and names.
     """
-    key = _MESSAGES[form]
+    key = PROVIDERS[form].shape.messages
     others = {name: value for name, value in request.items() if name != key}
     read = {name: value for name, value in others.items() if _is_readable(form, {key: [], name: value})}
     unread = [{name: value} for name, value in others.items() if name not in read]
@@ -160,7 +160,7 @@ def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:
         thinking = chat.rest.get("thinking")
         tokens += _THINKING if isinstance(thinking, Mapping) and thinking.get("type") == "enabled" else 0
         first = next((message["role"] for message in chat.messages if message["role"] != "system"), None)
-        tokens += OPENING if first == "assistant" and form == "anthropic" else 0
+        tokens += PROVIDERS[form].opening_tokens if first == "assistant" else 0
     return tokens
 
 

@@ -1,15 +1,14 @@
 """Tokens of the reasoning in a chat message, by kind."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from sash.core.counts.text import Pair, strings, text_tokens
 from sash.core.counts.unicode_scripts import Mix, mix_of
+from sash.core.providers import PROVIDERS
 from sash.core.providers.thoughts import BLOCKS, PLAIN, SIGNED
-
-_CARRIED: Final = {"openai": (0, 1, 2), "anthropic": (1,), "gemini": (2,), "responses": ()}
 
 
 class Reasoning(msgspec.Struct, array_like=True, frozen=True):
@@ -25,8 +24,7 @@ class Reasoning(msgspec.Struct, array_like=True, frozen=True):
 
     def tokens(self, column: int, form: str = "openai") -> int:
         """Return the tokens of the kinds that ``form`` sends, in o200k_base (column 0) or cl100k_base (1)."""
-        kinds = (self.plain, self.blocks, self.signatures)
-        return sum(kinds[kind][column] for kind in _CARRIED[form])
+        return sum(getattr(self, kind)[column] for kind in PROVIDERS[form].carries)
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Reasoning | None:

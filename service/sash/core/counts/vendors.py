@@ -18,9 +18,6 @@ import msgspec
 
 from sash.core.counts.families import CropRules, PatchRules, Rules, TileRules
 
-OPENING: Final = 12
-"""Extra tokens of a history for Claude that begins with the assistant: 4 bills."""
-
 
 class VendorRules(Rules, frozen=True, kw_only=True):
     """The vendor's tokens that are billed besides those of text.

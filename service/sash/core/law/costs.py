@@ -9,6 +9,7 @@ from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
 from sash.core.counts.unicode_scripts import RATIOS, family_tokens
 from sash.core.law.records import Record, Records
+from sash.core.providers import PROVIDERS
 
 
 def message_costs(records: Records, model: Model) -> list[int]:
@@ -20,7 +21,7 @@ def message_costs(records: Records, model: Model) -> list[int]:
         costs = [math.ceil(cost * margin) for cost in costs]
     for index in records.rich():
         costs[index] = record_cost(records[index], model)
-    if model.format != "openai":
+    if not PROVIDERS[model.format].is_chat_form:
         for index in _empty(records):  # other forms leave some of these out
             costs[index] = record_cost(records[index], model)
     return costs
@@ -64,9 +65,8 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     """Whether these messages have the same costs for the model as in the conversation's totals."""
     alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
     alike = alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
-    if model.format == "responses":
-        return alike and not _empty(records)
-    return alike and model.format == "openai"  # the other forms add words and blank lines
+    sent_in = PROVIDERS[model.format]
+    return alike and not sent_in.fills and (sent_in.is_chat_form or not _empty(records))
 
 
 @lru_cache(maxsize=64)

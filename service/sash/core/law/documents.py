@@ -19,7 +19,6 @@ from sash.core.counts.models import Model
 from sash.core.counts.text import both
 from sash.core.counts.unicode_scripts import RATIOS, SINGLE_DIGITS, mix_of
 from sash.core.law.costs import record_cost
-from sash.core.law.fillers import FILLED_FORMATS
 from sash.core.law.grounding import (
     Grounded,
     Template,
@@ -31,6 +30,7 @@ from sash.core.law.grounding import (
     trim,
 )
 from sash.core.law.records import Record, StoredGrounding
+from sash.core.providers import PROVIDERS
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -150,7 +150,7 @@ class Documents(msgspec.Struct, frozen=True):
 def _factor(record: Record, texts: Sequence[str], model: Model) -> float | None:
     """The model's tokens for one token of the documents, if their cost depends on scripts, numbers or parts; else None."""
     if (ratios := model.ratios) is None:
-        return 1.0 if model.format in FILLED_FORMATS else None
+        return 1.0 if PROVIDERS[model.format].fills else None
     extra = record.measure.extra
     is_mixed = RATIOS[ratios]["latin"][1] or (extra is not None and bool(extra.mix or extra.parts))
     if is_mixed or any(mix_of(text, *both(text)) is not None for text in texts):

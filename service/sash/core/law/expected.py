@@ -13,11 +13,12 @@ from sash.core.counts.models import Model
 from sash.core.law.caching import LOOKBACK_BLOCKS, Caching
 from sash.core.law.costs import record_cost, reference_costs
 from sash.core.law.documents import Documents
-from sash.core.law.fillers import FILLED_FORMATS, came_in
+from sash.core.law.fillers import came_in
 from sash.core.law.hints import Places
 from sash.core.law.records import Record
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
+from sash.core.providers import PROVIDERS
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -102,7 +103,7 @@ def _read(
     """The tokens up to the last entry of the window ``before`` that the new one, with ``ends`` of its own, begins with."""
     model, now = costs.model, costs.window
     common = _common(before[0], now, differs_at)
-    if model.format in FILLED_FORMATS and _systems(before[0], history) != _systems(now, history):
+    if PROVIDERS[model.format].fills and _systems(before[0], history) != _systems(now, history):
         common = -1  # they are in one text, with a note and a summary
     if rules.kind == "implicit":
         return costs.up_to(common)
@@ -184,7 +185,7 @@ def _sent(window: Window, seq: int) -> tuple[object, object]:
 
 def _says_system_first(model: Model) -> bool:
     """Whether the system text is a message, which takes a mark; Responses has it in ``instructions``."""
-    return model.format == "openai"
+    return PROVIDERS[model.format].is_chat_form
 
 
 def _ends(rules: Caching, model: Model, history: History, window: Window, places: Places) -> list[int]:

@@ -6,19 +6,17 @@ unchanged; if it begins with the assistant, Claude bills more tokens.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from sash.core.counts.counting import message_tokens, plain_text_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.counts.text import both
-from sash.core.counts.vendors import OPENING, VendorRules
+from sash.core.counts.vendors import VendorRules
 from sash.core.law.records import Record
 from sash.core.law.view import View
+from sash.core.providers import PROVIDERS
 from sash.core.providers.turns import NOTHING_SAID
-
-FILLED_FORMATS: Final = frozenset({"anthropic", "gemini"})
 
 
 def filler_tokens(model: Model) -> int:
@@ -48,7 +46,7 @@ def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, i
 
 def longest_opening(model: Model, form: str) -> int:
     """Return the most tokens that a request may cost more because of its first message. They are the same in every turn."""
-    return max(filler_tokens(model), bare_opening(model, form)) if form in FILLED_FORMATS else 0
+    return max(filler_tokens(model), bare_opening(model, form)) if PROVIDERS[form].fills else 0
 
 
 def blank_line_tokens(model: Model) -> int:
@@ -58,7 +56,7 @@ def blank_line_tokens(model: Model) -> int:
 
 def joined_systems(view: View, form: str) -> list[int]:
     """Return the seqs of the system and developer messages whose texts ``form`` joins, ascending."""
-    if form not in FILLED_FORMATS:
+    if not PROVIDERS[form].fills:
         return []
     first, roles = view.history.first_seq, view.history.records.roles
     seqs = list(view.outside)
@@ -76,7 +74,7 @@ def came_in(measure: Measure, form: str) -> bool:
 def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, are_first: bool) -> int:
     """Return the tokens that ``form`` adds to few-shots: a turn before the assistant's if they are the request's first
     messages, and words for empty turns."""
-    if form not in FILLED_FORMATS or not few_shots:
+    if not PROVIDERS[form].fills or not few_shots:
         return 0
     filler = filler_tokens(model)
     opening = filler if are_first and few_shots[0].role == ASSISTANT else 0
@@ -86,4 +84,4 @@ def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, 
 def bare_opening(model: Model, form: str) -> int:
     """Return the extra tokens of a request that begins with an assistant's message in the provider's own form."""
     is_claude = isinstance(model.rules, VendorRules) and model.rules.definitions > 0
-    return OPENING if is_claude and form == "anthropic" else 0
+    return PROVIDERS[form].opening_tokens if is_claude else 0

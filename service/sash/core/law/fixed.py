@@ -13,7 +13,6 @@ from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.counts.text.vocabularies import Vocabulary
 from sash.core.law.fillers import (
-    FILLED_FORMATS,
     bare_opening,
     blank_line_tokens,
     came_in,
@@ -21,7 +20,7 @@ from sash.core.law.fillers import (
     joined_systems,
 )
 from sash.core.law.view import View
-from sash.core.providers import render_request
+from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.native import read_request
 from sash.problems import FormatCannotCarry
 
@@ -68,10 +67,10 @@ class Fixed(msgspec.Struct, frozen=True):
         if not self.tools:
             return 0
         given = [*self.system, *self.few_shots, *messages]
-        if model.format != "openai":
+        if not PROVIDERS[model.format].is_chat_form:
             given = [each for each in given if not is_left_out(each, model.format)]
         # System texts are sent before the messages, except in the provider's own form.
-        if model.format in FILLED_FORMATS:
+        if PROVIDERS[model.format].fills:
             given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
         first = first_system(given, model.rules)
         tools, choice = self._tools_in(model.format)
@@ -79,7 +78,7 @@ class Fixed(msgspec.Struct, frozen=True):
 
     def _tools_in(self, form: str) -> tuple[list[dict[str, Any]] | None, Any]:
         """The definitions and the choice as a request in ``form`` has them. It may add members, or leave tools out."""
-        if form != "openai" and form not in self._sent:
+        if not PROVIDERS[form].is_chat_form and form not in self._sent:
             try:
                 sent = read_request(form, render_request(form, (), tools=self.tools, tool_choice=self.tool_choice))
             except FormatCannotCarry:  # refused when the messages are rendered, with their own refusals
@@ -101,7 +100,7 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], f
         tools = max(tools, fixed.tools_tokens(model, measures)) if model.rules.joins_leading_system else tools
     system, few_shots = fixed.message_costs(model)
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
-    texts = len(lines) - is_compacted if form in FILLED_FORMATS else 0
+    texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0
     joints = texts if fixed.system or not texts or joined_systems(view, form) else texts - 1
     return {
         "priming": model.priming + (bare_opening(model, form) if is_compacted else 0),

@@ -4,10 +4,12 @@ Query, body, command line, OpenAPI document and ``build_window`` use this declar
 A type with a ``title`` is a named type of the OpenAPI document.
 """
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+
+from sash.core.providers import PROVIDERS
 
 LONGEST_NAME = 256
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
@@ -85,12 +87,17 @@ ToolResultOverflow = Annotated[
         description="If results of the newest tool group do not fit: `trim` them, or answer with an `error`.",
     ),
 ]
+if TYPE_CHECKING:
+    FormName = str
+else:
+    FormName = Literal[tuple(PROVIDERS)]
+
 WindowFormat = Annotated[
-    Literal["openai", "responses", "anthropic", "gemini"],
+    FormName,
     Meta(title="WindowFormat", description="A provider's format: of a window's `request`, or of the body's messages."),
 ]
 CountFormat = Annotated[
-    Literal["openai", "responses", "anthropic", "gemini"],
+    FormName,
     Meta(
         title="CountFormat",
         description="The format of the body: chat completions (`openai`), or another provider's own request.",

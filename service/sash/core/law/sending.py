@@ -12,6 +12,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Record
 from sash.core.law.results import RESULTS, Edit, line_cost, shared_limits
 from sash.core.law.view import History, View, unit_at, unit_costs
+from sash.core.providers import PROVIDERS
 
 
 def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
@@ -30,7 +31,9 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
         whole = tokens or reasoning_tokens(measure, model)
         if options.reasoning == "none" or (options.reasoning == "turn" and seq <= begins):
             tokens = seals_tokens(measure, model, options.format) if options.reasoning == "turn" else 0
-            if options.format == "responses":  # free thoughts are left out too: they only make the request longer
+            if PROVIDERS[
+                options.format
+            ].replies_are_items:  # free thoughts are left out too: they only make the request longer
                 whole = reasoning_tokens(record.measure, model)
         if tokens:
             sent[seq] = tokens

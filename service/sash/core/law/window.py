@@ -24,7 +24,7 @@ from sash.core.law.binding import keeps_reasoning_from
 from sash.core.law.costs import costs_as_counted, message_costs, reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.explain import Explained, does_not_fit, dropped, explain
-from sash.core.law.fillers import FILLED_FORMATS, came_in, longest_opening, opening_tokens
+from sash.core.law.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.fixed import Fixed, Line, fixed_costs
 from sash.core.law.grounding import Grounded
 from sash.core.law.notes import longest_note, note_measure, summary_message
@@ -36,6 +36,7 @@ from sash.core.law.sending import Trimming, is_turn_unknown, with_fillers, with_
 from sash.core.law.stable import Before, Cut, cut_seq
 from sash.core.law.view import History, View, view_history
 from sash.core.law.walk import Bounds, Walk, first_required, open_request, walk
+from sash.core.providers import PROVIDERS
 from sash.core.providers.thoughts import binds_reasoning
 from sash.problems import WindowDoesNotFit
 
@@ -108,7 +109,7 @@ def build_window(
         return older(history, budget)
     trimming = Trimming(model, options, place)
     view = trimming.limited(with_reasoning(view, model, options))
-    if options.format in FILLED_FORMATS:
+    if PROVIDERS[options.format].fills:
         view = with_fillers(view, model, options.format, has_system=bool(fixed.system))
     frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside).with_cuts()
     selected = frame.select(history.summary if options.summary == "always" else None)
@@ -161,7 +162,7 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
     begins = history.length - kept + 1
     if not kept or history.question < begins or (first > 1 and kept == len(costs)):
         return None
-    if options.format in FILLED_FORMATS and _needs_fillers(records, kept):
+    if PROVIDERS[options.format].fills and _needs_fillers(records, kept):
         return None
     whole = begins == 1
     if not whole and (_is_more_than_a_tail(options) or history.summary is not None or _is_marked(records)):
@@ -195,7 +196,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or FUNCTION in records.roles
         or (records.details and next(records.reasoned(), None) is not None)
         or not records.plain
-        or (options.format in FILLED_FORMATS and fixed.few_shots)
+        or (PROVIDERS[options.format].fills and fixed.few_shots)
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
 
@@ -311,7 +312,7 @@ class _Frame(msgspec.Struct, frozen=True):
 
     def _is_opened(self) -> bool:
         """Whether the request costs more if the first message of the history is the assistant's."""
-        if self.fixed.few_shots or self.options.format not in FILLED_FORMATS:
+        if self.fixed.few_shots or not PROVIDERS[self.options.format].fills:
             return False
         summary = self.view.history.summary if self.options.summary == "always" else None
         return summary is None or summary.compaction is None

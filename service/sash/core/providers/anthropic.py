@@ -412,4 +412,6 @@ ANTHROPIC = Provider(
     replies_are_items=False,
     fills=True,
     with_result_text=_with_result_text,
+    parts_apart=True,
+    opening_tokens=12,  # 4 bills
 )

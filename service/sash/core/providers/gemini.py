@@ -413,4 +413,6 @@ GEMINI = Provider(
     replies_are_items=False,
     fills=True,
     with_result_text=_with_result_text,
+    one_string=frozenset({"tool"}),
+    parts_apart=True,
 )

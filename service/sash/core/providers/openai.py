@@ -43,5 +43,6 @@ OPENAI = Provider(
     replies_are_items=False,
     fills=False,
     with_result_text=lambda _own, _text, _alone: None,
+    is_chat_form=True,
     is_openais=True,
 )

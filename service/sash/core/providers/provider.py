@@ -42,6 +42,14 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     joined with a blank line."""
     with_result_text: Callable[[Object, str, bool], Object | None]
     """Writes another text into an own tool result; True leaves out its images and files. None where it has no place."""
+    one_string: frozenset[str] = frozenset()
+    """Roles of messages whose text parts are sent as one string."""
+    parts_apart: bool = False
+    """Whether each text part is counted by itself, and arguments of calls as objects."""
+    opening_tokens: int = 0
+    """Extra tokens of a history of own messages that begins with the assistant, for its maker's models."""
+    is_chat_form: bool = False
+    """Whether messages are sent as they are stored."""
     is_openais: bool = False
     """Whether the form is one of OpenAI's own, whose counts can be exact."""
 

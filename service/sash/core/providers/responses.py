@@ -392,5 +392,6 @@ RESPONSES = Provider(
     replies_are_items=True,
     fills=False,
     with_result_text=_with_result_text,
+    one_string=frozenset({"assistant", "tool"}),
     is_openais=True,
 )
