@@ -1,4 +1,4 @@
-"""A simulator of a provider's prompt cache, by its rules (``sash.core.law.caching``), to check claims on hits and costs.
+"""A simulator of a provider's prompt cache, by its rules (each provider's file), to check claims on hits and costs.
 
 A request is a list of blocks; a block has the identity of its bytes, its tokens, and whether the client marks its end. The
 cache tells how many tokens are read and written. It never matches a part of a block: a block that differs is not read.
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from sash.core.law.caching import BREAKPOINTS, LOOKBACK_BLOCKS, Caching
+from sash.core.providers.cache_marks import BREAKPOINTS, LOOKBACK_BLOCKS, Caching
 
 _MATCHED_BREAKPOINTS = 80
 

@@ -13,9 +13,10 @@ from pydantic import TypeAdapter
 
 from sash.core.counts.models import find_model
 from sash.core.counts.text import count_text
-from sash.core.law.caching import Caching, caching_of, settled
-from sash.core.law.hints import Places, cache_key, hinted
+from sash.core.law.caching import caching_of, settled
+from sash.core.law.hints import cache_key, hinted
 from sash.core.law.parameters import WindowQuery
+from sash.core.providers.cache_marks import Caching, Places
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 from tests.bench.caches import Block, PromptCache, blocks_of

@@ -15,8 +15,7 @@ from sash.core.counts.models import find_model
 from sash.core.counts.text import count_text
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.window import Window
-from sash.core.providers import render_request
-from sash.core.providers.thoughts import binds_reasoning
+from sash.core.providers import binds_reasoning, render_request
 from sash.core.providers.turns import Outgoing
 from sash.problems import FormatCannotCarry, InvalidEntry, WindowDoesNotFit
 

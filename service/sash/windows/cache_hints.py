@@ -6,12 +6,13 @@ from typing import NamedTuple
 import msgspec
 
 from sash.core.counts.families import DEVELOPER
-from sash.core.law.caching import Caching, caching_of
+from sash.core.law.caching import caching_of
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected, before_reply, expect, places_of
-from sash.core.law.hints import Places
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
+from sash.core.providers import PROVIDERS
+from sash.core.providers.cache_marks import Caching, Places
 from sash.problems import WindowDoesNotFit
 from sash.windows.asked import Asked, build
 from sash.windows.recalling import last_left_out
@@ -31,7 +32,9 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
     query, model = asked.query, asked.limits.model
     stable, rules = bool(query.stable), caching_of(model)
     places = places_of(window, history.question, stable=stable)
-    if rules is None or (rules.kind == "cache_control" and query.format != "anthropic"):  # no mark can be sent
+    if rules is None or (
+        rules.kind == "cache_control" and not PROVIDERS[query.format].has_cache_control
+    ):  # no mark can be sent
         return Hints(None, places, "", Expected(0, 0))
     earlier, before = before_reply(history), None
     if isinstance(earlier, NeedOlder):

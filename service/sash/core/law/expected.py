@@ -1,7 +1,7 @@
 """The tokens of a window that a provider's prompt cache is expected to read and to write.
 
 The previous request is assumed to be the window that ended before the newest reply, sent within the cache's lifetime. The
-common beginning of both is read, up to the last entry that the provider's rules allow (``core/law/caching.py``).
+common beginning of both is read, up to the last entry that the provider's rules allow (``core/providers``).
 """
 
 import msgspec
@@ -10,15 +10,14 @@ from sash.core.counts.counting import reasoning_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
-from sash.core.law.caching import LOOKBACK_BLOCKS, Caching
 from sash.core.law.costs import record_cost, reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.fillers import came_in
-from sash.core.law.hints import Places
 from sash.core.law.records import Record
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
 from sash.core.providers import PROVIDERS
+from sash.core.providers.cache_marks import LOOKBACK_BLOCKS, Caching, Places
 
 
 class Expected(msgspec.Struct, frozen=True):

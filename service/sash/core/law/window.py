@@ -36,8 +36,7 @@ from sash.core.law.sending import Trimming, is_turn_unknown, with_fillers, with_
 from sash.core.law.stable import Before, Cut, cut_seq
 from sash.core.law.view import History, View, view_history
 from sash.core.law.walk import Bounds, Walk, first_required, open_request, walk
-from sash.core.providers import PROVIDERS
-from sash.core.providers.thoughts import binds_reasoning
+from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.problems import WindowDoesNotFit
 
 _NOTHING_DROPPED = dict.fromkeys(

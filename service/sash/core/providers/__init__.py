@@ -46,6 +46,7 @@ Reasons:
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from sash.core.providers.anthropic import ANTHROPIC
@@ -78,3 +79,9 @@ def render_request(
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, refusals)
     refusals.check()
     return request
+
+
+@lru_cache(maxsize=1024)
+def binds_reasoning(model: str) -> bool:
+    """Return whether a model refuses a thinking block if anything before the block has changed."""
+    return any(each.binds_reasoning and each.binds_reasoning.search(model) for each in PROVIDERS.values())

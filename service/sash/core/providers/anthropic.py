@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from sash.core.chat.messages import CallId
+from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
 from sash.core.providers.pieces import (
     Name,
@@ -216,6 +217,21 @@ def _chat_choice(choice: Object | None) -> Any:
 
 # ---- writing
 
+_BOUND: Final = re.compile(
+    r"claude-(?:(?:fable|mythos)-(?:5[.-][1-9]|[6-9])|(?:opus|sonnet|haiku)-(?:5[.-][5-9]|[6-9]))"
+)
+"""Claude Fable 5.1 and later, and Opus, Sonnet and Haiku 5.5 and later: a changed system prompt, tool or earlier message
+makes every later block invalid, and the answer is 400. Blocks may be left out, the oldest first
+(platform.claude.com/docs/en/build-with-claude/preserved-thinking/prefix-checks, September 2026)."""
+_MINIMUMS: Final = (
+    (re.compile(r"claude-(opus|fable|mythos)-5"), 512),
+    (re.compile(r"claude-(opus-4-7|3-5-haiku|3-haiku)"), 2048),
+    (re.compile(r"claude-(opus-4-[56]|haiku-4-5)"), 4096),
+)
+"""The smallest prefix that is cached, in tokens; 1,024 for others."""
+_UNCACHED: Final = re.compile(r"claude-(v?[12]|instant|3-sonnet)")
+_CONTROL: Final = {"type": "ephemeral"}
+_UNMARKED: Final = frozenset({"thinking", "redacted_thinking"})
 _CHAT_PARTS: Final = frozenset({"image_url", "input_audio", "file", "refusal"})
 """Parts that only chat messages have."""
 
@@ -402,6 +418,87 @@ def _is_chat(message: Mapping[str, Any]) -> bool:
     return message.get("role") == "developer" or has_part(message, _CHAT_PARTS)
 
 
+# ---- the prompt cache
+
+
+def _caching(name: str, read_price: float, write_price: float) -> Caching | None:
+    """Entries end at blocks with ``cache_control``, four at most, and each looks back over 20 blocks for an earlier entry.
+
+    The minimum depends on the model. Writes cost 1.25 for five minutes
+    (platform.claude.com/docs/en/build-with-claude/prompt-caching, read in November 2026).
+    """
+    if _UNCACHED.search(name):
+        return None
+    return Caching(
+        kind="cache_control",
+        minimum_tokens=next((tokens for pattern, tokens in _MINIMUMS if pattern.search(name)), 1024),
+        lifetime_seconds=300,
+        read_price=read_price,
+        write_price=write_price,
+    )
+
+
+def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> Block:
+    del key
+    return _with_cache_control(request, places) if cache == "cache_control" else request
+
+
+def _with_cache_control(request: Block, places: Places) -> Block:
+    """The request with Claude's marks on the last block before each stable place."""
+    request = msgspec.json.decode(msgspec.json.encode(request))
+    if isinstance(request.get("system"), str):
+        request["system"] = content_parts(request["system"])
+    for message in request["messages"]:
+        message["content"] = content_parts(message["content"])
+    blocks = list(_cached_blocks(request))
+    held = (
+        (index, each) for index, block in enumerate(blocks) for each in (block, *content_parts(block.get("content")))
+    )
+    own = [(index, each["cache_control"]) for index, each in held if each.get("cache_control")]
+    # Marks with a lifetime of an hour must be before marks of five minutes, such as these.
+    first = max((index + 1 for index, mark in own if isinstance(mark, dict) and mark.get("ttl") == "1h"), default=0)
+    tools, system = len(request.get("tools") or ()), len(request.get("system") or ())
+    said = _said_before_question(request["messages"]) + tools + system
+    wanted = [len(blocks)] if places.newest else []
+    wanted += [said] if places.before_question and said > tools + system else []
+    wanted += [end for end in (tools + system, tools) if end]
+    ends = [_markable(blocks, end) for end in wanted]
+    free = [end for end in dict.fromkeys(ends) if end > first and not blocks[end - 1].get("cache_control")]
+    for end in free[: max(0, BREAKPOINTS - len(own))]:
+        blocks[end - 1]["cache_control"] = dict(_CONTROL)
+    return request
+
+
+def _cached_blocks(request: Block) -> Iterator[Block]:
+    """Tools, system text and messages, in the order in which they are cached."""
+    yield from request.get("tools") or ()
+    yield from request.get("system") or ()
+    for message in request["messages"]:
+        yield from message["content"]
+
+
+def _said_before_question(messages: list[Block]) -> int:
+    """The number of blocks before the newest user message that is not only tool results; 0 if there is none."""
+    count: int = sum(len(message["content"]) for message in messages)
+    for message in reversed(messages):
+        count -= len(message["content"])
+        results: list[bool] = [block.get("type") == "tool_result" for block in message["content"]]
+        if message["role"] == "user" and not all(results):
+            return count + results.count(True)
+    return 0
+
+
+def _markable(blocks: list[Block], end: int) -> int:
+    """The last place up to ``end`` after a block that may be marked; not thoughts, empty text or deferred tools."""
+    while end:
+        block = blocks[end - 1]
+        is_empty = block.get("type") == "text" and not block.get("text")
+        if not is_empty and str(block.get("type")) not in _UNMARKED and not block.get("defer_loading"):
+            break
+        end -= 1
+    return end
+
+
 ANTHROPIC = Provider(
     shape=_SHAPE,
     read=_read_message,
@@ -412,6 +509,11 @@ ANTHROPIC = Provider(
     replies_are_items=False,
     fills=True,
     with_result_text=_with_result_text,
+    maker="anthropic",
+    caching=_caching,
+    mark=_mark,
+    binds_reasoning=_BOUND,
+    has_cache_control=True,
     parts_apart=True,
     opening_tokens=12,  # 4 bills
 )

@@ -22,6 +22,7 @@ import msgspec
 
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
+from sash.core.providers.cache_marks import CacheKind, Caching, Places
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, rest_of, to_json
 from sash.core.providers.provider import Provider
@@ -403,6 +404,19 @@ def _is_chat(message: Mapping[str, Any]) -> bool:
     return "parts" not in message and ("content" in message or message.get("role") == "assistant")
 
 
+def _caching(name: str, read_price: float, write_price: float) -> Caching:
+    """Implicit, 2,048 tokens for 2.5 and 4,096 later; no lifetime is promised (ai.google.dev/gemini-api/docs/caching)."""
+    del write_price
+    minimum = 2048 if "gemini-2" in name else 4096
+    return Caching(kind="implicit", minimum_tokens=minimum, lifetime_seconds=300, read_price=read_price)
+
+
+def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> Block:
+    """Return the request as it is: its cache is implicit."""
+    del cache, places, key
+    return request
+
+
 GEMINI = Provider(
     shape=_SHAPE,
     read=_read_content,
@@ -413,6 +427,9 @@ GEMINI = Provider(
     replies_are_items=False,
     fills=True,
     with_result_text=_with_result_text,
+    maker="google",
+    caching=_caching,
+    mark=_mark,
     one_string=frozenset({"tool"}),
     parts_apart=True,
 )

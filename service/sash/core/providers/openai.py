@@ -1,13 +1,19 @@
 """OpenAI's chat completions: the form in which every message is stored, so nothing is read or written anew."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
+from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
 from sash.core.providers.pieces import Object, Piece, rest_of
 from sash.core.providers.provider import Provider
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.turns import Outgoing, Refusals
 from sash.core.providers.whole import Shape
+
+_MARKED: Final = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)")
+_BREAKPOINT: Final = {"mode": "explicit"}
+_READ_ALIKE: Final = frozenset({"user", "tool", "system", "developer"})
 
 
 def _write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, refusals: Refusals) -> Object:
@@ -33,6 +39,70 @@ def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
     )
 
 
+# ---- the prompt cache
+
+
+def openai_caching(name: str, read_price: float, write_price: float) -> Caching:
+    """The prompt cache of a model of OpenAI.
+
+    Before GPT-5.6 any prefix from 1,024 tokens on is kept, in steps of 128. There are no marks, and writes cost nothing
+    (developers.openai.com/api/docs/guides/prompt-caching, read in November 2026: "gpt-4o and newer"). For GPT-5.6 and later,
+    entries end at breakpoints, and only these are compared. The newest user or tool message is an implicit breakpoint;
+    ``prompt_cache_breakpoint`` in a block makes others, four in all. Writes cost 1.25 (the same page).
+    """
+    if _MARKED.search(name):
+        return Caching(
+            kind="breakpoints",
+            minimum_tokens=1024,
+            lifetime_seconds=1800,
+            read_price=read_price,
+            write_price=write_price,
+        )
+    return Caching(kind="implicit", minimum_tokens=1024, step_tokens=128, lifetime_seconds=300, read_price=read_price)
+
+
+def openai_marks(messages: str, kind: str) -> Callable[[Object, CacheKind | None, Places, str], Object]:
+    """Return how hints are added to a request with its messages in this member, and with text parts of this kind."""
+
+    def mark(request: Object, cache: CacheKind | None, places: Places, key: str) -> Object:
+        if cache == "breakpoints":
+            request = {**request, messages: _with_breakpoint(request[messages], kind, places)}
+        return {**request, "prompt_cache_key": key} if key and cache in ("breakpoints", "implicit") else request
+
+    return mark
+
+
+def _with_breakpoint(messages: list[Object], kind: str, places: Places) -> list[Object]:
+    """The messages with marks for GPT-5.6 and later: after the leading instructions and before the newest question.
+
+    The newest message has the implicit mark. Assistant messages take no mark, so the last message before them gets it.
+    """
+    own = sum(
+        "prompt_cache_breakpoint" in part for message in messages for part in content_parts(message.get("content"))
+    )
+    question = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    question -= places.recalled
+    leading = next(
+        (i for i, each in enumerate(messages) if each.get("role") not in ("system", "developer")), len(messages)
+    )
+    wanted = [question] if places.before_question else []
+    ends = [_last_markable(messages[:end]) for end in (*wanted, leading)]
+    marked = list(messages)
+    for index in list(dict.fromkeys(end for end in ends if end is not None))[: max(0, BREAKPOINTS - 1 - own)]:
+        *rest, last = content_parts(marked[index].get("content"), kind)
+        if "prompt_cache_breakpoint" not in last:
+            marked[index] = {**marked[index], "content": [*rest, {**last, "prompt_cache_breakpoint": _BREAKPOINT}]}
+    return marked
+
+
+def _last_markable(messages: list[Object]) -> int | None:
+    for index in range(len(messages) - 1, -1, -1):
+        parts = content_parts(messages[index].get("content"))
+        if messages[index].get("role") in _READ_ALIKE and parts and parts[-1].get("text"):
+            return index
+    return None
+
+
 OPENAI = Provider(
     shape=Shape(name="openai", messages="messages", parts="content", text={"type": "text"}),
     read=_read_message,
@@ -43,6 +113,9 @@ OPENAI = Provider(
     replies_are_items=False,
     fills=False,
     with_result_text=lambda _own, _text, _alone: None,
+    maker="openai",
+    caching=openai_caching,
+    mark=openai_marks("messages", "text"),
     is_chat_form=True,
     is_openais=True,
 )

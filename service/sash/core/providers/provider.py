@@ -3,11 +3,13 @@
 A member without a default must be given: a provider that lacks it cannot be imported.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from sash.core.providers.cache_marks import CacheKind, Caching, Places
 from sash.core.providers.pieces import Object, Piece
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.turns import Outgoing, Refusals
@@ -42,6 +44,16 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     joined with a blank line."""
     with_result_text: Callable[[Object, str, bool], Object | None]
     """Writes another text into an own tool result; True leaves out its images and files. None where it has no place."""
+    maker: str
+    """The maker of the models that this form is for, as the list of models names it."""
+    caching: Callable[[str, float, float], Caching | None]
+    """The prompt cache of a model of this maker, from its name and the prices of reading and writing; None without one."""
+    mark: Callable[[Object, CacheKind | None, Places, str], Object]
+    """Adds hints for a prompt cache of this kind, or of none, to a request; the last is the conversation's cache key."""
+    has_cache_control: bool = False
+    """Whether a block may have the mark ``cache_control``."""
+    binds_reasoning: re.Pattern[str] | None = None
+    """Names of models that refuse a thinking block if anything before the block has changed."""
     one_string: frozenset[str] = frozenset()
     """Roles of messages whose text parts are sent as one string."""
     parts_apart: bool = False

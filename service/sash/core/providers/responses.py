@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from sash.core.chat.messages import CallId
+from sash.core.providers.openai import openai_caching, openai_marks
 from sash.core.providers.pieces import (
     Name,
     Object,
@@ -392,6 +393,9 @@ RESPONSES = Provider(
     replies_are_items=True,
     fills=False,
     with_result_text=_with_result_text,
+    maker="openai",
+    caching=openai_caching,
+    mark=openai_marks("input", "input_text"),
     one_string=frozenset({"assistant", "tool"}),
     is_openais=True,
 )

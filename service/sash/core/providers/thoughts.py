@@ -14,7 +14,6 @@ Sources: api-docs.deepseek.com/guides/thinking_mode (tool calls), ai.google.dev/
 platform.claude.com/docs/en/build-with-claude/extended-thinking (preserving thinking blocks).
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -26,9 +25,6 @@ SIGNED: Final = "extra_content"
 MEMBERS: Final = frozenset({*PLAIN, BLOCKS, SIGNED})
 """Members of an assistant message that contain reasoning."""
 
-_BOUND: Final = re.compile(
-    r"claude-(?:(?:fable|mythos)-(?:5[.-][1-9]|[6-9])|(?:opus|sonnet|haiku)-(?:5[.-][5-9]|[6-9]))"
-)
 SIGNATURES: Final = frozenset({"thoughtSignature", "thought_signature"})
 """Members with Gemini's sealed thoughts; any part may have one."""
 
@@ -93,13 +89,3 @@ def _unsigned(part: Any) -> Any:
     if not isinstance(part, dict) or not part.keys() & SIGNATURES:
         return part
     return {name: value for name, value in part.items() if name not in SIGNATURES} or {"text": ""}
-
-
-def binds_reasoning(model: str) -> bool:
-    """Return whether a model refuses a thinking block if anything before the block has changed.
-
-    Claude Fable 5.1 and later, and Opus, Sonnet and Haiku 5.5 and later do: a changed system prompt, tool or earlier
-    message makes every later block invalid, and the answer is 400. Blocks may be left out, the oldest first
-    (platform.claude.com/docs/en/build-with-claude/preserved-thinking/prefix-checks, September 2026).
-    """
-    return _BOUND.search(model) is not None
