@@ -21,8 +21,9 @@ from sash.api.context import (
 from sash.api.conversation_handlers import conversation_body
 from sash.api.message_handlers import checked_seq
 from sash.api.openapi.operation import documented
-from sash.api.schemas import Conversation, ProviderObject
+from sash.api.schemas import Conversation
 from sash.clock import now_ms
+from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import Id
 from sash.core.law.conversation_settings import decode_settings, owner_of
 from sash.core.providers.native import read_compaction

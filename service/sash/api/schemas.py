@@ -5,12 +5,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from sash.core.chat.arguments import CacheKey, ProviderObject, ToolAsSent, ToolChoice
 from sash.core.chat.messages import Entry, Grounding, Id, MessageAsSent, Status
 from sash.core.counts.counting import RequestCount
 from sash.core.counts.models import Counting, WindowSource
-from sash.core.law.conversation_settings import ConversationSettings, ToolAsSent, ToolChoice
+from sash.core.law.conversation_settings import ConversationSettings
 from sash.core.law.explain import Explained
 from sash.core.law.parameters import Name
+from sash.core.providers import PROVIDERS
 from sash.windows.answer import WindowHead
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -24,11 +26,6 @@ ProblemObject = Annotated[
         title="ProblemObject",
         description="A problem of RFC 9457: `type`, `title`, `status`, `detail`, and its figures.",
     ),
-]
-
-
-ProviderObject = Annotated[
-    dict[str, Any], Meta(title="ProviderObject", description="An object of the provider's request.")
 ]
 
 
@@ -157,11 +154,6 @@ class SchemaFormat(msgspec.Struct):
 ResponseFormat = Annotated[
     dict[str, Any],
     Meta(title="ResponseFormat", description="The reply's required format, as in the provider's request."),
-]
-
-
-CacheKey = Annotated[
-    str, Meta(description="The conversation's key in the provider's prompt cache, with `cache=auto`; costs no tokens.")
 ]
 
 
@@ -307,49 +299,6 @@ StopReason = Annotated[
 ]
 
 
-class OpenAIRequest(msgspec.Struct):
-    """The arguments of ``client.chat.completions.create``, except the model."""
-
-    messages: list[MessageAsSent]
-    tools: list[ToolAsSent] = []
-    tool_choice: ToolChoice = ""
-    prompt_cache_key: CacheKey = ""
-
-
-class ResponsesRequest(msgspec.Struct):
-    """The arguments of ``client.responses.create``, except the model."""
-
-    input: list[ProviderObject]
-    instructions: str = ""
-    tools: list[ProviderObject] = []
-    tool_choice: ToolChoice = ""
-    prompt_cache_key: CacheKey = ""
-
-
-AnthropicSystem = Annotated[
-    str | list[ProviderObject],
-    Meta(
-        title="AnthropicSystem", description="The system text; blocks of it where one is marked for the prompt cache."
-    ),
-]
-
-
-class AnthropicRequest(msgspec.Struct):
-    """The arguments of ``client.messages.create``, except the model and ``max_tokens``."""
-
-    messages: list[ProviderObject]
-    system: AnthropicSystem = ""
-    tools: list[ProviderObject] = []
-    tool_choice: ProviderObject = {}
-
-
-class GeminiRequest(msgspec.Struct):
-    """The arguments of ``client.models.generate_content``, except the model."""
-
-    contents: list[ProviderObject]
-    config: ProviderObject
-
-
 class WindowFigures(WindowHead, frozen=True, kw_only=True):
     """A window's members, except ``format`` and ``request``."""
 
@@ -366,11 +315,6 @@ WINDOWS: dict[str, type[msgspec.Struct]] = {
         frozen=True,
         kw_only=True,
     )
-    for form, request in (
-        ("openai", OpenAIRequest),
-        ("responses", ResponsesRequest),
-        ("anthropic", AnthropicRequest),
-        ("gemini", GeminiRequest),
-    )
+    for form, request in ((name, each.arguments) for name, each in PROVIDERS.items())
 }
 """The declaration of a window, by format, for the OpenAPI document. Windows are encoded by ``windows/answer.py``."""

@@ -25,6 +25,7 @@ from sash.commands.terminal import (
     wants_json,
 )
 from sash.core.chat.bounds import IDS
+from sash.core.providers import PROVIDERS
 from sash.settings import mask_url
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ _key_option = click.option("--api-key-file", metavar="FILE", help="File with the
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["responses", "anthropic", "gemini"]),
+    type=click.Choice([name for name, each in PROVIDERS.items() if not each.is_chat_form]),
     help="Provider of the messages in the files: requests as they were sent, or their messages.",
 )
 @click.option("--drop-orphans", is_flag=True, help="Leave out tool results without their call: providers refuse these.")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from sash.core.chat.arguments import ToolChoice
 from sash.core.chat.messages import Entry, Id, decode_entries, decode_json
 from sash.core.law.conversation_settings import (
     DocumentSeparator,
@@ -12,7 +13,6 @@ from sash.core.law.conversation_settings import (
     GroundingTemplate,
     RecallTemplate,
     SystemPrompt,
-    ToolChoice,
     Tools,
 )
 from sash.core.law.parameters import WindowFormat, WindowQuery

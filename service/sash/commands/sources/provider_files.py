@@ -31,7 +31,7 @@ def _list_of(value: Any, form: str) -> list[Any] | None:
     if not isinstance(value, dict):
         return None
     found = value.get(PROVIDERS[form].shape.messages, value.get("entries", value.get("messages")))
-    if form == "responses" and isinstance(found, str):
+    if isinstance(found, str):  # a prompt alone
         return [{"role": "user", "content": found}]
     return found if isinstance(found, list) else None
 

@@ -347,8 +347,7 @@ def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
     try:
         checked: ChatMessage = msgspec.convert(message, kind)
     except msgspec.ValidationError as error:
-        other = mistakes.foreign(message, pointer)
-        raise other or mistakes.invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
+        raise mistakes.invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
     if "native" in message:
         raise own_member(pointer)
     for name in message.keys() - _KNOWN[type(checked)]:

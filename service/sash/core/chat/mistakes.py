@@ -25,19 +25,6 @@ _MOST_DIGITS = 4300
 _HUGE = math.inf
 """Stands for a number out of range."""
 _NEARLY_THE_SAME = 0.85
-_FORMS = {
-    "openai": ("a chat message", "image_url"),
-    "anthropic": (
-        "a message of Anthropic",
-        r"(\w+_)?tool_(use|result)|(redacted_)?thinking|image|document|search_result",
-    ),
-    "gemini": ("a content of Gemini", r"(?!)"),
-    "responses": (
-        "an item of OpenAI's Responses",
-        r"input_(text|image|file)|output_text|\w+_call|\w+_call_output|reasoning|mcp_(list_tools|approval_\w+)",
-    ),
-}
-"""How errors call a message in each form, and the types of parts and items that only this form has."""
 
 
 def invalid(
@@ -106,40 +93,6 @@ def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadReques
     near = near or [each for each in names if each.startswith(f"{name}_")]
     hint = _around(name, names) if "messages" in names else ""
     return problem_at(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
-
-
-def foreign(message: Any, pointer: str, form: str = "openai") -> InvalidEntry | None:
-    """The problem of a message in another API's format than ``form``; None if no other format is recognised."""
-    if not isinstance(message, dict) or not (found := _other_form(message, form)):
-        return None
-    other, shown = found
-    own = 'a chat message, which looks like {"role": "user", "content": "Hello"}'
-    if form != "openai":
-        own = f"{_FORMS[form][0]}, as {plain(shown)!r} in it shows"
-    detail = f"This is {_FORMS[other][0]}, and not {own}; use ?format={other} to send it unchanged"
-    return InvalidEntry(f"{detail}: see #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
-
-
-def _other_form(message: dict[str, Any], form: str) -> tuple[str, str] | None:
-    """The API that a message is of, if it is not ``form``, and the member or type that shows it."""
-    if isinstance(message.get("parts"), list) and not message.get("content") and form != "gemini":
-        return "gemini", "parts"
-    kinds = [kind for part in _typed(message) if isinstance(kind := part.get("type"), str)]
-    for name, (_, types) in _FORMS.items():
-        for kind in kinds if name != form else ():
-            if re.fullmatch(types, kind):
-                return name, kind
-    return ("responses", kinds[0]) if form == "openai" and kinds and not message.keys() & {"role", "content"} else None
-
-
-def _typed(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A message or an item, its parts, and the parts of the tool results in it."""
-    yield message
-    for name in ("content", "parts", "output"):
-        inner = message.get(name)
-        for part in inner if isinstance(inner, list) else ():
-            if isinstance(part, dict):
-                yield from _typed(part) if part.get("type") == "tool_result" else (part,)
 
 
 @lru_cache(maxsize=1024)

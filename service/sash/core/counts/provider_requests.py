@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.chat.mistakes import foreign
 from sash.core.counts.beside import is_of_vertex
 from sash.core.counts.counting import RequestCount, count_request, plain_text_tokens
 from sash.core.counts.models import Model
@@ -20,6 +19,7 @@ from sash.core.counts.text import strings
 from sash.core.counts.vendors import HOSTED, VENDORS, VendorRules
 from sash.core.providers import PROVIDERS
 from sash.core.providers.native import read_request
+from sash.core.providers.recognition import foreign
 from sash.core.providers.requests_read import ChatRequest
 from sash.core.providers.thoughts import SIGNATURES, parts_of
 from sash.problems import InvalidEntry

@@ -6,14 +6,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from sash.core.chat.arguments import ToolAsSent, ToolChoice
 from sash.core.chat.bounds import TEN_YEARS_SECONDS
-from sash.core.chat.messages import Id, MessageAsSent, Metadata, calls_of, encode_message, validate_message
+from sash.core.chat.messages import Id, MessageAsSent, Metadata, calls_of, encode_message
 from sash.core.chat.mistakes import invalid
 from sash.core.counts.measures import measure
 from sash.core.law.fixed import Fixed
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
 from sash.core.law.parameters import Name, Reserve
 from sash.core.law.recall import DEFAULT_RECALL_TEMPLATE
+from sash.core.providers.recognition import checked_message
 from sash.problems import BadRequest, InvalidEntry
 
 
@@ -38,15 +40,6 @@ class CustomTool(msgspec.Struct, tag_field="type", tag="custom"):
 
 
 _Tool = FunctionTool | CustomTool
-ToolAsSent = Annotated[dict[str, Any], Meta(title="Tool")]
-"""A tool's definition as the client wrote it; ``check_tools`` checks it against FunctionTool and CustomTool."""
-NamedToolChoice = Annotated[
-    dict[str, Any], Meta(title="NamedToolChoice", description="One or several tools, in the provider's format.")
-]
-ToolChoice = Annotated[
-    str | NamedToolChoice,
-    Meta(title="ToolChoice", description="`auto`, `none`, `required`, or one tool by its name; sent with the tools."),
-]
 SystemPrompt = Annotated[str, Meta(description="The system prompt, first in every window.")]
 FewShots = Annotated[list[MessageAsSent], Meta(description="Examples, after the system prompt in every window.")]
 Tools = Annotated[list[ToolAsSent], Meta(description="Tool definitions, in every window. They cost tokens.")]
@@ -185,7 +178,7 @@ def check_settings(settings: ConversationSettings) -> None:
     calls: set[str] = set()
     for index, message in enumerate(settings.few_shots or ()):
         pointer = f"/few_shots/{index}"
-        validate_message(message, pointer)
+        checked_message(message, pointer)
         encode_message(message)
         answered = message.get("tool_call_id") if message["role"] == "tool" else None
         if answered is not None and answered not in calls:

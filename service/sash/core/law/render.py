@@ -15,6 +15,7 @@ from sash.core.law.records import StoredGrounding
 from sash.core.law.runs import runs
 from sash.core.law.window import Window
 from sash.core.providers import render_request
+from sash.core.providers.openai import OPENAI
 from sash.core.providers.turns import Outgoing, Refusals, is_of
 
 _NOTHING: Mapping[int, Beside] = MappingProxyType({})
@@ -81,7 +82,7 @@ def _chat_forms(
     seqs: Sequence[int], bodies: Sequence[bytes], beside: Mapping[int, Beside], edited: Mapping[int, bytes]
 ) -> list[bytes]:
     """Bodies without native parts; ``edited`` bodies have none. Raises FormatCannotCarry if content would be lost."""
-    refusals = Refusals("openai")
+    refusals = Refusals(OPENAI.name)
     forms = list(bodies)
     for index, seq in enumerate(seqs):
         if found := beside.get(seq):

@@ -14,10 +14,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
+from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
@@ -499,7 +501,27 @@ def _markable(blocks: list[Block], end: int) -> int:
     return end
 
 
+AnthropicSystem = Annotated[
+    str | list[ProviderObject],
+    Meta(
+        title="AnthropicSystem", description="The system text; blocks of it where one is marked for the prompt cache."
+    ),
+]
+
+
+class AnthropicRequest(msgspec.Struct):
+    """The arguments of ``client.messages.create``, except the model and ``max_tokens``."""
+
+    messages: list[ProviderObject]
+    system: AnthropicSystem = ""
+    tools: list[ProviderObject] = []
+    tool_choice: ProviderObject = {}
+
+
 ANTHROPIC = Provider(
+    arguments=AnthropicRequest,
+    called="a message of Anthropic",
+    own_types=r"(\w+_)?tool_(use|result)|(redacted_)?thinking|image|document|search_result",
     shape=_SHAPE,
     read=_read_message,
     read_request=_read_request,

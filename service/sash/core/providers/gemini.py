@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
@@ -417,7 +418,17 @@ def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> 
     return request
 
 
+class GeminiRequest(msgspec.Struct):
+    """The arguments of ``client.models.generate_content``, except the model."""
+
+    contents: list[ProviderObject]
+    config: ProviderObject
+
+
 GEMINI = Provider(
+    arguments=GeminiRequest,
+    called="a content of Gemini",
+    own_types=r"(?!)",
     shape=_SHAPE,
     read=_read_content,
     read_request=_read_request,

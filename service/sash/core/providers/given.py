@@ -72,7 +72,7 @@ def chat_entries(entries: list[Entry]) -> ReadEntries:
 
 def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages") -> ReadEntries:
     """Return the entries of a request's ``values``. Raises BadRequest, InvalidEntry."""
-    given = [_entry(value, f"{prefix}/{place}") for place, value in enumerate(values)]
+    given = [_entry(form, value, f"{prefix}/{place}") for place, value in enumerate(values)]
     messages = [
         message for place, entry in enumerate(given) for message in _messages(entry, values[place], place, prefix)
     ]
@@ -100,8 +100,8 @@ def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages")
     return ReadEntries(entries, places)
 
 
-def _entry(value: Object, pointer: str) -> NativeEntry:
-    if "message" not in value and (value.keys() & MEMBERS or value.keys() == {"id"}):
+def _entry(form: str, value: Object, pointer: str) -> NativeEntry:
+    if "message" not in value and (value.keys() & (MEMBERS | PROVIDERS[form].shape.members) or value.keys() == {"id"}):
         return NativeEntry(message=value)
     try:
         return msgspec.convert(whole_numbers(value), NativeEntry)

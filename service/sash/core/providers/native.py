@@ -30,9 +30,10 @@ from typing import Any
 import msgspec
 
 from sash.core.chat.messages import own_member
-from sash.core.chat.mistakes import foreign, problem_at
+from sash.core.chat.mistakes import problem_at
 from sash.core.providers import PROVIDERS
 from sash.core.providers.pieces import Object, Piece, chat_message
+from sash.core.providers.recognition import foreign
 from sash.core.providers.requests_read import ChatRequest
 from sash.core.providers.sharing import fill, restore
 from sash.problems import InvalidEntry

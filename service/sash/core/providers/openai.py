@@ -4,6 +4,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
+from sash.core.chat.arguments import CacheKey, ToolAsSent, ToolChoice
+from sash.core.chat.messages import MessageAsSent
 from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
 from sash.core.providers.pieces import Object, Piece, rest_of
 from sash.core.providers.provider import Provider
@@ -103,7 +107,19 @@ def _last_markable(messages: list[Object]) -> int | None:
     return None
 
 
+class OpenAIRequest(msgspec.Struct):
+    """The arguments of ``client.chat.completions.create``, except the model."""
+
+    messages: list[MessageAsSent]
+    tools: list[ToolAsSent] = []
+    tool_choice: ToolChoice = ""
+    prompt_cache_key: CacheKey = ""
+
+
 OPENAI = Provider(
+    arguments=OpenAIRequest,
+    called="a chat message",
+    own_types="image_url",
     shape=Shape(name="openai", messages="messages", parts="content", text={"type": "text"}),
     read=_read_message,
     read_request=_read_request,

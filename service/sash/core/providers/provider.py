@@ -35,6 +35,12 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Writes the arguments of the provider's SDK from messages, tools and the choice of a tool."""
     is_chat: Callable[[Mapping[str, Any]], bool]
     """Whether a message that was sent in this form is a chat message all the same."""
+    arguments: type[msgspec.Struct]
+    """Declares what ``write`` returns, for the OpenAPI document."""
+    called: str
+    """What errors call an own message."""
+    own_types: str
+    """A pattern of the types of parts and items that only this form has."""
     carries: frozenset[ReasoningKind]
     """The kinds of reasoning in chat messages that this form sends."""
     replies_are_items: bool

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
 from sash.core.chat.messages import CallId
 from sash.core.providers.openai import openai_caching, openai_marks
 from sash.core.providers.pieces import (
@@ -383,7 +384,20 @@ def _with_result_text(own: Block, text: str, alone: bool) -> Block | None:  # no
     return {**own, "output": result_content(own.get("output"), text, "input_text", alone=alone)}
 
 
+class ResponsesRequest(msgspec.Struct):
+    """The arguments of ``client.responses.create``, except the model."""
+
+    input: list[ProviderObject]
+    instructions: str = ""
+    tools: list[ProviderObject] = []
+    tool_choice: ToolChoice = ""
+    prompt_cache_key: CacheKey = ""
+
+
 RESPONSES = Provider(
+    arguments=ResponsesRequest,
+    called="an item of OpenAI's Responses",
+    own_types=r"input_(text|image|file)|output_text|\w+_call|\w+_call_output|reasoning|mcp_(list_tools|approval_\w+)",
     shape=_SHAPE,
     read=_read_item,
     read_request=_read_request,

@@ -17,13 +17,15 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """Where things stand in a provider's form.
 
     ``messages`` is the member of a request with its messages, ``parts`` that of a message with its parts. ``text`` are the
-    other members of a part with a text. ``answering`` returns an own tool result with another id of its call.
+    other members of a part with a text. A member of ``members`` shows an own message, as role, type, parts and content do.
+    ``answering`` returns an own tool result with another id of its call.
     """
 
     name: str
     messages: str
     parts: str
     text: Block
+    members: frozenset[str] = frozenset()
     answering: Callable[[Block, str], Block] = lambda own, _: own
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from sash import clock
-from sash.core.chat.messages import BareEntry, Calls, Entry, calls_of, digest, encode_message, validate_message
+from sash.core.chat.messages import BareEntry, Calls, Entry, calls_of, digest, encode_message
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import DEVELOPER, TOOL
 from sash.core.counts.measures import Extra, measure
@@ -17,6 +17,7 @@ from sash.core.counts.unicode_scripts import extra_digits
 from sash.core.law.grounding import Template, added_tokens, content_text
 from sash.core.law.records import Flags, Identity, Record, StoredGrounding, stamp_of
 from sash.core.providers.native import check_native
+from sash.core.providers.recognition import checked_message
 from sash.problems import Unprocessable
 from sash.store.data.layout import encode_grounding, encode_json
 from sash.store.data.replies import Message
@@ -57,7 +58,7 @@ def check_entry(entry: Entry, pointer: str) -> None:
     if "native" in message:
         check_native(message, place)
         message = {name: value for name, value in message.items() if name != "native"}
-    validate_message(message, place)
+    checked_message(message, place)
     if grounding is not None and grounding.documents and message["role"] != "user":
         raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
 

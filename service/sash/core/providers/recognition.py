@@ -1,0 +1,57 @@
+"""Recognise a message of another form than the one that it was sent in."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sash.core.chat.messages import ChatMessage, validate_message
+from sash.core.chat.mistakes import plain
+from sash.core.providers import PROVIDERS
+from sash.problems import InvalidEntry, Pointer
+
+
+def checked_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
+    """Return the message as its declared type.
+
+    Raises InvalidEntry with the place below ``pointer``, or with the form of which the message is.
+    """
+    try:
+        return validate_message(message, pointer)
+    except InvalidEntry:
+        if other := foreign(message, pointer):
+            raise other from None
+        raise
+
+
+def foreign(message: Any, pointer: str, form: str = "openai") -> InvalidEntry | None:
+    """The problem of a message in another API's format than ``form``; None if no other format is recognised."""
+    if not isinstance(message, dict) or not (found := _other_form(message, form)):
+        return None
+    other, shown = found
+    own = 'a chat message, which looks like {"role": "user", "content": "Hello"}'
+    if form != "openai":
+        own = f"{PROVIDERS[form].called}, as {plain(shown)!r} in it shows"
+    detail = f"This is {PROVIDERS[other].called}, and not {own}; use ?format={other} to send it unchanged"
+    return InvalidEntry(f"{detail}: see #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
+
+
+def _other_form(message: dict[str, Any], form: str) -> tuple[str, str] | None:
+    """The API that a message is of, if it is not ``form``, and the member or type that shows it."""
+    if isinstance(message.get("parts"), list) and not message.get("content") and form != "gemini":
+        return "gemini", "parts"
+    kinds = [kind for part in _typed(message) if isinstance(kind := part.get("type"), str)]
+    for name, provider in PROVIDERS.items():
+        for kind in kinds if name != form else ():
+            if re.fullmatch(provider.own_types, kind):
+                return name, kind
+    return ("responses", kinds[0]) if form == "openai" and kinds and not message.keys() & {"role", "content"} else None
+
+
+def _typed(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A message or an item, its parts, and the parts of the tool results in it."""
+    yield message
+    for name in ("content", "parts", "output"):
+        inner = message.get(name)
+        for part in inner if isinstance(inner, list) else ():
+            if isinstance(part, dict):
+                yield from _typed(part) if part.get("type") == "tool_result" else (part,)
