@@ -13,12 +13,13 @@ from sash.core.counts.models import Model
 from sash.core.law.costs import record_cost
 from sash.core.law.documents import Documents
 from sash.core.law.parameters import WindowQuery
+from sash.core.law.reasons import Reason
 from sash.core.law.records import Flags
 from sash.core.law.results import RESULTS
 from sash.core.law.stable import Cut
 from sash.core.law.view import History, View, unit_at
 
-_NEWEST: Final = ("newest", "question")
+_NEWEST: Final = (Reason.NEWEST, Reason.QUESTION)
 
 
 def keeps_reasoning_from(
@@ -115,7 +116,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
 def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) -> int:
     """Tokens of pinned results that are cut in this window because of its newest group, and may be whole in the next."""
     first, units = view.history.first_seq, view.units
-    seqs = [seq for seq in view.edits if seq < first or view.always.get(unit_at(units, seq - first)) == "pinned"]
+    seqs = [seq for seq in view.edits if seq < first or view.always.get(unit_at(units, seq - first)) == Reason.PINNED]
     whole = sum(_whole(view, seq, model, options) for seq in seqs)
     return max(0, (min(whole, room // 2) if options.stable else whole) - sum(map(view.cost_of, seqs)))
 

@@ -9,6 +9,7 @@ from sash.core.counts.families import ROLES
 from sash.core.counts.models import Model
 from sash.core.law.costs import costs_as_counted, reference_cost, reference_costs
 from sash.core.law.grounding import Grounded
+from sash.core.law.reasons import Reason
 from sash.core.law.runs import runs
 from sash.core.law.view import View
 from sash.core.law.walk import Walk
@@ -33,25 +34,6 @@ class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
     score: float | None = None
 
 
-_REASONS = {
-    "system": "always: system message",
-    "developer": "always: developer message",
-    "pinned": "always: pinned",
-    "question": "always: newest user message",
-    "newest": "always: newest message",
-    "recalled": "recalled",
-    "fits": "fits",
-    "budget": "does not fit",
-    "too large": "does not fit, skipped",
-    "limit": "beyond the limit",
-    "summary": "the summary stands for it",
-    "duplicate": "said again later",
-    "unanswered": "a call without its results",
-    "in progress": "a reply in progress",
-    "start": "before the first user message",
-}
-
-
 def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int, int]) -> list[Explained]:
     """One line a message, by ascending seq: the required messages before the tail, and those of the tail's whole units.
 
@@ -59,24 +41,29 @@ def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int,
     """
     first, kept = view.history.first_seq, set(taken.kept)
 
-    def line(seq: int, why: str, *, is_kept: bool) -> Explained:
+    def line(seq: int, why: Reason, *, is_kept: bool) -> Explained:
         cost = view.cost_of(seq) - view.reasoning.get(seq, 0)
         if not is_kept and seq in view.edits:
             cost += view.edits[seq].saved
         reasoning = sent.get(seq, 0) if is_kept else view.reasoning.get(seq, 0)
         role = ROLES[view.record(seq).measure.role]
-        return Explained(seq, role, cost + reasoning, is_kept, _REASONS[why], reasoning, left.get(seq, 0))
+        return Explained(seq, role, cost + reasoning, is_kept, why.text, reasoning, left.get(seq, 0))
 
     lines = [line(seq, view.why(seq), is_kept=True) for seq in sorted(view.outside)]
     for index, unit in enumerate(view.units):
         if view.headless and index == 0:
             continue
-        why = view.always.get(index) or ("fits" if index in kept else taken.reasons.get(index, taken.rest))
+        why = view.always.get(index) or _why(index, taken, is_kept=index in kept)
         is_kept = index in view.always or index in kept
-        if why == "unanswered" and view.history.records[unit.start].in_progress:
-            why = "in progress"
+        if why is Reason.UNANSWERED and view.history.records[unit.start].in_progress:
+            why = Reason.IN_PROGRESS
         lines += (line(seq, why, is_kept=is_kept) for seq in range(first + unit.start, first + unit.end))
     return lines
+
+
+def _why(index: int, taken: Walk, *, is_kept: bool) -> Reason:
+    """Why a unit that is not required is kept or left out."""
+    return Reason.FITS if is_kept else taken.reasons.get(index) or Reason.named(taken.rest)
 
 
 def dropped(
@@ -106,13 +93,14 @@ def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
 
 
 def does_not_fit(
-    budget: int, fixed: Mapping[str, int], always: Mapping[str, int], grounding: int = 0
+    budget: int, fixed: Mapping[str, int], always: Mapping[Reason, int], grounding: int = 0
 ) -> WindowDoesNotFit:
     """The problem with the tokens of each required part, which sum to ``needed``.
 
     ``grounding`` are the documents' tokens, if they may not be trimmed.
     """
-    named = {name if name in ("question", "newest") else f"{name} messages": cost for name, cost in always.items()}
+    alone = (Reason.QUESTION, Reason.NEWEST)
+    named = {why.value if why in alone else f"{why} messages": cost for why, cost in always.items()}
     costs = {name: cost for name, cost in {**fixed, **named, "grounding": grounding}.items() if cost}
     needed = sum(costs.values())
     said = ", ".join(f"{name} {cost}" for name, cost in costs.items())

@@ -9,6 +9,7 @@ from sash.core.counts.models import Model
 from sash.core.law.costs import record_cost
 from sash.core.law.fillers import blank_line_tokens, filler_tokens, is_filled, joined_systems
 from sash.core.law.parameters import WindowQuery
+from sash.core.law.reasons import Reason
 from sash.core.law.records import Record
 from sash.core.law.results import RESULTS, Edit, line_cost, shared_limits
 from sash.core.law.view import History, View, unit_at, unit_costs
@@ -129,7 +130,7 @@ class Trimming(msgspec.Struct, frozen=True):
         if self.options.tool_result_overflow != "trim" or max(view.unit_costs, default=0) <= room:
             return view
         for index, cost in enumerate(view.unit_costs):
-            is_pinned = view.always.get(index) not in (None, "newest")
+            is_pinned = view.always.get(index) not in (None, Reason.NEWEST)
             if cost > room and not (is_pinned or index in view.units.broken):
                 results = [seq for seq in _members(view, index) if _is_result(view, seq)]
                 beside = cost - sum(map(view.cost_of, results))

@@ -10,6 +10,7 @@ import msgspec
 from sash.core.counts.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL
 from sash.core.counts.models import Model
 from sash.core.law.costs import message_costs, record_cost
+from sash.core.law.reasons import Reason
 from sash.core.law.records import Record, Records, Summary, indexes_of
 from sash.core.law.results import Edit
 from sash.core.law.runs import runs
@@ -53,7 +54,7 @@ class View(msgspec.Struct, frozen=True):
     """The tokens of each message of the tail."""
     units: Units
     unit_costs: list[int]
-    always: dict[int, str]
+    always: dict[int, Reason]
     outside: dict[int, int]
     """Tokens of required messages before the tail, by seq."""
     reserved: dict[int, int]
@@ -83,9 +84,9 @@ class View(msgspec.Struct, frozen=True):
         """Seqs of required messages before the tail and of required units' first messages, ascending."""
         return sorted(self.outside) + sorted(map(self.seq, self.always))
 
-    def always_costs(self) -> dict[str, int]:
+    def always_costs(self) -> dict[Reason, int]:
         """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
-        costs: dict[str, int] = {}
+        costs: dict[Reason, int] = {}
         for seq, cost in self.outside.items():
             why = self.why(seq)
             costs[why] = costs.get(why, 0) + cost
@@ -108,11 +109,11 @@ class View(msgspec.Struct, frozen=True):
         """Tokens of a message in later turns, without the reasoning that is sent in its own turn only."""
         return self.cost_of(seq) - self.reasoning.get(seq, 0) + self.lasting.get(seq, 0)
 
-    def why(self, seq: int) -> str:
+    def why(self, seq: int) -> Reason:
         """The reason why a message before the tail is required."""
         record = self.history.outside[seq]
         if seq in self.history.recalled:
-            return "recalled"
+            return Reason.RECALLED
         return _why(record.measure.role, pinned=record.pinned or seq != self.history.question)
 
 
@@ -141,14 +142,14 @@ def unit_costs(units: Units, costs: list[int]) -> list[int]:
     return [sums[end] - sums[start] for start, end in zip(units.starts, units.starts[1:], strict=False)]
 
 
-def _why(role: int, *, pinned: bool) -> str:
+def _why(role: int, *, pinned: bool) -> Reason:
     """The reason for a required message. A pinned question is ``pinned``: it is also required when it is not the newest."""
     if role <= DEVELOPER:
-        return ROLES[role]
-    return "pinned" if pinned else "question"
+        return Reason.named(ROLES[role])
+    return Reason.PINNED if pinned else Reason.QUESTION
 
 
-def _always(history: History, units: Units) -> dict[int, str]:
+def _always(history: History, units: Units) -> dict[int, Reason]:
     if not units:
         return {}
     records = history.records
@@ -161,10 +162,10 @@ def _always(history: History, units: Units) -> dict[int, str]:
         for index in sorted(pinned | leading | question)
     }
     if (newest := _newest(records, units)) is not None:
-        always.setdefault(newest, "newest")
+        always.setdefault(newest, Reason.NEWEST)
     for seq in sorted(history.recalled):
         if seq >= history.first_seq:
-            always.setdefault(unit_at(units, seq - history.first_seq), "recalled")
+            always.setdefault(unit_at(units, seq - history.first_seq), Reason.RECALLED)
     return always
 
 

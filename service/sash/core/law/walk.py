@@ -12,6 +12,7 @@ from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, USER
 from sash.core.counts.models import Model
 from sash.core.law.documents import Documents
 from sash.core.law.grounding import Grounded
+from sash.core.law.reasons import Reason
 from sash.core.law.records import Flags, Record
 from sash.core.law.view import View
 
@@ -22,7 +23,7 @@ _SMALLEST_COST = 1
 _NO_CONTENT = digest(["assistant", None], 8)
 """The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
 
-Reason = Literal["complete", "budget", "limit", "summary", "older"]
+Stop = Literal["complete", "budget", "limit", "summary", "older"]
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +43,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         """The oldest seq that may be kept."""
         return max(self.cut_seq, self.limit_seq, self.summary_seq)
 
-    def reason(self, seq: int) -> Reason | None:
+    def reason(self, seq: int) -> Stop | None:
         """Why history must not include ``seq``; None if it may."""
         if seq < self.cut_seq:
             return "budget"
@@ -65,10 +66,10 @@ class Walk(msgspec.Struct):
     spent: int = 0
     taken: int = 0
     kept: list[int] = []
-    stop: Reason = "complete"
-    rest: Reason = "complete"
+    stop: Stop = "complete"
+    rest: Stop = "complete"
     duplicates: int = 0
-    reasons: dict[int, str] = {}
+    reasons: dict[int, Reason] = {}
     skipped_seq: int = 0
 
     def add_documents(self, seq: int, grounded: Grounded, cost: int) -> None:
@@ -105,7 +106,7 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
             del state.kept[count - 1 - index]
     state.taken = sums[count - 1 - end] if end < count else 0
     state.room -= state.taken
-    state.reasons = {index: "unanswered" for index in units.broken - view.always.keys() if index >= end}
+    state.reasons = {index: Reason.UNANSWERED for index in units.broken - view.always.keys() if index >= end}
     if end > oldest:
         return _ended(state, view, bounds, "budget")
     left = next((index for index in range(end - 1, newest - 1, -1) if index not in view.always), None)
@@ -129,22 +130,22 @@ def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, docum
             return _ended(state, view, bounds, stop)
         words = _said(view, index) if bounds.dedupe else None
         if index in view.units.broken:
-            state.reasons[index] = "unanswered"
+            state.reasons[index] = Reason.UNANSWERED
         elif words in said:
             state.duplicates += 1
-            state.reasons[index] = "duplicate"
+            state.reasons[index] = Reason.DUPLICATE
         elif _keep(state, view, index, model, documents, everywhere=bounds.documents_everywhere):
             if words is not None:
                 said.add(words)
         elif bounds.skip and state.room >= _SMALLEST_COST:
             state.skipped_seq = state.skipped_seq or seq
-            state.reasons[index] = "too large"
+            state.reasons[index] = Reason.TOO_LARGE
         else:
             return _ended(state, view, bounds, "budget")
     return _at_the_beginning(state, view, bounds)
 
 
-def _stop(state: Walk, bounds: Bounds, seq: int) -> Reason | None:
+def _stop(state: Walk, bounds: Bounds, seq: int) -> Stop | None:
     """Why history must not include ``seq``; None if it may."""
     given_up = state.skipped_seq and seq < state.skipped_seq - SKIP_HORIZON
     return bounds.reason(seq) or ("budget" if given_up else None)
@@ -196,7 +197,7 @@ def _ground(state: Walk, view: View, index: int, cost: int, model: Model, docume
     return True
 
 
-def _ended(state: Walk, view: View, bounds: Bounds, stop: Reason) -> Walk:
+def _ended(state: Walk, view: View, bounds: Bounds, stop: Stop) -> Walk:
     """End a walk. The units that it did not reach are left out."""
     state.rest = stop
     state.stop = "budget" if state.skipped_seq else stop
@@ -215,7 +216,7 @@ def _begin_with_user(state: Walk, view: View) -> None:
         oldest = state.kept[-1]
         if view.role(oldest) == USER or first_must < view.seq(oldest):
             return
-        _take_away(state, view, "start")
+        _take_away(state, view, Reason.START)
 
 
 def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
@@ -230,7 +231,7 @@ def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
         tokens = opening(first) if first <= view.history.length else 0
         if tokens <= state.room or not state.kept:
             return tokens
-        _take_away(state, view, "too large")
+        _take_away(state, view, Reason.TOO_LARGE)
         state.stop = "budget"
 
 
@@ -240,7 +241,7 @@ def first_required(view: View) -> int:
     return next(musts, view.history.length + 1)
 
 
-def _take_away(state: Walk, view: View, why: str) -> None:
+def _take_away(state: Walk, view: View, why: Reason) -> None:
     """Take the oldest kept unit away."""
     oldest = state.kept.pop()
     state.reasons[oldest] = why

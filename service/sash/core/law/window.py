@@ -13,6 +13,8 @@ of the history. If the tail is too short, it returns NeedOlder in place of a win
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -29,6 +31,7 @@ from sash.core.law.fixed import Fixed, Line, fixed_costs
 from sash.core.law.grounding import Grounded
 from sash.core.law.notes import longest_note, note_measure, summary_message
 from sash.core.law.parameters import WindowQuery
+from sash.core.law.reasons import Reason
 from sash.core.law.recall import Recollection
 from sash.core.law.records import Records, Summary
 from sash.core.law.results import Edit
@@ -42,6 +45,17 @@ from sash.problems import WindowDoesNotFit
 _NOTHING_DROPPED = dict.fromkeys(
     ("messages", "tokens", "duplicates", "grounding_messages", "grounding_tokens", "reasoning_tokens"), 0
 )
+KNOWN_TO_THE_SUM = frozenset(
+    {
+        *("model", "reserve", "max_tokens", "limit", "format"),  # they are in the sum
+        *("dedupe", "note", "overflow", "stable", "start", "summary"),  # some of their values need all rules
+        *("grounding", "grounding_max_tokens", "grounding_overflow"),  # a plain chat has no documents,
+        *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept"),  # results,
+        *("reasoning", "recall_max_tokens", "recall_query"),  # reasoning, or recalled messages
+        *("stable_step", "cache"),  # they matter beside a stable cut, and after the choice
+    }
+)
+"""Parameters that the sum of a plain window takes into account. A new parameter is not among them, and so gets all rules."""
 _MORE = 64
 """The smallest number of older messages to request if a tail was too short."""
 _TYPICAL_COST = 16
@@ -188,7 +202,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or history.outside
         or history.grounding_messages
         or fixed.tools
-        or options.explain
+        or not knows_query(options)
         or options.dedupe == "messages"
         or options.summary == "always"
         or TOOL in records.roles
@@ -198,6 +212,18 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or (PROVIDERS[options.format].fills and fixed.few_shots)
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
+
+
+@lru_cache(maxsize=8)
+def unknown_to_the_sum(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
+    """The parameters that the sum of a plain window does not know, each with its default."""
+    fields = (field for field in msgspec.structs.fields(kind) if field.name not in KNOWN_TO_THE_SUM)
+    return tuple((field.name, field.default) for field in fields)
+
+
+def knows_query(options: WindowQuery) -> bool:
+    """Whether the sum of a plain window knows all parameters that are not at their default."""
+    return all(getattr(options, name) == default for name, default in unknown_to_the_sum(WindowQuery))
 
 
 def _needs_fillers(records: Records, kept: int) -> bool:
@@ -260,7 +286,7 @@ class _Frame(msgspec.Struct, frozen=True):
     fixed: Fixed
     options: WindowQuery
     documents: Documents
-    always: dict[str, int]
+    always: dict[Reason, int]
     """Tokens of required messages, by reason."""
     trimming: Trimming
     aside: int
@@ -499,7 +525,9 @@ def _passed(taken: Walk, view: View) -> frozenset[int]:
     """The seqs of the units that the walk passed over although they would fit, or although it kept older ones."""
     first, starts = view.history.first_seq, view.units.starts
     oldest = taken.kept[-1] if taken.kept else len(view.units)
-    units = (index for index, why in taken.reasons.items() if index > oldest or why in ("unanswered", "duplicate"))
+    units = (
+        index for index, why in taken.reasons.items() if index > oldest or why in (Reason.UNANSWERED, Reason.DUPLICATE)
+    )
     return frozenset(first + i for index in units for i in range(starts[index], starts[index + 1]))
 
 

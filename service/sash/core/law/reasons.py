@@ -1,0 +1,38 @@
+"""Why a message is in a window, or is not."""
+
+from enum import StrEnum
+from typing import Self
+
+
+class Reason(StrEnum):
+    """A reason, by the name that costs and ``stop_reason`` have for it; ``text`` is what ``explain`` says."""
+
+    text: str
+
+    def __new__(cls, name: str, text: str) -> Self:
+        """A member without a text cannot be made."""
+        reason = str.__new__(cls, name)
+        reason._value_ = name
+        reason.text = text
+        return reason
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """The reason of this name. Raises ValueError if there is none."""
+        return cls(name)  # type: ignore[call-arg] # by its value, as every enumeration
+
+    SYSTEM = "system", "always: system message"
+    DEVELOPER = "developer", "always: developer message"
+    PINNED = "pinned", "always: pinned"
+    QUESTION = "question", "always: newest user message"
+    NEWEST = "newest", "always: newest message"
+    RECALLED = "recalled", "recalled"
+    FITS = "fits", "fits"
+    BUDGET = "budget", "does not fit"
+    TOO_LARGE = "too large", "does not fit, skipped"
+    LIMIT = "limit", "beyond the limit"
+    SUMMARY = "summary", "the summary stands for it"
+    DUPLICATE = "duplicate", "said again later"
+    UNANSWERED = "unanswered", "a call without its results"
+    IN_PROGRESS = "in progress", "a reply in progress"
+    START = "start", "before the first user message"

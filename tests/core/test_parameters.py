@@ -1,0 +1,60 @@
+"""What a new window parameter and a new reason take."""
+
+from typing import Annotated, Any
+
+import click
+import msgspec
+import pytest
+from click.testing import CliRunner
+from msgspec import Meta
+
+from sash.api.openapi.components import query_fields
+from sash.commands.window_command import window_options
+from sash.core.law import window
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.reasons import Reason
+from sash.windows.request import WindowRequest
+
+
+class More(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A window's parameters and a new one."""
+
+    min_messages: Annotated[int, Meta(ge=0, description="The smallest number of messages.")] = 0
+
+
+def test_a_declared_parameter_is_an_option_and_documented(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A declared parameter is an option of the command line and in the OpenAPI document, with its bounds and meaning."""
+    fields, _ = query_fields(More, {})
+    assert fields["min_messages"]["minimum"] == 0
+    assert fields["min_messages"]["description"] == "The smallest number of messages."
+    monkeypatch.setattr("sash.commands.window_command.WindowQuery", More)
+
+    @click.command()
+    @window_options
+    def command(**given: Any) -> None:
+        click.echo(given["min_messages"])
+
+    assert CliRunner().invoke(command, ["--min-messages", "3"]).output == "3\n"
+    assert CliRunner().invoke(command, ["--min-messages", "-1"]).exit_code == 2
+
+
+def test_the_body_has_every_parameter() -> None:
+    """The body of POST /window has each parameter of the query, with its default."""
+    body = {field.name: field.default for field in msgspec.structs.fields(WindowRequest)}
+    assert {field.name: field.default for field in msgspec.structs.fields(WindowQuery)}.items() <= body.items()
+
+
+def test_a_new_parameter_gets_all_rules() -> None:
+    """The sum of a plain window does not take a query with a parameter that nobody has thought about."""
+    assert ("min_messages", 0) in window.unknown_to_the_sum(More)
+
+
+def test_the_sum_knows_only_parameters_that_there_are() -> None:
+    """Each parameter that the sum of a plain window knows is declared."""
+    assert {field.name for field in msgspec.structs.fields(WindowQuery)} >= window.KNOWN_TO_THE_SUM
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_each_reason_has_its_own_text(reason: Reason) -> None:
+    """Each reason has a text of its own, so that explain can always say it."""
+    assert [each for each in Reason if each.text == reason.text] == [reason]
