@@ -24,6 +24,7 @@ from sash.core.chat.messages import (
     refuse_deep,
     validate_message,
 )
+from sash.core.providers.recognition import foreign
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
 
 
@@ -188,7 +189,7 @@ def test_ids(text: str) -> None:
 
 def pointer_of(message: dict[str, Any]) -> str:
     with pytest.raises(InvalidEntry) as caught:
-        validate_message(message, "/messages/3/message")
+        validate_message(message, "/messages/3/message", foreign)
     assert caught.value.status == 400
     return caught.value.errors[0].pointer.removeprefix("#/messages/3/message")
 
@@ -243,7 +244,7 @@ def test_what_is_not_a_message(message: dict[str, Any], pointer: str) -> None:
 )
 def test_what_is_a_message(message: dict[str, Any]) -> None:
     """Every kind of message in the chat completions reference is accepted, and encoded as its JSON."""
-    validate_message(message, "")
+    validate_message(message, "", foreign)
     assert encode_message(message)[0] == msgspec.json.encode(message)
 
 
@@ -263,7 +264,7 @@ def test_unknown_fields_of_a_message_are_kept(more: dict[str, Any], text: str) -
     """Unknown fields of a message are stored as they came, and the place of the content in the bytes is correct."""
     text = text.encode(errors="replace").decode()
     message = {**dict(list(more.items())[:2]), "role": "user", "content": text, **more}
-    validate_message(message, "")
+    validate_message(message, "", foreign)
     body, start, end = encode_message(message)
     assert body == msgspec.json.encode(message)
     assert body[start:end] == msgspec.json.encode(text)
@@ -377,4 +378,4 @@ def test_any_value_is_read_or_refused(content: Any, rest: Any) -> None:
     user = {"role": "user", "content": content}
     for message in (content, user, {"role": "user", "content": [{"type": rest}]}, {**user, "extra": rest}):
         with contextlib.suppress(BadRequest):
-            validate_message(message, "/message")
+            validate_message(message, "/message", foreign)

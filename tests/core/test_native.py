@@ -20,6 +20,7 @@ from sash.core.counts.models import find_model
 from sash.core.providers import render_request
 from sash.core.providers.gemini import camel
 from sash.core.providers.native import check_native, read_messages, read_request, restore
+from sash.core.providers.recognition import foreign
 from sash.core.providers.thoughts import parts_of, without_reasoning
 from sash.core.providers.turns import Outgoing
 from sash.problems import InvalidEntry
@@ -56,7 +57,7 @@ def comes_back(form: str, messages: list[dict[str, Any]]) -> None:
         assert list(message)[-1] == "native"
         ids = [call["id"] for call in message.get("tool_calls", ())]
         if len(set(ids)) == len(ids) <= 128:
-            validate_message(chat_form(message), "")
+            validate_message(chat_form(message), "", foreign)
         assert measure(message).extra.beside.size == len(msgspec.json.encode(message["native"])) + 10
     made = sent(form, chat)
     messages = [message for message in messages if not (form != "responses" and is_silent(message))]
@@ -117,7 +118,7 @@ def test_recorded_requests_are_read(name: str, form: str) -> None:
         kept = [message for message in request.messages if "native" in message]
         wanted = row["request"][MESSAGES[form]]
         for message in request.messages:
-            validate_message(chat_form(message), "")
+            validate_message(chat_form(message), "", foreign)
         assert [own for run in _wholes(kept) for own in run] == wanted, row["id"]
 
 

@@ -19,7 +19,6 @@ from sash.api.schemas import (
     MessageRange,
     RecallProgress,
 )
-from sash.clock import now_ms
 from sash.core.chat.messages import whole_numbers
 from sash.core.chat.mistakes import invalid
 from sash.core.counts.counting import reference_tokens
@@ -33,6 +32,7 @@ from sash.core.law.conversation_settings import (
 from sash.core.providers.native import compaction_item
 from sash.operations.logging import best_effort
 from sash.problems import BadRequest, CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
+from sash.store.data.entries import wall_ms
 from sash.store.data.replies import Shut, State
 
 _create = msgspec.json.Decoder(CreateConversation)
@@ -67,7 +67,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     ttl_ms = context.conversations.ttl_ms(settings.ttl_seconds)
     await context.owners.put(tenant_of(request), settings, identity)
     await context.conversations.create(
-        tenant_of(request), identity, stored, ttl_ms=ttl_ms, now_ms=now_ms(), token=request_token(request)
+        tenant_of(request), identity, stored, ttl_ms=ttl_ms, now_ms=wall_ms(), token=request_token(request)
     )
     state = await context.reader.get(tenant_of(request), identity)
     headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
@@ -132,7 +132,7 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
                 life=state.life,
                 ttl_ms=context.conversations.ttl_ms(settings.ttl_seconds),
                 if_match=expected,
-                now_ms=now_ms(),
+                now_ms=wall_ms(),
                 token=token,
                 forget={"off": ("words", "vectors"), "lexical": ("vectors",)}.get(settings.recall or "", ()),
             )

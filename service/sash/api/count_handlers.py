@@ -12,7 +12,7 @@ from sash.api.body import LONG_BYTES, checked_id, decode, if_match, query_of, re
 from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Calibration, Count, CountRequest, ModelInfo, ModelList, SchemaFormat
-from sash.core.chat.messages import decode_json, encode_message
+from sash.core.chat.messages import decode_json, encode_message, validate_message
 from sash.core.chat.mistakes import invalid
 from sash.core.counts.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
 from sash.core.counts.counting import count_request, plain_text_tokens
@@ -21,7 +21,7 @@ from sash.core.counts.provider_requests import count_provider_request
 from sash.core.law.conversation_settings import FunctionDefinition, check_tools
 from sash.core.law.parameters import LONGEST_NAME, CountFormat, Name
 from sash.core.providers import PROVIDERS
-from sash.core.providers.recognition import checked_message
+from sash.core.providers.recognition import foreign
 from sash.operations.logging import best_effort, get_logger
 from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
 from sash.store.data.histories import require_version
@@ -82,7 +82,7 @@ def count_in_format(wanted: CountRequest | dict[str, Any], model: Model, form: s
 def count_of(wanted: CountRequest, model: Model) -> Count:
     """The count of a chat request, in tokens. Raises InvalidEntry, BadRequest."""
     for index, message in enumerate(wanted.messages or ()):
-        checked_message(message, f"/messages/{index}")
+        validate_message(message, f"/messages/{index}", foreign)
         encode_message(message)
     check_tools(wanted.tools)
     _check_beside(wanted)

@@ -22,13 +22,12 @@ from sash.api.conversation_handlers import conversation_body
 from sash.api.message_handlers import checked_seq
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation
-from sash.clock import now_ms
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import Id
 from sash.core.law.conversation_settings import decode_settings, owner_of
 from sash.core.providers.native import read_compaction
 from sash.problems import ConversationExists, NotFound, Problem, Unprocessable
-from sash.store.data.entries import stored_entries
+from sash.store.data.entries import stored_entries, wall_ms
 from sash.store.data.histories import Change, make_summary, require_version
 from sash.store.data.reading import changed
 from sash.store.data.replies import State
@@ -131,7 +130,7 @@ async def _standing(request: Req, context: Context, tenant: str, identity: str) 
 
 def _change(request: Req, state: State) -> Change:
     """The arguments of every change."""
-    return {"life": state.life, "if_match": if_match(request), "now_ms": now_ms(), "token": request_token(request)}
+    return {"life": state.life, "if_match": if_match(request), "now_ms": wall_ms(), "token": request_token(request)}
 
 
 async def _conversation(context: Context, tenant: str, identity: str) -> Response[bytes]:
@@ -175,7 +174,7 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
             await staging.add(stored_entries(page.messages, page.grounding, page.metadata))
             extend_deadline(request)
         await context.owners.put(tenant, settings, target)
-        now = now_ms()
+        now = wall_ms()
         await staging.publish(
             settings=state.settings,
             version=1,

@@ -24,7 +24,6 @@ from sash.api.schemas import (
     MessagePage,
     StoredMessage,
 )
-from sash.clock import now_ms
 from sash.core.chat.messages import Document, Entry, Grounding, decode_entries, decode_json
 from sash.core.counts.counting import reference_tokens
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
@@ -36,7 +35,7 @@ from sash.core.providers.given import ReadEntries, chat_entries, read_entries
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
 from sash.store.data.conversations import Writing
-from sash.store.data.entries import check_entries, prepare
+from sash.store.data.entries import check_entries, prepare, wall_ms
 from sash.store.data.replies import Message, Page, Tail
 from sash.store.data.scripts import AppendReply
 from sash.store.data.stored_messages import NewEntry
@@ -109,7 +108,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
             template = parts.template
             if unnamed:
                 limits_of(query, settings, context.models)  # raises for wrong settings: before the append, too
-        now, counting = now_ms(), time.perf_counter()
+        now, counting = wall_ms(), time.perf_counter()
         entries = await run_in_thread_if_large(len(body), _prepared, given, template, now)
         counting_seconds = time.perf_counter() - counting
         writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now}

@@ -32,11 +32,11 @@ from sash.api.import_lines import Imported, ImportLine, at_line, message_member,
 from sash.api.message_handlers import stored_message
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation, Lines, StoredMessage
-from sash.clock import now_ms
 from sash.core.chat.messages import Id
 from sash.core.law.conversation_settings import encode_settings
 from sash.core.law.records import Record
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
+from sash.store.data.entries import wall_ms
 from sash.store.data.replies import Message, Page, State
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
 
@@ -165,7 +165,7 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
         # Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
         async with context.long_lines if is_long else nullcontext():
             entries = await run_in_thread_if_large(
-                size, prepare_lines, lines, staging.length, imported.template, now_ms()
+                size, prepare_lines, lines, staging.length, imported.template, wall_ms()
             )
         try:
             await staging.add(entries)
@@ -187,7 +187,7 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
     summary = imported.summary
     if summary is not None and not 1 <= summary.through_seq <= staging.length:
         raise at_line(BadRequest.at("#/summary/through_seq", f"The last message is {staging.length}"), 1)
-    now = now_ms()
+    now = wall_ms()
     await staging.publish(
         settings=encode_settings(imported.settings),
         version=imported.head.version,

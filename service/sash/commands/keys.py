@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sash.clock import now_ms
 from sash.commands.store import refuse, with_running_store, with_store
 from sash.commands.terminal import Number
 from sash.core.chat.bounds import IDS
 from sash.problems import StoreUnavailable
+from sash.store.data.entries import wall_ms
 from sash.store.redis.findings import Finding
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
 
     if not IDS.fullmatch(tenant):
         raise click.BadParameter("letters, digits, . _ -, at most 128", param_hint="--tenant")
-    made_ms = now_ms()
+    made_ms = wall_ms()
     key, kept = with_store(
         lambda client, _: ApiKeys(client).create(tenant, made_ms, rate=rate, max_body_bytes=max_body_bytes)
     )

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from sash.clock import now_ms
 from sash.operations.logging import RequestLog, log_beside
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.registry import SECONDS
 from sash.problems import problem_types
+from sash.store.data.entries import wall_ms
 
 MINUTES = 15
 _REFUSALS = 50
@@ -125,7 +125,7 @@ class Requests:
         """Count and keep a refusal, and add the tenant and the conversation's pseudonym to its log line."""
         tenant, conversation, problem = scope.get("sash.tenant"), _conversation(scope["path"]), line["problem"]
         refusal = Refusal(
-            at_ms=now_ms(),
+            at_ms=wall_ms(),
             request_id=line["request_id"],
             operation=line["operation"],
             status=line["status"],

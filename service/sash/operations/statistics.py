@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sash import clock
 from sash.operations.metrics import Metrics
 from sash.operations.registry import Flat
 from sash.operations.requests import MINUTES, Requests
@@ -24,7 +23,7 @@ from sash.operations.series import added
 from sash.operations.summary import Prices, RangeStats, Stats, moment, summarise
 from sash.problems import Problem
 from sash.store.data import scripts
-from sash.store.data.entries import new_id
+from sash.store.data.entries import new_id, wall_ms
 from sash.store.redis.client import Client
 
 FLUSH_SECONDS = 5.0
@@ -56,7 +55,7 @@ class Statistics:
         requests: Requests,
         *,
         prices: Callable[[str], Prices],
-        now_ms: Callable[[], int] = clock.now_ms,
+        now_ms: Callable[[], int] = wall_ms,
         tag: str = "stats",
     ) -> None:
         self._client = client

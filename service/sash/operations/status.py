@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from sash import __version__
-from sash.clock import now_ms
 from sash.operations.conditions import Condition, Disk, Memory
 from sash.operations.requests import Minute, ProblemCount, Refusal, Requests, Seen
 from sash.operations.watch import Watch
+from sash.store.data.entries import wall_ms
 from sash.store.redis.client import Client, Connections
 
 _BEGAN = time.time()
@@ -52,7 +52,7 @@ class Status(msgspec.Struct, frozen=True):
 def status(watch: Watch, requests: Requests, client: Client) -> Status:
     """The current status."""
     return Status(
-        at_ms=now_ms(),
+        at_ms=wall_ms(),
         version=__version__,
         process=os.getpid(),
         uptime_seconds=int(time.time() - _BEGAN),

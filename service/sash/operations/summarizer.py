@@ -19,7 +19,6 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
-from sash.clock import now_ms
 from sash.core.counts.counting import message_tokens
 from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
@@ -30,6 +29,7 @@ from sash.core.law.words import transcript
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.operations.logging import describe, get_logger
 from sash.problems import Problem
+from sash.store.data.entries import wall_ms
 from sash.store.data.histories import Histories, make_summary
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, State
@@ -136,11 +136,11 @@ class Summarizer:
         lease = partial(self._histories.lease_summary, wanted.tenant, wanted.conversation, holder=secrets.token_hex(8))
         try:
             for _ in range(_ROUNDS):
-                now = now_ms()
+                now = wall_ms()
                 if not await lease(now_ms=now, until_ms=now + _LEASE_MS) or not await self._round(wanted):
                     return
         finally:
-            await lease(now_ms=now_ms(), until_ms=0)
+            await lease(now_ms=wall_ms(), until_ms=0)
 
     async def _round(self, wanted: Wanted) -> bool:
         """Extend the summary by some messages. Returns whether messages remain."""
@@ -165,7 +165,7 @@ class Summarizer:
             summary,
             life=state.life,
             if_match="",
-            now_ms=now_ms(),
+            now_ms=wall_ms(),
             token=secrets.token_hex(16),
             standing=state,
         )

@@ -15,9 +15,9 @@ import msgspec
 from sash.api.ring.asgi import App, Message, Receive, Scope, Send
 from sash.api.ring.incoming import read_whole
 from sash.api.ring.paths import Paths
-from sash.clock import now_ms
 from sash.problems import BadRequest, Conflict, KeyInProgress, KeyReused, StoreFull, StoreUnavailable
 from sash.store.data.claims import HOLD_MS, Claim, Claims, Forgotten, KeptAnswer
+from sash.store.data.entries import wall_ms
 from sash.tasks import end_tasks
 
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -53,7 +53,7 @@ class Idempotent:
             receive = _replay(body, receive)
         tenant = scope["sash.tenant"]
         erases = scope["method"] == "DELETE" or scope["path"].endswith("/rewind")
-        taken = await self._claims.take(tenant, key, _fingerprint(scope, body), now_ms(), erases=erases)
+        taken = await self._claims.take(tenant, key, _fingerprint(scope, body), wall_ms(), erases=erases)
         match taken:
             case Claim():
                 answer = await self._run(scope, receive, taken, tenant, streamed)
@@ -102,7 +102,7 @@ class Idempotent:
             if answer.status in _OK:
                 if streamed is not None:
                     answer = msgspec.structs.replace(answer, read=await self._rest(scope, streamed))
-                await self._claims.settle(tenant, claim, answer, *_conversation(scope, answer), now_ms())
+                await self._claims.settle(tenant, claim, answer, *_conversation(scope, answer), wall_ms())
             else:
                 await self._claims.release(claim, done=None if answer.status in _UNSURE else False)
         except BaseException:
@@ -116,7 +116,7 @@ class Idempotent:
         while True:
             await asyncio.sleep(_HOLD_SECONDS)
             with contextlib.suppress(StoreUnavailable, StoreFull):
-                await self._claims.hold(claim, now_ms())
+                await self._claims.hold(claim, wall_ms())
 
 
 def _key(scope: Scope) -> str | None:

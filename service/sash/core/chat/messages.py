@@ -6,7 +6,7 @@ It is validated against the declarations below, which follow OpenAI's chat compl
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -339,15 +339,21 @@ _TEXT_ALONE = (SystemMessage, DeveloperMessage, ToolMessage)
 """Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
 
 
-def validate_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
-    """The message as its declared type. Raises InvalidEntry with the place below ``pointer``."""
+def validate_message(
+    message: Mapping[str, Any], pointer: str, foreign: Callable[[Any, str], InvalidEntry | None]
+) -> ChatMessage:
+    """The message as its declared type. Raises InvalidEntry with the place below ``pointer``.
+
+    ``foreign`` returns the problem of a message in another provider's form (``providers.recognition``).
+    """
     role = message.get("role") if isinstance(message, dict) else None
     # msgspec prepares a union again at each call, which takes twenty times as long as the conversion to one type.
     kind: Any = _BY_ROLE.get(role, ChatMessage) if isinstance(role, str) else ChatMessage
     try:
         checked: ChatMessage = msgspec.convert(message, kind)
     except msgspec.ValidationError as error:
-        raise mistakes.invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
+        other = foreign(message, pointer)
+        raise other or mistakes.invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
     if "native" in message:
         raise own_member(pointer)
     for name in message.keys() - _KNOWN[type(checked)]:

@@ -8,14 +8,14 @@ from msgspec import Meta
 
 from sash.core.chat.arguments import ToolAsSent, ToolChoice
 from sash.core.chat.bounds import TEN_YEARS_SECONDS
-from sash.core.chat.messages import Id, MessageAsSent, Metadata, calls_of, encode_message
+from sash.core.chat.messages import Id, MessageAsSent, Metadata, calls_of, encode_message, validate_message
 from sash.core.chat.mistakes import invalid
 from sash.core.counts.measures import measure
 from sash.core.law.fixed import Fixed
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
 from sash.core.law.parameters import Name, Reserve
 from sash.core.law.recall import DEFAULT_RECALL_TEMPLATE
-from sash.core.providers.recognition import checked_message
+from sash.core.providers.recognition import foreign
 from sash.problems import BadRequest, InvalidEntry
 
 
@@ -178,7 +178,7 @@ def check_settings(settings: ConversationSettings) -> None:
     calls: set[str] = set()
     for index, message in enumerate(settings.few_shots or ()):
         pointer = f"/few_shots/{index}"
-        checked_message(message, pointer)
+        validate_message(message, pointer, foreign)
         encode_message(message)
         answered = message.get("tool_call_id") if message["role"] == "tool" else None
         if answered is not None and answered not in calls:

@@ -196,13 +196,15 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
 
 def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
     """Whether costs alone decide which messages are kept."""
+    for name, default in unknown_to_the_sum(WindowQuery):
+        if getattr(options, name) != default:
+            return False
     records = history.records
     return not (
         not records.flags
         or history.outside
         or history.grounding_messages
         or fixed.tools
-        or not knows_query(options)
         or options.dedupe == "messages"
         or options.summary == "always"
         or TOOL in records.roles
@@ -219,11 +221,6 @@ def unknown_to_the_sum(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...
     """The parameters that the sum of a plain window does not know, each with its default."""
     fields = (field for field in msgspec.structs.fields(kind) if field.name not in KNOWN_TO_THE_SUM)
     return tuple((field.name, field.default) for field in fields)
-
-
-def knows_query(options: WindowQuery) -> bool:
-    """Whether the sum of a plain window knows all parameters that are not at their default."""
-    return all(getattr(options, name) == default for name, default in unknown_to_the_sum(WindowQuery))
 
 
 def _needs_fillers(records: Records, kept: int) -> bool:

@@ -1,26 +1,12 @@
 """Recognise a message of another form than the one that it was sent in."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from sash.core.chat.messages import ChatMessage, validate_message
 from sash.core.chat.mistakes import plain
 from sash.core.providers import PROVIDERS
 from sash.problems import InvalidEntry, Pointer
-
-
-def checked_message(message: Mapping[str, Any], pointer: str) -> ChatMessage:
-    """Return the message as its declared type.
-
-    Raises InvalidEntry with the place below ``pointer``, or with the form of which the message is.
-    """
-    try:
-        return validate_message(message, pointer)
-    except InvalidEntry:
-        if other := foreign(message, pointer):
-            raise other from None
-        raise
 
 
 def foreign(message: Any, pointer: str, form: str = "openai") -> InvalidEntry | None:

@@ -21,9 +21,9 @@ from typing import TypeVar
 
 import msgspec
 
-from sash.clock import now_ms
 from sash.problems import CannotOpen, StoreFull, StoreUnavailable
 from sash.store.data import scripts
+from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX
 from sash.store.data.sealing import (
     PLAIN,
@@ -205,7 +205,7 @@ class DataKeys:
             self._unwrap(tenant, name, _wrapped(value))
         await self._note(tenant)
         names = (_DIGEST, new_key()[:_ID_BYTES])
-        made = now_ms()
+        made = wall_ms()
         wrapped = [part for name in names for part in (name, self._new(tenant, name, made))]
         await self._client.run(scripts.first_keys(_key_of(tenant), wrapped))
         keys = (await self._load(tenant)).keys
@@ -256,7 +256,7 @@ class DataKeys:
         await self._note(tenant)
         made = [each.created_ms for each in stored.values()]
         # The time is later than that of every other key, even if clocks differ.
-        created_ms = max([now_ms(), *(each + 1 for each in made)])
+        created_ms = max([wall_ms(), *(each + 1 for each in made)])
         identity = new_key()[:_ID_BYTES]
         await self._client.commands([("HSETNX", _key_of(tenant), identity, self._new(tenant, identity, created_ms))])
         return identity.hex()

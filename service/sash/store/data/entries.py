@@ -1,6 +1,7 @@
 """Turn entries into stored values: canonical bytes, measures, digests. All slow work is here, before the script."""
 
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from itertools import product
@@ -8,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from sash import clock
-from sash.core.chat.messages import BareEntry, Calls, Entry, calls_of, digest, encode_message
+from sash.core.chat.messages import BareEntry, Calls, Entry, calls_of, digest, encode_message, validate_message
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import DEVELOPER, TOOL
 from sash.core.counts.measures import Extra, measure
@@ -17,7 +17,7 @@ from sash.core.counts.unicode_scripts import extra_digits
 from sash.core.law.grounding import Template, added_tokens, content_text
 from sash.core.law.records import Flags, Identity, Record, StoredGrounding, stamp_of
 from sash.core.providers.native import check_native
-from sash.core.providers.recognition import checked_message
+from sash.core.providers.recognition import foreign
 from sash.problems import Unprocessable
 from sash.store.data.layout import encode_grounding, encode_json
 from sash.store.data.replies import Message
@@ -28,12 +28,17 @@ _DIGIT_PAIRS = ["".join(pair) for pair in product("0123456789ABCDEFGHJKMNPQRSTVW
 _PAIR_SHIFTS = range(120, -1, -10)
 
 
+def wall_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
 def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
     """Return a ULID of 26 characters, which sorts by its time in milliseconds. It is short, because it is stored twice.
 
     With ``seed``, the same time and seed give the same id.
     """
-    milliseconds = clock.now_ms() if now_ms is None else now_ms
+    milliseconds = wall_ms() if now_ms is None else now_ms
     chance = secrets.randbits(80) if seed is None else int.from_bytes(blake2b(seed.encode(), digest_size=10).digest())
     value = milliseconds << 80 | chance
     return "".join([_DIGIT_PAIRS[value >> shift & 1023] for shift in _PAIR_SHIFTS])
@@ -58,7 +63,7 @@ def check_entry(entry: Entry, pointer: str) -> None:
     if "native" in message:
         check_native(message, place)
         message = {name: value for name, value in message.items() if name != "native"}
-    checked_message(message, place)
+    validate_message(message, place, foreign)
     if grounding is not None and grounding.documents and message["role"] != "user":
         raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
 
