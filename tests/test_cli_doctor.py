@@ -1,6 +1,5 @@
 """``sash doctor``: its findings about settings, store and service, and the change that each problem needs."""
 
-import asyncio
 import base64
 import json
 import os
@@ -9,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,18 +18,13 @@ import httpx
 import pytest
 import redis
 from click.testing import CliRunner
-from conftest import Served, opened
-from store.aged import age, old_messages, older
-from store.entries import said
+from conftest import Served
 from store.servers import Cluster, Sentinels, binaries, wait_until
 from store.servers import server as one_server
 
 from sash.cli import main
 from sash.commands import doctor
-from sash.core.counts.counting import reference_tokens
 from sash.core.counts.text import count_text
-from sash.store.data.conversations import Conversations
-from sash.store.data.datakeys import DataKeys
 from sash.store.redis import checks
 from sash.store.redis.checks import Finding, check_server, check_store
 from sash.store.redis.embedded import EmbeddedStore
@@ -542,105 +536,3 @@ def test_the_vocabularies_that_are_here_are_listed_and_tried(tmp_path: Path) -> 
 
 
 # ---- messages that an older version counted
-
-
-@pytest.fixture
-async def worn(patient: EmbeddedStore) -> AsyncIterator[Conversations]:
-    """Yield three conversations on an otherwise empty store: two that an older version counted, and a new one."""
-    with redis.Redis.from_url(patient.url) as server:
-        server.flushall()
-        async with opened(patient.url) as conversations:
-            for tenant in ("acme", "beta"):
-                await conversations.append(tenant, "old", said("one", "two", "three"), **APPEND)
-                await age(conversations, tenant, "old")
-            await conversations.append("acme", "new", said("four"), **APPEND)
-            yield conversations
-        server.flushall()
-
-
-def counts_in(findings: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return verdict and text of each finding about message counts."""
-    return [(each["verdict"], each["found"]) for each in findings if each["subject"] == "message counts"]
-
-
-async def test_counts_of_an_older_version_are_repaired(worn: Conversations, patient: EmbeddedStore) -> None:
-    """The doctor advises a repair, makes it, and advises none afterwards; a second repair changes no count."""
-    advised = await asyncio.to_thread(examined, SASH_REDIS_URL=patient.url)
-    repaired = await asyncio.to_thread(examined, "--repair", SASH_REDIS_URL=patient.url)
-    after = await asyncio.to_thread(examined, SASH_REDIS_URL=patient.url)
-    again = await asyncio.to_thread(examined, "--repair", SASH_REDIS_URL=patient.url)
-
-    found = "2 of 3 conversations have messages that an older version counted: each window counts them again"
-    assert counts_in(advised[1]) == [("advice", found)]
-    tokens = 2 * sum(entry.tokens[0] for entry in said("one", "two", "three"))
-    tokens -= 2 * sum(reference_tokens(older(entry.record).measure)[0] for entry in said("one", "two", "three"))
-    done = (
-        f"conversations checked: 3, messages counted again: 6, change of their totals: {tokens:+} tokens (o200k_base)"
-    )
-    assert counts_in(repaired[1]) == [("good", done)]
-    assert counts_in(after[1]) == [("good", "counted by this version; conversations checked: 3")]
-    assert "messages counted again: 0, change of their totals: +0 tokens" in counts_in(again[1])[0][1]
-    assert [status for status, _ in (advised, repaired, after, again)] == [0, 0, 0, 0]
-    assert [await old_messages(worn, tenant, "old") for tenant in ("acme", "beta")] == [0, 0]
-
-
-async def test_a_repair_ends_with_its_figures(worn: Conversations, patient: EmbeddedStore) -> None:  # noqa: ARG001
-    """``--repair --table`` shows how many messages were counted again."""
-    variables = {"SASH_REDIS_URL": patient.url, "COLUMNS": "200"}
-    result = await asyncio.to_thread(CliRunner().invoke, main, ["doctor", "--repair", "--table"], env=variables)
-    assert (result.exit_code, "messages counted again: 6" in result.stdout) == (0, True)
-
-
-async def test_a_repair_starts_the_embedded_store_if_none_runs(tmp_path: Path) -> None:
-    """A repair starts a stopped embedded store, and stops it afterwards."""
-    with EmbeddedStore(tmp_path) as store:
-        async with opened(store.url) as conversations:
-            await conversations.append("acme", "old", said("one", "two"), **APPEND)
-            await age(conversations, "acme", "old")
-    status, findings = await asyncio.to_thread(examined, "--repair", SASH_DATA_DIR=str(tmp_path))
-    (found,) = counts_in(findings)
-    assert (status, "messages counted again: 2" in found[1]) == (0, True)
-    assert not checks._holder(tmp_path)
-
-
-async def test_a_repair_tells_what_it_could_not_read(worn: Conversations, patient: EmbeddedStore) -> None:
-    """Encrypted conversations without a key are advice, a damaged one is a problem, and the others are repaired."""
-    async with opened(patient.url) as others:
-        sealed = Conversations(others._client, data_keys=DataKeys(others._client, (b"k" * 32,)))
-        await sealed.append("gamma", "locked", said("one"), **APPEND)
-        await age(sealed, "gamma", "locked")
-    with redis.Redis.from_url(patient.url) as server:
-        server.delete("sash:{acme/old}:details")
-    status, findings = await asyncio.to_thread(examined, "--repair", SASH_REDIS_URL=patient.url)
-
-    done, locked, damaged = counts_in(findings)
-    assert (status, done[1].startswith("conversations checked: 4, messages counted again: 3")) == (1, True)
-    assert (locked[0], locked[1][:51]) == ("advice", "1 conversations do not open, such as gamma/locked: ")
-    assert damaged == ("problem", "1 conversations are damaged, such as acme/old")
-    assert await old_messages(worn, "beta", "old") == 0
-
-
-async def test_a_user_who_may_not_scan_is_told_what_to_allow(worn: Conversations, patient: EmbeddedStore) -> None:  # noqa: ARG001
-    """If SCAN is denied, a check advises to allow it, and a repair says the same and exits with status 2."""
-    with redis.Redis.from_url(patient.url, decode_responses=True) as server, guest(server, patient.url, "-scan"):
-        url = patient.url.replace("unix://", "unix://guest:pw@")
-        status, findings = await asyncio.to_thread(examined, SASH_REDIS_URL=url)
-        asked = await asyncio.to_thread(CliRunner().invoke, main, ["doctor", "--repair"], env={"SASH_REDIS_URL": url})
-    assert (status, [(verdict, "+scan" in found) for verdict, found in counts_in(findings)]) == (0, [("advice", True)])
-    assert (asked.exit_code, "+scan" in asked.stderr) == (2, True)
-
-
-def test_a_store_of_a_newer_version_is_not_repaired(patient: EmbeddedStore, server: redis.Redis) -> None:
-    """A repair of a newer version's data exits with status 2 and says to run that version."""
-    server.set(LAYOUT_KEY, LAYOUT + 1)
-    try:
-        found = CliRunner().invoke(main, ["doctor", "--repair"], env={"SASH_REDIS_URL": patient.url})
-    finally:
-        server.delete(LAYOUT_KEY)
-    assert (found.exit_code, "run the version that wrote it" in found.stderr) == (2, True)
-
-
-def test_only_the_store_of_the_settings_is_repaired() -> None:
-    """``--repair`` with ``--url`` is refused with exit status 2."""
-    found = CliRunner().invoke(main, ["doctor", "--repair", "--url", "redis://host"])
-    assert (found.exit_code, "leave --url out" in found.output) == (2, True)

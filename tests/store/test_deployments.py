@@ -15,7 +15,6 @@ import pytest
 from conftest import http, lifespan
 from redis.crc import key_slot
 from redis.exceptions import AskError, MovedError
-from store.aged import age, old_messages
 from store.servers import Cluster, Sentinels, Server, binaries, server, wait_until
 
 from sash.app import create_app
@@ -27,7 +26,6 @@ from sash.store.data.conversations import Conversations
 from sash.store.data.datakeys import DataKeys, Rewrapped
 from sash.store.data.entries import prepare
 from sash.store.data.layout import keys_of
-from sash.store.data.remeasuring import Repair
 from sash.store.data.replies import Tail
 from sash.store.data.scripts import Reach
 from sash.store.redis.addresses import read_url
@@ -257,24 +255,6 @@ async def test_a_primary_that_became_a_replica_is_left_out(cluster: Cluster) -> 
         assert await say(conversations, "failover", "after") == 2
         await asyncio.to_thread(wait_until, lambda: len(client.servers) == 3)
         assert {found.info["role"] for found in client.servers} == {"master"}
-
-
-async def test_conversations_are_repaired_on_every_node(cluster: Cluster) -> None:
-    """A sample finds older messages on every node of a cluster, and a repair measures them again."""
-    names = [f"o{i}" for i in range(12)]
-    assert len({cluster.primary_of(key_slot(keys_of(f"t/{name}").log.encode())).port for name in names}) == 3
-    async with opened(cluster.url) as (client, conversations):
-        for name in names:
-            await say(conversations, name, "one", "two")
-            await age(conversations, "t", name)
-        repair = Repair(client, conversations.data_keys)
-        sample, found = await repair.sample(200), [each async for each in repair.all()]
-        left = [await old_messages(conversations, "t", name) for name in names]
-        for name in names:
-            await conversations.erase("t", name, if_match="")
-    assert sample[1] == 12  # beside conversations of other tests, which are up to date
-    assert {each.name: each.messages for each in found if each.messages} == {f"t/{name}": 2 for name in names}
-    assert sum(left) == 0
 
 
 async def test_tenants_with_keys_are_found_on_every_node(cluster: Cluster) -> None:

@@ -13,11 +13,11 @@ from api.everything import EVERYTHING, said
 from conftest import http, lifespan
 from store.servers import binaries, server, wait_until
 
-from sash.api.context import now_ms
 from sash.api.ring.idempotency import _fingerprint
 from sash.app import create_app
 from sash.settings import Settings
 from sash.store.data.claims import Claim, Claims
+from sash.store.data.entries import wall_ms
 from sash.store.redis.client import Client
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
@@ -127,7 +127,7 @@ async def test_an_erasure_that_nobody_knows_of_is_told_as_done_under_its_key(tmp
                 fingerprint = _fingerprint(
                     {"method": "DELETE", "path": "/conversations/c", "query_string": b"", "headers": []}, b""
                 )
-                claim = await claims.take("default", "k", fingerprint, now_ms())
+                claim = await claims.take("default", "k", fingerprint, wall_ms())
                 assert isinstance(claim, Claim)
                 assert (await client.delete("/conversations/c")).status_code == 204
                 await claims.release(claim, done=None)

@@ -104,24 +104,3 @@ async def test_a_very_long_index_is_dropped_by_a_rewind(
     assert not raw.exists(key)
     await talk(client, remembering, said[BLOCK:])
     assert words_at(raw, remembering, 1, len(said)) == words_in(said)
-
-
-@pytest.mark.parametrize("how", ["append", "redact", "rewind", "erase"])
-async def test_the_lists_of_an_older_version_go(
-    client: httpx.AsyncClient, remembering: str, raw: redis.Redis, how: str
-) -> None:
-    """The lists in which an older version kept words and vectors go with an append, redaction, rewind or erasure."""
-    await talk(client, remembering, texts(3))
-    for key in keys_in(remembering).older:
-        raw.rpush(key, b"1234")
-    path = f"/conversations/{remembering}"
-    match how:
-        case "append":
-            await talk(client, remembering, texts(1))
-        case "redact":
-            await client.delete(f"{path}/messages/1")
-        case "rewind":
-            await client.post(f"{path}/rewind", json={"to_seq": 1})
-        case "erase":
-            await client.delete(path)
-    assert not raw.exists(*keys_in(remembering).older)

@@ -248,7 +248,7 @@ async def test_a_permission_that_one_node_of_a_cluster_denies_is_named(tmp_path:
 def sent() -> set[str]:
     """Return the commands in the sources: those of scripts, and the first words of plain commands."""
     package = ROOT / "service" / "sash"
-    scripts = "".join(path.read_text() for path in (package / "store" / "data" / "scripts").glob("*.lua"))
+    scripts = "".join(path.read_text() for path in (package / "store" / "data" / "scripts").rglob("*.lua"))
     plain = [
         path for path in (package / "store").rglob("*.py") if path.stem not in {"checks", "foreign", "permissions"}
     ]

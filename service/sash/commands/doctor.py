@@ -12,7 +12,6 @@ import click
 from rich.text import Text
 
 from sash.commands.keys import check_encryption
-from sash.commands.repair import check_counts, repair_counts
 from sash.commands.store import read_settings
 from sash.commands.terminal import console, grid, print_json, shape_option, wants_json
 from sash.settings import Settings, SettingsError, mask_url
@@ -36,11 +35,8 @@ _SIGNS = {"good": ("ok", "green"), "advice": ("advice", "yellow"), "problem": ("
 @click.option(
     "--url", help="A running service to check as well (http://127.0.0.1:8000), or a store to try instead (redis://…)."
 )
-@click.option(
-    "--repair", is_flag=True, help="Count again the messages that an older version counted, and store the counts."
-)
 @shape_option
-def doctor(*, url: str | None, repair: bool, as_json: bool | None) -> None:
+def doctor(*, url: str | None, as_json: bool | None) -> None:
     """Check the settings and the store, and say what to change.
 
     The tokenisers and the clock are checked, too. The exit status is 1 if there is a problem, and 0 if there is only advice.
@@ -48,15 +44,11 @@ def doctor(*, url: str | None, repair: bool, as_json: bool | None) -> None:
     Without SASH_REDIS_URL, the embedded store of the data directory is checked; if it does not run, one is tried in a
     temporary directory. With --url redis://… that store is tried instead: every command that Sash needs, and Sash's
     scripts, on keys of their own.
-
-    --repair works on the store of the settings, also while the service runs. It can be stopped and run again.
     """
     service = url is None or not url.startswith(("redis", "unix:"))
-    if repair and not service:
-        raise click.UsageError("--repair works on the store of SASH_REDIS_URL: leave --url out")
     findings = [
         *([_check_service(url)] if url and service else []),
-        *(examine(environ, repair=repair) if service else _try(url or "")),
+        *(examine(environ) if service else _try(url or "")),
     ]
     if wants_json(as_json):
         print_json(findings)
@@ -66,8 +58,8 @@ def doctor(*, url: str | None, repair: bool, as_json: bool | None) -> None:
         sys.exit(1)
 
 
-def examine(variables: Mapping[str, str], *, repair: bool = False) -> Iterator[Finding]:
-    """Yield the findings; ``repair`` also repairs. The settings come first, because they name the store."""
+def examine(variables: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield the findings. The settings come first, because they name the store."""
     from sash.store.redis.checks import check_store  # noqa: PLC0415 - help needs no store
 
     try:
@@ -84,7 +76,6 @@ def examine(variables: Mapping[str, str], *, repair: bool = False) -> Iterator[F
         yield from findings
         if not any(each.subject == "store" and each.verdict == "problem" for each in findings):
             yield from check_encryption(settings)
-            yield from repair_counts() if repair else check_counts(settings)
     yield _check_tokeniser()
     yield from _check_vocabularies(variables.get("SASH_TOKENIZERS"))
     yield _check_clock(datetime.now(UTC))

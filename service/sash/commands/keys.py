@@ -13,7 +13,6 @@ from sash.commands.store import refuse, with_running_store, with_store
 from sash.commands.terminal import Number
 from sash.core.chat.bounds import IDS
 from sash.problems import StoreUnavailable
-from sash.store.data.entries import wall_ms
 from sash.store.redis.findings import Finding
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ def keys() -> None:
 def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
     """Make a key and print it. It is shown only once."""
     from sash.store.data.api_keys import ApiKeys  # noqa: PLC0415 - help needs no store
+    from sash.store.data.entries import wall_ms  # noqa: PLC0415
 
     if not IDS.fullmatch(tenant):
         raise click.BadParameter("letters, digits, . _ -, at most 128", param_hint="--tenant")

@@ -11,5 +11,5 @@
     owners          lists of conversations; also ``tenants``. Other data: ``claims``, ``usage``, ``keys``, ``limits``,
                     ``columns``, ``indexing``
     embedded        a server of our own, without SASH_REDIS_URL
-    checks          for sash doctor; also ``trial`` and ``repair``
+    checks          for sash doctor; also ``trial``
 """

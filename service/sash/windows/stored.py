@@ -183,8 +183,6 @@ class Windows:
     async def _counted(self, asked: Asked, read: GrowingTail) -> Mapping[int, StoredGrounding]:
         """Count all messages read, for the model. Returns the documents that the window may send. Raises HistoryEdited."""
         vocabulary = asked.limits.model.vocabulary
-        if read.is_stale:
-            await read.measure_stale()
         if vocabulary is not None and len(read.said) < len(read.records):
             read.said = await self._counts.of(read, vocabulary)
         if vocabulary is not None and (uncounted := read.uncounted()):

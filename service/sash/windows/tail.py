@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import TOOL
-from sash.core.law.records import GENERATION, Identity, Record, Records, StoredGrounding
-from sash.core.law.redaction import measure_again
+from sash.core.law.records import Identity, Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
 from sash.core.law.view import History
@@ -40,8 +38,6 @@ class GrowingTail:
         apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         """The bodies that were read so far."""
-        self._stored: dict[int, Record] = {}
-        """The records as stored of messages that were measured again: encrypted bodies open only with these."""
         self.said: Sequence[int] = ()
         """Counts of the records in the model's own vocabulary, in the form of ``Records.said``."""
 
@@ -103,53 +99,7 @@ class GrowingTail:
             yield first, self.records[first - self.first_seq : last - self.first_seq + 1]
 
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
-        if self._stored:
-            stretches = [(first, records.replaced(self._stored_among(first, records))) for first, records in stretches]
         return await self._reader.bodies(self.tenant, self.conversation, stretches, state=self.state)
-
-    def _stored_among(self, first: int, records: Records) -> dict[int, Record]:
-        stored = self._stored
-        return {index: stored[first + index] for index in range(len(records)) if first + index in stored}
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether some of the records were measured by an older version's rules."""
-        apart = (
-            any(message.record.generation < GENERATION for message in self.outside.values()) if self.outside else False
-        )
-        return apart or self.records.is_stale
-
-    async def measure_stale(self) -> None:
-        """Measure messages with older records again, so that all tokens are counted.
-
-        The store is not changed; ``sash doctor --repair`` writes new records.
-        """
-        stale = [self.first_seq + index for index in self.records.stale()]
-        apart = [seq for seq, message in self.outside.items() if message.record.generation < GENERATION]
-        seqs = sorted([*apart, *stale])
-        read = dict(zip(seqs, await self._read([*self._stretches(seqs)]), strict=True))
-        fresh = await asyncio.to_thread(self._measured, read)
-        self.state = msgspec.structs.replace(self.state, tokens=self._totals(fresh))
-        self._stored |= {seq: self._record(seq) for seq in fresh}
-        self.records = self.records.replaced({seq - self.first_seq: fresh[seq] for seq in stale})
-        for seq in apart:
-            self.outside[seq] = msgspec.structs.replace(self.outside[seq], record=fresh[seq])
-
-    def _measured(self, bodies: Mapping[int, bytes]) -> dict[int, Record]:
-        return {seq: measure_again(self._record(seq), body) for seq, body in bodies.items()}
-
-    def _totals(self, fresh: Mapping[int, Record]) -> tuple[int, int]:
-        """Tokens of all messages, with ``fresh`` in place of the stored records. Each message is replaced only once."""
-        o200k, cl100k = self.state.tokens
-        for seq in fresh.keys() - self._stored.keys():
-            old, new = (
-                reference_tokens(each.measure, parallel=each.parallel) for each in (self._record(seq), fresh[seq])
-            )
-            o200k, cl100k = o200k + new[0] - old[0], cl100k + new[1] - old[1]
-        return o200k, cl100k
-
-    def _record(self, seq: int) -> Record:
-        return self.records[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq].record
 
     async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
         """Documents that the window may send, by seq: the newest question's, or those of all messages that were read."""
@@ -164,8 +114,7 @@ class GrowingTail:
         """Records of the messages that have documents."""
         records = {self.first_seq + i: self.records[i] for i in self.records.rich()}
         records |= {seq: message.record for seq, message in self.outside.items()}
-        stored = self._stored
-        return {seq: stored.get(seq, record) for seq, record in records.items() if record.grounding is not None}
+        return {seq: record for seq, record in records.items() if record.grounding is not None}
 
     def _records_outside(self) -> dict[int, Record]:
         outside: Sequence[Record] = [message.record for message in self.outside.values()]

@@ -4,13 +4,13 @@ A record has 24 bytes for every message, so that a tail of records is read as co
 messages takes one addition for each. Facts that few messages have (tool calls, names, images, documents) are in
 ``Details``, which are read only if a flag says so::
 
-    0  flags   1  role   2  calls   3  generation, +128 in progress   4-7  tokens in o200k_base   8-11  in cl100k_base
+    0  flags   1  role   2  calls   3  128 if in progress, else 0   4-7  tokens in o200k_base   8-11  in cl100k_base
     12-15  bytes of the body   16-23  digest of role and content; numbers are little-endian
 """
 
 import sys
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from struct import Struct
 from typing import Any, Final
@@ -28,14 +28,9 @@ DIGEST_BYTES: Final = 8
 _LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
-GENERATION: Final = 5
-"""The version of the measuring rules. Older messages are measured again: generation 0 did not count unknown members and
-reasoning; generation 1 did not count all repeated texts of a provider's message, nor the scripts of its thoughts; generation
-2 estimated all Latin languages like English, and reasoning without its scripts; generation 3 counted several message items
-of a Responses reply as one; generation 4 estimated the parts of a message, and its calls, as one text."""
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
-"""A bit in the byte of the generation: the message is in progress."""
+"""A bit in byte 3: the message is in progress. The other bits are reserved, and 0."""
 
 
 class Flags:
@@ -43,7 +38,7 @@ class Flags:
     MIXED: its details have its scripts, which only estimates need.
 
     LIST_BEGINS and LIST_ENDS mark the first and the last of several results. They are not stored, but computed from the
-    neighbours. IN_PROGRESS marks a message that is still being written; it is stored in the byte of the generation."""
+    neighbours. IN_PROGRESS marks a message that is still being written; it is stored in byte 3."""
 
     PINNED: Final = 1
     GROUNDED: Final = 2
@@ -114,7 +109,6 @@ class Record(msgspec.Struct, frozen=True):
     calls: int
     content_digest: bytes
     grounding: tuple[int, int] | None = None
-    generation: int = GENERATION
     said: int | None = None
     """Tokens of its text in the model's own vocabulary, if counted; not stored in the record."""
     digits: int = 0
@@ -156,9 +150,9 @@ def encode_record(record: Record) -> bytes:
     flags = record.flags & ~_IN_DETAILS | (Flags.RICH if record.rich else 0) | (Flags.MIXED if record.mixed else 0)
     one = record.measure
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
-    generation = record.generation | (_OPEN_BIT if record.flags & Flags.IN_PROGRESS else 0)
+    open_bit = _OPEN_BIT if record.flags & Flags.IN_PROGRESS else 0
     return _LAYOUT.pack(
-        flags & _STORED, one.role, record.calls, generation, o200k, cl100k, record.size, record.content_digest
+        flags & _STORED, one.role, record.calls, open_bit, o200k, cl100k, record.size, record.content_digest
     )
 
 
@@ -173,7 +167,6 @@ def _places(flag: int) -> bytes:
 
 
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
-_STALE = bytes(1 if byte & ~_OPEN_BIT < GENERATION else 0 for byte in range(256))
 _OPEN = _places(_OPEN_BIT)
 _NOTHING = Details(b"", "", 0)
 _DETAILED = _places(_IN_DETAILS)
@@ -212,20 +205,20 @@ class Records(Sequence[Record]):
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         index %= len(self)
-        flags, role, calls, generation, o200k, cl100k, size, digest = _LAYOUT.unpack_from(
+        flags, role, calls, open_bit, o200k, cl100k, size, digest = _LAYOUT.unpack_from(
             self.packed, index * RECORD_BYTES
         )
         extra, grounding, digits = None, None, 0
         if flags & Flags.PARALLEL:
             flags |= list_place(self.roles, index)
-        if generation & _OPEN_BIT:
-            flags, generation = flags | Flags.IN_PROGRESS, generation & ~_OPEN_BIT
+        if open_bit:
+            flags |= Flags.IN_PROGRESS
         if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
             details = self.details[index]
             extra, grounding, digits = details.extra, details.grounding, details.digits
         measure = Measure(role, o200k, cl100k, extra)
         said = self.said[index] - 1 if self.said and self.said[index] else None
-        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, generation, said, digits)
+        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, said, digits)
 
     def before(self, newer: "Records") -> "Records":
         """These records, followed by the ``newer`` ones."""
@@ -273,24 +266,6 @@ class Records(Sequence[Record]):
         """Indexes of messages with reasoning or in a provider's own format, ascending."""
         extras = ((index, self.details[index].extra) for index in self.rich())
         return (index for index, extra in extras if extra and (extra.reasoning or extra.beside))
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether some of these were measured by older rules."""
-        return 1 in self.packed[3::RECORD_BYTES].translate(_STALE)
-
-    def stale(self) -> Iterator[int]:
-        """Indexes of messages that were measured by older rules, ascending."""
-        return indexes_of(self.packed[3::RECORD_BYTES].translate(_STALE))
-
-    def replaced(self, records: Mapping[int, Record]) -> "Records":
-        """A copy with other records at some indexes."""
-        packed, details = bytearray(self.packed), list(self.details) or [_NOTHING] * len(self)
-        for index, record in records.items():
-            packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] = encode_record(record)
-            identity = self.identity(index) if self.details else Identity("", 0, b"")
-            details[index] = details_of(record, identity)
-        return Records(bytes(packed), details)
 
     @property
     def plain(self) -> bool:

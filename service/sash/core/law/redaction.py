@@ -1,4 +1,4 @@
-"""Rewriting stored messages: redaction, and measuring by newer rules."""
+"""Redaction: a stored message without its content."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 
 from sash.core.chat.messages import digest, encode_message
 from sash.core.counts.measures import measure
-from sash.core.law.records import GENERATION, Flags, Record
+from sash.core.law.records import Flags, Record
 
 REDACTED_TEXT = "[redacted]"
 """The text of a redacted message. Not empty, because some providers refuse an empty message."""
@@ -35,14 +35,6 @@ def _redact_call(call: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": call["id"], "type": "function", "function": {"name": call["function"]["name"], "arguments": "{}"}}
 
 
-def measure_again(record: Record, body: bytes) -> Record:
-    """The record of a stored message, measured by the current rules. A client's image sizes are kept."""
-    extra = record.measure.extra
-    sizes = [(width, height) for width, height, _ in extra.images] if extra else []
-    measured = measure(msgspec.json.decode(body), image_sizes=sizes)
-    return msgspec.structs.replace(record, measure=measured, generation=GENERATION)
-
-
 def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
     """The record and the body of a stored message without its content."""
     message = redact_message(msgspec.json.decode(body))
@@ -55,6 +47,5 @@ def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
         size=len(encoded),
         content_digest=digest([message["role"], message["content"]], 8),
         grounding=None,
-        generation=GENERATION,
     )
     return redacted, encoded

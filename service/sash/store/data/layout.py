@@ -56,7 +56,6 @@ Other keys belong to no conversation and have slots of their own: owners' lists 
 
 ``word_blocks`` and ``vector_blocks`` exist where recall is on. They are written after the append (``index.lua``), from the
 first message on, so they may be shorter than the log, but not longer; ``embedded`` names the model that made the vectors.
-An older version kept them in lists, ``words`` and ``vectors``, which the scripts drop when they write or erase.
 
 Text of users (log, grounding, metadata, settings, summary, answers) may be sealed, each value by itself: sealing.py.
 
@@ -105,12 +104,6 @@ class Keys(NamedTuple):
     def kept(self) -> tuple[str, ...]:
         """The keys whose time to live each write renews. Answers and done requests expire after a day at the latest."""
         return self[:-2]
-
-    @property
-    def older(self) -> tuple[str, str]:
-        """The lists in which an older version kept words and vectors."""
-        tag = self.conversation.removesuffix("conversation")
-        return tag + "words", tag + "vectors"
 
 
 PARTS = Keys._fields

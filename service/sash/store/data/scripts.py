@@ -230,7 +230,7 @@ def fill(keys: Keys, *, made: tuple[bytes, bytes], fields: Sequence[str | bytes]
 
 def erase(keys: Keys, *, life: str, if_match: str) -> ScriptCall[Written]:
     """Erase a conversation, of one ``life`` or of any. The call raises NotFound, PreconditionFailed."""
-    return _call("erase", (*keys, *keys.older), (life, if_match), _read_written)
+    return _call("erase", keys, (life, if_match), _read_written)
 
 
 def redact(
@@ -256,27 +256,7 @@ def redact(
     """
     totals = (*tokens, 0 if documents is None else 1, *(documents or (0, 0)))
     arguments = (life, if_match, token, now_ms, new_name(), seq, standing, record, details, body, *totals, words)
-    return _call(
-        "redact", (*keys, *keys.older), arguments, lambda it: None if it == [b"changed"] else _read_written(it)
-    )
-
-
-class Remeasured(msgspec.Struct, frozen=True):
-    """How many messages were written, and how many tokens were added to the totals, as (o200k_base, cl100k_base)."""
-
-    messages: int
-    tokens: tuple[int, int]
-
-
-def remeasure(keys: Keys, *, life: str, messages: Sequence[Sequence[Any]]) -> ScriptCall[Remeasured]:
-    """Put newer measures in the place of older ones, where record and details are still those that were read.
-
-    Each of ``messages``, in ascending order, is a seq, the record and details that were read, the five values that replace
-    the stored ones (body, documents and metadata empty where they stay), and the tokens that are added in both encodings.
-    The call raises NotFound, ConversationDamaged.
-    """
-    arguments = (life, new_name(), *(part for message in messages for part in message))
-    return _call("remeasure", keys, arguments, _ok(lambda written, *tokens: Remeasured(written, tokens)))
+    return _call("redact", keys, arguments, lambda it: None if it == [b"changed"] else _read_written(it))
 
 
 def rewind(
@@ -299,7 +279,7 @@ def rewind(
     """
     arguments = (life, etag, token, now_ms, new_name(), to_seq, *totals, open_group, question, *unpinned)
     read = _ok(lambda version, etag, stale: Rewound(int(version), etag.decode(), int(stale)))
-    return _call("rewind", (*keys, *keys.older), arguments, read)
+    return _call("rewind", keys, arguments, read)
 
 
 def sweep(keys: Keys, *, life: str) -> ScriptCall[int]:
@@ -403,9 +383,7 @@ def index(
     index and of the log; None when the conversation has changed, or the index has another length.
     """
     arguments = (life, edited, part, length, model, b"".join(digests), *elements)
-    return _call(
-        "index", (*keys, *keys.older), arguments, lambda reply: (int(reply[0]), int(reply[1])) if reply else None
-    )
+    return _call("index", keys, arguments, lambda reply: (int(reply[0]), int(reply[1])) if reply else None)
 
 
 # ---- a conversation is read

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Erase all keys of a conversation, and those that remain of a damaged one.
 --
--- KEYS  the conversation's keys as always, then those of an older version's index
+-- KEYS  the conversation's keys as always
 -- ARGV  1 life that must stand, or '' for any   2 entity tag that must stand, '*' or ''
 -- Gives {'ok', version, ''}, {'moved', version}, or {} when that life has ended
 -- include conversation, writing

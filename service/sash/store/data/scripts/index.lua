@@ -3,7 +3,7 @@
 -- the messages were read, or when other messages are in their places: a store that lost its newest writes may have got
 -- others since.
 --
--- KEYS  the conversation's keys as always, then those of an older version's index
+-- KEYS  the conversation's keys as always
 -- ARGV  1 life   2 value of 'edited', or ''; both must be unchanged   3 'words' or 'vectors'   4 messages that the index must
 --       have   5 model of the vectors, '' for words   6 digests of the messages' entries, joined
 --       7 and on: the value of each message
@@ -32,5 +32,4 @@ end
 redis.call('HSET', blocks, 'n', written)
 -- The index expires with the other keys.
 if ttl then redis.call('PEXPIRE', blocks, math.max(1, redis.call('PTTL', conversation))) end
-redis.call('UNLINK', KEYS[14], KEYS[15])
 return {written, length}

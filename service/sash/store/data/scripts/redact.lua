@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Replace a message by one without content.
 --
--- KEYS  the conversation's keys as always, then those of an older version's index
+-- KEYS  the conversation's keys as always
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 token of this request   4 now (ms)
 --       5 random name of this write   6 seq   7 record and details that must stand   8 new record   9 its details
 --       10 new body   11 12 tokens less, o200k and cl100k   13 messages with documents less   14 15 tokens of documents less
@@ -35,7 +35,6 @@ local function replace_in(index, value)
 end
 replace_in(words, ARGV[16])
 replace_in(vectors, '')
-redis.call('UNLINK', KEYS[14], KEYS[15])
 if has(ARGV[8], RICH) then redis.call('HSET', conversation, 'rich', 1) end
 if string.byte(ARGV[10]) == SEALED then redis.call('HSET', conversation, 'sealed', 1) end
 redis.call('HDEL', grounding, seq)

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Forget the messages after one message.
 --
--- KEYS  the conversation's keys as always, then those of an older version's index
+-- KEYS  the conversation's keys as always
 -- ARGV  1 life that must stand   2 entity tag that the figures below were made for   3 token of this request   4 now (ms)
 --       5 random name of this write   6 last seq to keep   7 8 tokens less, o200k and cl100k   9 messages with documents less
 --       10 11 tokens of documents less   12 tool group that is open then (JSON), or ''   13 newest user message then, or 0
@@ -32,7 +32,6 @@ else
   cut_index(vectors, keep)
   redis.call('SET', counts, redis.call('GETRANGE', counts, 0, keep * RECORD - 1))
 end
-redis.call('UNLINK', KEYS[14], KEYS[15])
 for _, seq in ipairs(redis.call('HKEYS', pinned)) do
   if tonumber(seq) > keep then redis.call('HDEL', pinned, seq) end
 end

@@ -21,8 +21,7 @@ local function renew(ttl)
   redis.call('PEXPIRE', done, math.min(ttl, DAY))
 end
 
--- Write a new version, with other fields and their values; gives its entity tag. A conversation without a life, from an
--- older version of Sash, gets one now.
+-- Write a new version, with other fields and their values; gives its entity tag.
 local function write_version(version, life, change, now, fields)
   local short = string.sub(change, 1, 8)
   redis.call('HSET', conversation, 'v', version, 'life', life or change, 'change', short, 'updated', now, unpack(fields or {}))
