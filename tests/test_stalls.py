@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.stalls import MOST_MS
-
 pytestmark = pytest.mark.no_cover
 ROOT = Path(__file__).resolve().parent.parent
+MOST_CALLS = 4000
+"""Functions that the loop's thread may enter in one stretch: some 2,000 today, where each message once would be 10,000."""
 
 
 def test_a_long_conversation_keeps_the_event_loop_free() -> None:
-    """No window of 10,000 messages, in an encoding or for the first time in a vocabulary, blocks for 20 ms.
+    """A window of 10,000 messages enters few functions at a stretch, in an encoding and for the first time in a vocabulary.
 
-    Processor time is measured, in two rounds, because other tests run beside this one; the shorter round counts.
+    Milliseconds are in the table of the benchmark, because a busy machine lengthens them.
     """
-    command = [sys.executable, "-m", "tests.bench.stalls", "--rounds", "2", "--processor", "--json"]
-    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=240, check=False)
+    command = [sys.executable, "-m", "tests.bench.stalls", "--rounds", "1", "--calls", "--json"]
+    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    found = {name: min(values) for name, values in json.loads(done.stdout).items()}
+    found = {name: max(values) for name, values in json.loads(done.stdout).items()}
     assert len(found) >= 8
-    assert {name: value for name, value in found.items() if value > MOST_MS} == {}
+    assert {name: value for name, value in found.items() if value > MOST_CALLS} == {}

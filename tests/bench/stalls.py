@@ -14,6 +14,7 @@ import tempfile
 import time
 import tomllib
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple, Self
 
 import msgspec
@@ -40,26 +41,35 @@ _VOCABULARIES = ("qwen3.5-plus", "deepseek-v4-pro", "mistral-large-2512")
 class Stalls:
     """Records in ``found`` how long the event loop was blocked each time, in milliseconds, while this is entered.
 
-    With ``processor`` these are milliseconds of this process's processor time, which other processes do not lengthen.
+    With ``calls`` these are the functions that the event loop's thread entered meanwhile, which no other process changes.
     """
 
-    def __init__(self, *, processor: bool = False) -> None:
+    def __init__(self, *, calls: bool = False) -> None:
         self.found: list[float] = []
-        self._clock, self._asleep = (time.process_time, 0.0) if processor else (time.perf_counter, 0.001)
+        self._calls = calls
+        self._entered = 0
 
     async def __aenter__(self) -> Self:
+        if self._calls:
+            sys.setprofile(self._enter)
         self._task = asyncio.create_task(self._run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        sys.setprofile(None)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
         while True:
-            started = self._clock()
+            started, entered = time.perf_counter(), self._entered
             await asyncio.sleep(0.001)
-            self.found.append(1000 * (self._clock() - started - self._asleep))
+            late = 1000 * (time.perf_counter() - started - 0.001)
+            self.found.append(self._entered - entered if self._calls else late)
+
+    def _enter(self, _: FrameType, event: str, __: object) -> None:
+        if event in ("call", "c_call"):
+            self._entered += 1
 
 
 def messages() -> list[dict[str, str]]:
@@ -72,14 +82,14 @@ def messages() -> list[dict[str, str]]:
 
 
 class Measured(NamedTuple):
-    """The application under measurement, the rounds of each request, and whether processor time is measured."""
+    """The application under measurement, the rounds of each request, and whether calls are counted instead."""
 
     app: App
     rounds: int
-    processor: bool
+    calls: bool
 
     async def all(self) -> list[Figure]:
-        """Return the longest stall of each request in milliseconds, a value for each round."""
+        """Return the longest stall of each request, a value for each round."""
         history = messages()
         for first in range(0, MESSAGES, _BATCH):
             body = msgspec.json.encode({"messages": history[first : first + _BATCH]})
@@ -108,7 +118,7 @@ class Measured(NamedTuple):
 
     async def _stalled(self, method: str, path: str, body: bytes = b"") -> float:
         """Return the longest stall during one request and the counting that it starts."""
-        async with Stalls(processor=self.processor) as stalls:
+        async with Stalls(calls=self.calls) as stalls:
             await ask(self.app, method, path, body)
             await asyncio.gather(*_counting())
         return max(stalls.found)
@@ -119,21 +129,21 @@ def _counting() -> list["asyncio.Task[None]"]:
     return [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == Counts._fill.__qualname__]
 
 
-async def measure(rounds: int, *, processor: bool) -> list[Figure]:
+async def measure(rounds: int, *, calls: bool) -> list[Figure]:
     """Measure on a store and an application of their own."""
     with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder)) as store:
         async with worker(store.url) as app:
-            return await Measured(app, rounds, processor).all()
+            return await Measured(app, rounds, calls).all()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.stalls", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--processor", action="store_true", help="measure processor time instead of elapsed time")
+    parser.add_argument("--calls", action="store_true", help="count the functions entered instead of milliseconds")
     parser.add_argument("--json", action="store_true", help="print the values of all rounds instead of the table")
     parser.add_argument("--readme", action="store_true", help="put the table into README.md beside this file")
     options = parser.parse_args()
-    found = uvloop.run(measure(options.rounds, processor=options.processor))
+    found = uvloop.run(measure(options.rounds, calls=options.calls))
     if options.json:
         sys.stdout.write(json.dumps({figure.name: figure.values for figure in found}) + "\n")
         return
