@@ -4,8 +4,8 @@ A functional core and an imperative shell. Imports go in one direction::
 
     cli -> app -> api -> windows -> { store, core }
 
-- ``core`` counts tokens, chooses the messages of windows and renders requests. It has no I/O and no clock.
-- ``store`` keeps conversations in Redis or Valkey. ``store/data/layout.py`` describes the data.
+- ``core`` counts tokens, chooses the messages of windows and writes requests. It has no I/O and no clock.
+- ``store`` keeps conversations in Redis or Valkey: ``redis`` speaks to it, ``data/layout.py`` describes what is kept.
 - ``windows`` makes a window: reads the messages, calls the core, encodes the answer.
 - ``api`` decodes a request, calls the others and encodes the answer.
 - ``operations`` has logs, metrics, statistics and the dashboard, and background tasks.

@@ -2,7 +2,7 @@
 
 ::
 
-    request ─ Ring ─┬─ Direct ─── window, append ─┬─ core    (pure: counts, windows, formats)
+    request ─ Ring ─┬─ Direct ─── window, append ─┬─ core    (pure: law, counts, providers, chat)
       id, key,      └─ Litestar ─ all others ─────┴─ store   (Conversations ─ Client ─ Redis or Valkey)
       deadline, log line
 """

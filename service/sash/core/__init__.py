@@ -1,16 +1,23 @@
-"""The core: pure functions of messages, models and windows. Where to begin, by what you want to know:
+"""The core: pure functions of messages, models and windows, in four rooms. Imports go from the first to the last::
 
-::
+    law         what a window holds
+    counts      what a message or a request costs
+    providers   how each provider writes it: one file a provider, one record
+    chat        what a message is
 
-    a message   messages    checks and encodes it; ``native`` reads a provider's own form
-                measures    its tokens in both encodings, and all else of it that costs
-                records     24 bytes of it, from which most windows are computed
-    a model     models      its encoding, limits and rules, from openai_models, listings, families and vendors
-                counting    a measure's tokens for it; ``costs`` counts thousands of records at once
-                estimates   the same without its vocabulary, by the scripts of the text
-    a window    window      the law, which chooses the messages
-                view        a history for one model, in units that are kept or left out together
-                            then ``sending``, ``fixed``, ``documents``, ``stable``, ``walk``, ``binding``: steps of the law
-    a request   render      stored bodies spliced into it; ``formats`` writes the other forms, ``hints`` marks its cache
-    recall      recall      older messages, found by ``words`` and ``ranking``
+Where to begin, by what you want to know::
+
+    a message   chat.messages       checks and encodes it
+                counts.measures     its tokens in both encodings, and all else of it that costs
+                law.records         24 bytes of it, from which most windows are computed
+    a provider  providers.provider  the record; ``providers.anthropic`` is one, whole
+                providers.native    own messages as chat messages, and back
+    a model     counts.models       its encoding, limits and rules, from openai_models, listings, families and vendors
+                counts.counting     a measure's tokens for it; ``law.costs`` counts thousands of records at once
+                counts.estimates    the same without its vocabulary, by the writing systems of the text
+    a window    law.window          the law, which chooses the messages
+                law.view            a history for one model, in units that are kept or left out together
+                                    then ``sending``, ``fixed``, ``documents``, ``stable``, ``walk``, ``binding``: its steps
+    a request   law.render          stored bodies spliced into it; ``law.hints`` marks its cache
+    recall      law.recall          older messages, found by ``words`` and ``ranking``
 """

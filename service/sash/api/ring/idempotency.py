@@ -144,11 +144,10 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 class _Streamed:
-    """A body that is too long to hold in memory, identified by its length at first, and by its hash when it is read.
+    """A body that is too long to hold in memory. Its length identifies it until it is read, and then its hash.
 
-    So another file of the same length under the same key looks like the same request while the first run is not done:
-    it gets ``KeyInProgress``, or takes over the run if the first one ended without an answer. After a run is done, the
-    hashes are compared.
+    Until the first run is done, another file of the same length under the same key cannot be told from the first: it gets
+    ``KeyInProgress``, or takes over the run if the first one ended without an answer.
     """
 
     def __init__(self, receive: Receive) -> None:

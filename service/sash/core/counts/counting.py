@@ -205,11 +205,11 @@ def _in_strings(measure: Measure, provider: Provider) -> Measure:
 
 
 def _in_parts(measure: Measure) -> Measure:
-    """Return the measure of a message in Anthropic's or Gemini's form.
+    """Return the measure of a message in a form whose parts are counted apart.
 
-    Each text part is counted by itself, arguments are objects, and images have no detail, so that none is ``low``. A result
-    costs as much at every place of a list, because Gemini's form has them in the order of the calls, and at least as much as
-    an empty one, as which Anthropic's form sends blank text.
+    Each text part is counted by itself. Arguments are objects. Images have no detail, so none is ``low``. A result's place
+    in the list of results does not change its cost, because the form may order results in another way. A blank result costs
+    as much as an empty one.
     """
     extra = measure.extra
     if extra is None or not (extra.images or extra.call_objects or extra.parts or any(extra.listed)):

@@ -1,9 +1,9 @@
 """Finds the reasoning that a provider still accepts, if the provider binds each block to the messages before it.
 
-The provider accepts a block of reasoning if the messages before it are those that the model saw when it wrote the block.
-They are the same if nothing was left out, or if a stable cut did not move since. They may differ if a message was in the
-earlier window only because it was the newest. The oldest blocks may be left out, so the result is one seq: reasoning is
-sent from there on.
+The model wrote a block of reasoning after it had read a window. The provider accepts the block only behind the messages of
+that window. This holds while no message is left out, or since a stable cut last moved. It does not hold if that window had
+a message only because the message was the newest one. Providers let clients leave out the oldest blocks, so the result is
+one seq: reasoning is sent from there on.
 """
 
 from typing import Final

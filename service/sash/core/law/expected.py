@@ -30,7 +30,7 @@ class Expected(msgspec.Struct, frozen=True):
 def before_reply(history: History) -> History | NeedOlder | None:
     """The history before the newest reply; None if there is no reply, or no message before it.
 
-    What is recalled for the newest question was not recalled for an earlier one.
+    Messages that are recalled for the newest question are not in it if the reply answered an earlier question. Returns
     NeedOlder if the reply, or the newest question before it, is older than the messages that were read.
     """
     records, first = history.records, history.first_seq

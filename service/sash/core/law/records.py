@@ -34,11 +34,12 @@ _OPEN_BIT: Final = 128
 
 
 class Flags:
-    """A record's flags. PARALLEL: a result of one of several calls. RICH: the message's cost depends on its details.
-    MIXED: its details have its scripts, which only estimates need.
+    """A record's flags.
 
-    LIST_BEGINS and LIST_ENDS mark the first and the last of several results. They are not stored, but computed from the
-    neighbours. IN_PROGRESS marks a message that is still being written; it is stored in byte 3."""
+    PARALLEL: a result of one of several calls. RICH: the message's cost depends on its details. MIXED: its details have its
+    writing systems, which only estimates need. IN_PROGRESS: the message is still being written (stored in byte 3).
+    LIST_BEGINS, LIST_ENDS: the first and the last of several results (not stored: the neighbours tell).
+    """
 
     PINNED: Final = 1
     GROUNDED: Final = 2

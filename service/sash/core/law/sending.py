@@ -140,9 +140,8 @@ class Trimming(msgspec.Struct, frozen=True):
     def required(self, view: View, room: int, beside: int) -> View:
         """The view with required results cut to half of ``room`` or less, if the required messages do not fit into it.
 
-        ``beside`` are the tokens that documents and an opening need at least.
-
-        A stable window cuts pinned results so from the beginning: cut later, they would give history room to begin earlier.
+        ``beside`` is the smallest number of tokens for documents and an opening. A stable window always cuts long pinned
+        results. If it cut them only when they do not fit, that cut would make room, and history would begin earlier again.
         """
         if self.options.tool_result_overflow != "trim":
             return view

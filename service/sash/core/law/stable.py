@@ -5,12 +5,14 @@ moves in steps of a share of the budget. Consider all messages of the conversati
 the first ``x`` tokens do not fit, history begins at the first end of a step after ``x``. This place depends on history and
 parameters alone, so every replica finds the same one.
 
-Before the tail, the number of sent tokens is not known, because reasoning may be left out and long results cut. Only the
-number of counted tokens is known. So steps start again at each block of counted tokens, and only one block is read.
+The store has the counted tokens of messages before the tail. Their sent tokens are not known there: reasoning may be left
+out, and long results cut. So the line is divided into blocks of counted tokens, steps start again at each block, and only
+one block is read.
 
-``x`` must never decrease as messages are appended, although documents and reasoning are only sent with the newest question.
-So ``x`` is the largest value of all windows so far, one for each message when it was the newest. A window cannot leave out
-more than existed then, so windows that ended before ``x`` had no larger value, and the tail that was read is enough.
+``x`` must never decrease as messages are appended. Documents and reasoning are sent with the newest question alone, so a
+later window may need less room than an earlier one. Therefore ``x`` is the largest value of all windows so far: one window
+for each message, when it was the newest. A window that ended before ``x`` cannot have left out more than ``x`` tokens, so the
+tail that was read is enough.
 
     counted  block ......................................... block ......
     sent     0 ........ step ........ 2 step ........ 3 step 0 ......... end
@@ -121,7 +123,9 @@ def cut_seq(
 
 
 def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
-    """How many tokens more than now a cut tool group took before its last results came, when it still fit into ``room``.
+    """The tokens that a tool group has lost since its last results came, because its results are cut now.
+
+    Before, the group was sent whole if it fit into ``room``.
 
     ``limit`` is the ``tool_result_max_tokens`` parameter.
     """

@@ -66,9 +66,9 @@ class View(msgspec.Struct, frozen=True):
     reasoning_left: Mapping[int, int] = {}
     """Tokens of the reasoning that is not sent, by seq."""
     lasting: Mapping[int, int] = {}
-    """Tokens of the reasoning that is sent in every turn, as signatures are, by seq."""
+    """Tokens of the reasoning that is sent in every turn, such as signatures, by seq."""
     passing: Mapping[int, int] = {}
-    """Tokens of the other reasoning, which is sent until the next question, by seq. Both do not depend on the turn."""
+    """Tokens of the reasoning that is sent until the next question, by seq."""
     edits: Mapping[int, Edit] = {}
     """Cuts of tool results, by seq. The costs are those after the cut."""
 

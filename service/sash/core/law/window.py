@@ -305,8 +305,8 @@ class _Frame(msgspec.Struct, frozen=True):
             raise self._refusal(summary)
         beside = room
         if noted:
-            # The longest note's tokens are reserved first, so that a larger budget never keeps fewer messages. Only parts
-            # that no window leaves out may take them: there is no note then.
+            # A note's length depends on the number of messages that it names, so history leaves room for the longest note.
+            # Required parts may use this room. If they do, the window has no note.
             beside = self._room(summary, longest_note(self.view.history.length))
             room = max(beside, min(room, self._beside_messages()))
         state = self._ask(summary, room)
