@@ -11,8 +11,8 @@ one block is read.
 
 ``x`` must never decrease as messages are appended. Documents and reasoning are sent with the newest question alone, so a
 later window may need less room than an earlier one. Therefore ``x`` is the largest value of all windows so far: one window
-for each message, when it was the newest. A window that ended before ``x`` cannot have left out more than ``x`` tokens, so the
-tail that was read is enough.
+for each message, when it was the newest. A window that ended before ``x`` cannot have left out more than ``x`` tokens, so
+the tail that was read is enough.
 
     counted  block ......................................... block ......
     sent     0 ........ step ........ 2 step ........ 3 step 0 ......... end
