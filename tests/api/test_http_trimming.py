@@ -1,14 +1,9 @@
 """Reasoning, unknown members and long tool results over HTTP: all that is sent is counted, and the conversation goes on."""
 
-from typing import Any, cast
+from typing import Any
 
 import httpx
-import pytest
-import redis
 from dialogue import append, assistant, calling, history, result, user, window
-
-from sash.core.law.records import RECORD_BYTES, Flags
-from sash.store.redis.embedded import EmbeddedStore
 
 THOUGHT = {"role": "assistant", "content": "Four.", "reasoning_content": "Two and two. " * 1000}
 
@@ -140,21 +135,3 @@ async def test_a_result_is_cut_for_the_words_before_it(client: httpx.AsyncClient
     for budget in range(720, 740):
         answer = await client.post("/window", json={**body, "format": "anthropic", "max_tokens": budget})
         assert answer.status_code == 200, answer.text
-
-
-async def test_older_records_are_measured_anew(
-    client: httpx.AsyncClient, conversation: str, store: EmbeddedStore, encryption_key: tuple[bytes, ...]
-) -> None:
-    """A message stored before unknown members were counted gives the same window as one stored now."""
-    if encryption_key:
-        pytest.skip("a sealed record is bound to its text, and cannot be made older")
-    await append(client, conversation, {"role": "user", "content": "hi", "note": "word " * 300}, assistant("yes"))
-    expected = await window(client, conversation, model="gpt-4o", explain=True)
-    key = f"sash:{{default/{conversation}}}:counts"
-    with redis.Redis.from_url(store.url) as server:
-        for place in range(2):
-            (flags,) = cast(bytes, server.getrange(key, place * RECORD_BYTES, place * RECORD_BYTES))
-            server.setrange(key, place * RECORD_BYTES, bytes([flags & ~Flags.RICH]))  # type: ignore[arg-type] # bytes work
-            server.setrange(key, place * RECORD_BYTES + 3, b"\0")  # type: ignore[arg-type]
-    assert await window(client, conversation, model="gpt-4o", explain=True) == expected
-    assert expected["tokens"]["total"] > 300

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sash.api.ring.callers import Callers
+from sash.api.ring.exchange import Shared
 from sash.api.ring.large import Making, Sending
 from sash.api.ring.layer import Ring
 from sash.api.ring.paths import Paths
@@ -34,7 +35,7 @@ def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_0
         metrics=metrics,
         requests=requests,
     )
-    ring.making, ring.sending = Making(making_bytes), Sending(held_bytes)
+    ring.shared = Shared(ring.shared.timeout_seconds, ring.drain, Making(making_bytes), Sending(held_bytes))
 
     async def ask(take: Any) -> None:
         scope = {"type": "http", "method": "GET", "path": "/conversations/c/messages", "http_version": "1.1"}

@@ -107,9 +107,7 @@ class Ring:
         self._numbers = count()
         self._rest_of_ids = str(uuid4())[18:]
         self.drain = Drain(self.idle_seconds)
-        self.making = Making()
-        self.sending = Sending()
-        self._shared = Shared(timeout_seconds, self.drain, self.making, self.sending)
+        self.shared = Shared(timeout_seconds, self.drain, Making(), Sending())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -159,10 +157,8 @@ class Ring:
             "milliseconds": 0.0,
             "bytes": 0,
         }
-        deadline = started + self._shared.timeout_seconds
-        exchange = Exchange(
-            self._shared, send, task, method, scope["http_version"], request_id, started, deadline, line
-        )
+        deadline = started + self.shared.timeout_seconds
+        exchange = Exchange(self.shared, send, task, method, scope["http_version"], request_id, started, deadline, line)
         LINE.set(line)
         scope["sash.line"] = line
         scope["sash.exchange"] = exchange
@@ -181,7 +177,7 @@ class Ring:
         if method not in READS:
             limit_bytes = self._max_import_bytes if path == _STREAMED else self._max_body_bytes
             exchange.body = Incoming(
-                receive, self._shared.timeout_seconds, limit_bytes, headers.get(b"content-length", b"")
+                receive, self.shared.timeout_seconds, limit_bytes, headers.get(b"content-length", b"")
             )
             receive = exchange.body.receive
         self._check(scope, headers)
@@ -195,7 +191,7 @@ class Ring:
         if method in READS:
             scope["method"] = "GET"
             if path.endswith(_PAGE):
-                exchange.charge = await self.making.take()
+                exchange.charge = await self.shared.making.take()
             await self._app(scope, receive, exchange.send)
         elif method == "OPTIONS" and (methods := self._paths.methods(path)):
             allowed = ", ".join(sorted({*methods, "OPTIONS"}))  # the framework would list one handler's methods only
