@@ -86,5 +86,19 @@ def test_the_bytes_stand_still() -> None:
     assert struct.unpack_from("<III", packed, 4) == (record.measure.o200k, record.measure.cl100k, record.size)
 
 
+def test_the_reserved_bits_of_byte_3_mean_nothing() -> None:
+    """Only the highest bit of byte 3 says that a message is in progress."""
+    (record,) = talk(said("assistant", "Hello there")).stored[0]
+    packed = bytearray(Records.of([record]).packed)
+    packed[3] = 127
+    assert list(Records(bytes(packed))) == [record]
+
+
+def test_a_stamp_holds_the_time() -> None:
+    """A message's time is the time of its append, to the millisecond, also early in 1970."""
+    (new,) = prepare(talk(said("user", "Hello")).entries, talk().parts.template, now_ms=7)
+    assert new.identity.created_ms == 7
+
+
 def _with_flags(record: Record) -> Record:
     return Record(Flags.PINNED, record.measure, record.size, record.calls, record.content_digest)

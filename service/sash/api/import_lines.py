@@ -19,7 +19,7 @@ from sash.store.data.stored_messages import NewEntry
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FROM, _BEFORE = (datetime(year, 1, 1, tzinfo=UTC) for year in (1971, 2527))
-"""Times that an entry's stamp can hold. A time in the first hours of 1970 would be read as another time."""
+"""Times that an import takes. A stamp of a time before 2527 has 64 bits."""
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 

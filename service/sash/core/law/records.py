@@ -58,8 +58,6 @@ _IN_DETAILS = Flags.RICH | Flags.MIXED
 _GROUPED = Flags.LEGACY_CALL | Flags.IN_PROGRESS
 _RESULTS = (TOOL, FUNCTION)
 _STAMP_BITS = 20
-_STAMPED = 1 << 44
-"""Milliseconds since 1970 are below this until the year 2527, stamps above it."""
 
 
 def stamp_of(created_ms: int, chance: int) -> int:
@@ -80,8 +78,8 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def created_ms(self) -> int:
-        """Milliseconds since 1970. Entries stored before stamps existed have these in place of a stamp."""
-        return self.stamp if self.stamp < _STAMPED else self.stamp >> _STAMP_BITS
+        """Milliseconds since 1970."""
+        return self.stamp >> _STAMP_BITS
 
 
 class Details(msgspec.Struct, array_like=True, frozen=True):
@@ -206,13 +204,13 @@ class Records(Sequence[Record]):
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         index %= len(self)
-        flags, role, calls, open_bit, o200k, cl100k, size, digest = _LAYOUT.unpack_from(
+        flags, role, calls, in_byte_3, o200k, cl100k, size, digest = _LAYOUT.unpack_from(
             self.packed, index * RECORD_BYTES
         )
         extra, grounding, digits = None, None, 0
         if flags & Flags.PARALLEL:
             flags |= list_place(self.roles, index)
-        if open_bit:
+        if in_byte_3 & _OPEN_BIT:
             flags |= Flags.IN_PROGRESS
         if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
             details = self.details[index]
