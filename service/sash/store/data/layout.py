@@ -142,9 +142,8 @@ def version_of(etag: str) -> int:
 
 
 def life_of(etag: str) -> str:
-    """Return the life in an entity tag; empty for a conversation last written by a version of Sash without lives."""
-    rest = etag.partition("-")[2]
-    return rest[:_LIFE_LENGTH] if len(rest) > _LIFE_LENGTH else ""
+    """Return the life in an entity tag; empty in the tag of a missing conversation."""
+    return etag.partition("-")[2][:_LIFE_LENGTH]
 
 
 def owner_key(tenant: str, owner: str) -> str:

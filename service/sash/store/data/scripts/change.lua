@@ -7,7 +7,7 @@
 -- Gives {'ok', version, etag}, {'moved', version}, or {} when that life has ended
 -- include conversation, writing
 local version, life, change, standing = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 's'))
-if not version or (life or '') ~= ARGV[1] then return {} end
+if not version or life ~= ARGV[1] then return {} end
 if was_done(ARGV[7]) then return {'ok', version, etag_of(version, life, change)} end
 if standing ~= ARGV[6] or not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
 redis.call('HSET', conversation, 's', ARGV[3])

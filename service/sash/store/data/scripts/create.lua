@@ -14,7 +14,7 @@ if remains() then return {'damaged', remains()} end
 redis.call('UNLINK', words, vectors, answers, done)
 redis.call('HSET', conversation, 'id', ARGV[1], 's', ARGV[2], 'created', ARGV[3], 'token', ARGV[5])
 if ARGV[6] ~= '' then redis.call('HSET', conversation, 'owner', ARGV[6]) end
-local etag = write_version(1, nil, ARGV[7], ARGV[3])
+local etag = write_version(1, ARGV[7], ARGV[7], ARGV[3])
 if ARGV[4] ~= '' then
   redis.call('HSET', conversation, 'ttl', ARGV[4])
   redis.call('PEXPIRE', conversation, ARGV[4])

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 -- Erase all keys of a conversation, and those that remain of a damaged one.
 --
--- KEYS  the conversation's keys as always
 -- ARGV  1 life that must stand, or '' for any   2 entity tag that must stand, '*' or ''
 -- Gives {'ok', version, ''}, {'moved', version}, or {} when that life has ended
 -- include conversation, writing
@@ -12,7 +11,7 @@ if not version then
   redis.call('UNLINK', unpack(KEYS))
   return {'ok', 0, ''}
 end
-if ARGV[1] ~= '' and (life or '') ~= ARGV[1] then return {} end
+if ARGV[1] ~= '' and life ~= ARGV[1] then return {} end
 if not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
 redis.call('UNLINK', unpack(KEYS))
 return {'ok', version, ''}

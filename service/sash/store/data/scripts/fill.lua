@@ -5,7 +5,7 @@
 -- Gives 1, or 0 when that history is gone
 -- include conversation
 local version, life, edited = unpack(redis.call('HMGET', conversation, 'v', 'life', 'edited'))
-if not version or (life or '') ~= ARGV[1] or (edited or '') ~= ARGV[2] then return 0 end
+if not version or life ~= ARGV[1] or (edited or '') ~= ARGV[2] then return 0 end
 local made = ARGV[1] .. ' ' .. ARGV[2]
 if redis.call('HGET', columns, 'made') ~= made then redis.call('UNLINK', columns) end
 redis.call('HSET', columns, 'made', made, unpack(ARGV, 3))

@@ -3,7 +3,6 @@
 -- the messages were read, or when other messages are in their places: a store that lost its newest writes may have got
 -- others since.
 --
--- KEYS  the conversation's keys as always
 -- ARGV  1 life   2 value of 'edited', or ''; both must be unchanged   3 'words' or 'vectors'   4 messages that the index must
 --       have   5 model of the vectors, '' for words   6 digests of the messages' entries, joined
 --       7 and on: the value of each message
@@ -12,7 +11,7 @@
 -- Vectors of another model are dropped first, and the index begins again.
 -- include conversation, blocks
 local life, edited, model, ttl = unpack(redis.call('HMGET', conversation, 'life', 'edited', 'embedded', 'ttl'))
-if (life or '') ~= ARGV[1] or (edited or '') ~= ARGV[2] then return {} end
+if life ~= ARGV[1] or (edited or '') ~= ARGV[2] then return {} end
 local blocks = ARGV[3] == 'words' and words or vectors
 if blocks == vectors and model ~= ARGV[5] then
   redis.call('UNLINK', vectors)

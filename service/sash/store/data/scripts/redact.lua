@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 -- Replace a message by one without content.
 --
--- KEYS  the conversation's keys as always
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 token of this request   4 now (ms)
 --       5 random name of this write   6 seq   7 record and details that must stand   8 new record   9 its details
 --       10 new body   11 12 tokens less, o200k and cl100k   13 messages with documents less   14 15 tokens of documents less
@@ -11,7 +10,7 @@
 -- include conversation, records, writing, blocks
 local SEALED = 1
 local version, life, change, ttl, through = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through'))
-if not version or (life or '') ~= ARGV[1] then return {} end
+if not version or life ~= ARGV[1] then return {} end
 if was_done(ARGV[3]) then return {'ok', version, etag_of(version, life, change)} end
 if not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
 local seq = tonumber(ARGV[6])

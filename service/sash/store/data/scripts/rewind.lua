@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 -- Forget the messages after one message.
 --
--- KEYS  the conversation's keys as always
 -- ARGV  1 life that must stand   2 entity tag that the figures below were made for   3 token of this request   4 now (ms)
 --       5 random name of this write   6 last seq to keep   7 8 tokens less, o200k and cl100k   9 messages with documents less
 --       10 11 tokens of documents less   12 tool group that is open then (JSON), or ''   13 newest user message then, or 0
@@ -11,7 +10,7 @@
 -- include conversation, writing, blocks
 local version, life, change, ttl, through, stale =
   unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through', 'stale'))
-if not version or (life or '') ~= ARGV[1] then return {} end
+if not version or life ~= ARGV[1] then return {} end
 local etag = etag_of(version, life, change)
 if was_done(ARGV[3]) then return {'ok', version, etag, tonumber(stale or 0)} end
 if etag ~= ARGV[2] then return {'moved', version} end

@@ -8,7 +8,7 @@
 -- include conversation, writing
 local version, life, change, ttl, edited, through =
   unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'edited', 'through'))
-if not version or (life or '') ~= ARGV[1] then return {} end
+if not version or life ~= ARGV[1] then return {} end
 if was_done(ARGV[3]) then return {'ok', version, etag_of(version, life, change)} end
 if not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
 if ARGV[8] ~= '*' and string.match(edited or '', '^[^~]*') ~= ARGV[8] then return {'moved', version} end

@@ -6,7 +6,7 @@ local RECORD, CHUNK = 24, 1000
 
 -- The entity tag of a state: version, life, and the name of the last write. A store that lost its newest writes uses
 -- versions again, but never the name of a write.
-local function etag_of(version, life, change) return version .. '-' .. (life or '') .. '-' .. (change or '') end
+local function etag_of(version, life, change) return version .. '-' .. life .. '-' .. change end
 
 -- The key that is missing or too short, if any: an evicted key must not look like a shorter history.
 local function damage(length, pins, grounded)

@@ -24,8 +24,8 @@ end
 -- Write a new version, with other fields and their values; gives its entity tag.
 local function write_version(version, life, change, now, fields)
   local short = string.sub(change, 1, 8)
-  redis.call('HSET', conversation, 'v', version, 'life', life or change, 'change', short, 'updated', now, unpack(fields or {}))
-  return etag_of(version, life or change, short)
+  redis.call('HSET', conversation, 'v', version, 'life', life, 'change', short, 'updated', now, unpack(fields or {}))
+  return etag_of(version, life, short)
 end
 
 -- Drop the answers that are kept for retries: they may show what this write takes away. An answer that was made before this
