@@ -133,6 +133,15 @@ def guest(server: redis.Redis, url: str, *rules: str) -> Iterator[redis.Redis]:
         server.execute_command("ACL", "DELUSER", "guest")
 
 
+def test_a_user_who_may_not_scan_is_told_what_to_allow(patient: EmbeddedStore, server: redis.Redis) -> None:
+    """If SCAN is denied, the doctor cannot check the data keys, and names the permission that it needs."""
+    with guest(server, patient.url, "-scan"):
+        url, key = patient.url.replace("unix://", "unix://guest:pw@"), base64.b64encode(bytes(32)).decode()
+        status, findings = examined(SASH_REDIS_URL=url, SASH_ENCRYPTION_KEY=key)
+    (found,) = [each for each in findings if each["subject"] == "encryption"]
+    assert (status, found["verdict"], found["change"]) == (1, "problem", "ACL SETUSER the store's user with +scan")
+
+
 @pytest.mark.parametrize(("durability", "verdict"), [("durable", "problem"), ("fast", "advice")])
 def test_a_user_who_may_not_look_at_settings(
     server: redis.Redis, patient: EmbeddedStore, durability: str, verdict: str
@@ -533,6 +542,3 @@ def test_the_vocabularies_that_are_here_are_listed_and_tried(tmp_path: Path) -> 
     assert [each.verdict for each in doctor._check_vocabularies(str(tmp_path / "empty"))] == ["good", "advice"]
     assert [each.verdict for each in doctor._check_vocabularies(str(tmp_path / "none"))] == ["good", "problem"]
     assert len(list(doctor._check_vocabularies(None))) == 1
-
-
-# ---- messages that an older version counted
