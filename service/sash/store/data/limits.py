@@ -19,6 +19,7 @@ from sash.store.redis.client import Client
 _SHARE = 0.1  # of a second: the requests that are taken at once
 _KEPT_SECONDS = 1.0
 _PATIENCE_SECONDS = 0.25  # to wait for the store; then the request goes on without an answer
+_SECOND_LOOK_SECONDS = 0.05  # so that a stall of this process is not taken for the silence of the store
 _BUCKETS = 10_000  # in memory; the least recently used is dropped first
 
 
@@ -77,6 +78,8 @@ class RateLimits:
                 lease.taking = asyncio.create_task(self._refill(bucket, lease, rate))
             taking = lease.taking  # another request may start the next one while this one waits
             await asyncio.wait((taking,), timeout=_PATIENCE_SECONDS)
+            if not taking.done():
+                await asyncio.wait((taking,), timeout=_SECOND_LOOK_SECONDS)
             if not taking.done() or lease.blind_until > now:
                 return
 
