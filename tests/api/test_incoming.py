@@ -41,3 +41,40 @@ async def read_byte_by_byte() -> None:
         sys.setprofile(None)
     assert left == 0
     assert len(timers) < MOST_PAUSES
+
+
+def test_chunks_that_come_slowly_are_read_without_pauses() -> None:
+    """A pause does not join chunks, so a chunked body is read as it comes, however slow the machine makes it look."""
+    assert not asyncio.run(pauses_among_slow_pieces(b""))
+
+
+def test_a_body_of_known_length_that_comes_slowly_is_read_with_pauses() -> None:
+    """Pieces of a body with a Content-Length join while a slow client is left alone, so it is read less often."""
+    assert asyncio.run(pauses_among_slow_pieces(b"120"))
+
+
+async def pauses_among_slow_pieces(length: bytes) -> bool:
+    """Read 120 single bytes, 5 ms apart, and return whether the reader slept of its own will."""
+    left = 120
+    paused = False
+
+    async def receive() -> dict[str, Any]:
+        nonlocal left
+        await asyncio.sleep(0.005)
+        left -= 1
+        return {"type": "http.request", "body": b"x", "more_body": left > 0}
+
+    def profile(frame: FrameType, event: str, _called: Any) -> None:
+        nonlocal paused
+        caller = frame.f_back
+        if event == "call" and frame.f_code is asyncio.sleep.__code__ and caller is not None:
+            paused |= caller.f_code is Incoming.receive.__code__
+
+    body = Incoming(receive, 10.0, 10_000, length)
+    sys.setprofile(profile)
+    try:
+        while not (paused or body.ended):
+            await body.receive()
+    finally:
+        sys.setprofile(None)
+    return paused

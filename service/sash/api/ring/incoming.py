@@ -3,8 +3,9 @@
 The body must arrive at 1,000 bytes a second on average, whatever the size of its pieces: each second of waiting puts it
 one second behind, and each byte takes one millisecond off. A body that is behind by the request's timeout is refused.
 
-Each ``receive`` costs the same processor time, however few bytes arrive. So if a body is behind, and the last two calls
-had to wait, the next call waits for a moment first, in which more bytes can arrive. A body that has arrived never waits.
+Each ``receive`` costs the same processor time, however few bytes it returns. So if a body with a Content-Length is behind,
+and the last two calls had to wait, the next call waits for a moment first: what arrives meanwhile is one piece. A chunked
+body never waits so, because each chunk stays a piece of its own.
 
 The rest of a refused body is read after the answer, while it comes. Otherwise the server would reset the connection, and a
 client that sends the whole body before it reads would never see why it was refused.
@@ -50,7 +51,7 @@ class Incoming:
             raise too_large_body(self.limit_bytes)
         self.waiting = True
         began = looked = time.monotonic()
-        if self._waits > 1 and self._behind_seconds > _BEHIND_SECONDS:
+        if self._announced_bytes and self._waits > 1 and self._behind_seconds > _BEHIND_SECONDS:
             await asyncio.sleep(min(_PAUSE_SECONDS, self._patience_seconds * _PAUSE_SHARE))
             looked = time.monotonic()
         message = await self._receive()
