@@ -267,10 +267,12 @@ def dribble(body: bytes, bytes_a_second: float, looks: list[float]) -> Callable[
 
 
 async def test_a_body_that_comes_in_crumbs(app: App) -> None:
-    """A body that arrives byte by byte is read whole, with less than one read per five bytes."""
+    """A body of known length that arrives byte by byte is read whole, with less than one read per five bytes."""
     body, looks = b'{"model":"gpt-4o","messages":[' + b" " * 400 + b"]}", list[float]()
+    scope = scope_of("/count")
+    scope["headers"].append((b"content-length", str(len(body)).encode()))
 
-    status, told, _ = await called(app, scope_of("/count"), dribble(body, 200, looks))
+    status, told, _ = await called(app, scope, dribble(body, 200, looks))
 
     assert (status, told["tokens"]) == (200, 3), told  # the priming of every request
     assert len(looks) < len(body) / 5

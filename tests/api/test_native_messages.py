@@ -475,7 +475,7 @@ async def test_bound_thoughts_are_left_out_behind_a_redacted_message(
     ("content", "says"),
     [
         ({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, "use ?format=responses"),
-        ({"message": {"text": "Hello"}}, "Object missing required field 'parts'"),
+        ({"message": {"text": "Hello"}}, "The field 'parts' is missing"),
     ],
 )
 async def test_what_is_no_content_of_gemini(

@@ -13,7 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 from sash.api.context import Req
 from sash.api.openapi.operation import OPERATORS, operation_of
 from sash.api.ring.incoming import read_whole
-from sash.core.chat.bounds import IDS
+from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
 from sash.core.chat.messages import decode_json
 from sash.core.chat.mistakes import invalid
 from sash.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
@@ -102,8 +102,8 @@ def _query_of(raw: bytes, kind: type[Any]) -> Any:
         values[name] = value
     try:
         query = msgspec.convert(values, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise invalid(error, "/query", BadRequest, of=kind, value=lambda: values) from None
+    except msgspec.ValidationError:
+        raise invalid("/query", BadRequest, of=kind, value=values, from_text=True) from None
     for name in values:
         if getattr(query, name) is None:  # the lax conversion reads the word null as None, which no parameter allows
             raise BadRequest.at(f"#/query/{name}", "Leave the parameter out")
@@ -119,8 +119,7 @@ def checked_id(value: str, what: str = "conversation") -> str:
     if what == "conversation":
         refuse_taken(value, "#/path/conversation_id")
     if not IDS.fullmatch(value):
-        detail = "1 to 128 letters, digits, '.', '_' and '-', beginning with a letter or digit"
-        raise BadRequest(f"The {what} id must be {detail}.", errors=[Pointer(f"#/path/{what}_id", detail)])
+        raise BadRequest(f"The {what} id must be {WHAT_IDS_ARE}.", errors=[Pointer(f"#/path/{what}_id", WHAT_IDS_ARE)])
     return value
 
 

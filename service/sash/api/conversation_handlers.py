@@ -152,8 +152,8 @@ def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
     merged = merge_patch(msgspec.json.decode(stored), changes)
     try:
         settings = msgspec.convert(merged, ConversationSettings)
-    except msgspec.ValidationError as error:
-        raise invalid(error, "", BadRequest, of=ConversationSettings, value=lambda: merged) from None
+    except msgspec.ValidationError:
+        raise invalid("", BadRequest, of=ConversationSettings, value=merged) from None
     check_settings(settings)
     return settings
 

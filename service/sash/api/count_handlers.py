@@ -114,8 +114,8 @@ def _check_beside(wanted: CountRequest) -> None:
 def _checked(value: Any, kind: Any, pointer: str) -> None:
     try:
         msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise invalid(error, pointer, BadRequest, of=kind, value=lambda: value) from None
+    except msgspec.ValidationError:
+        raise invalid(pointer, BadRequest, of=kind, value=value) from None
 
 
 @get("/models", operation_id="listModels")

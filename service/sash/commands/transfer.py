@@ -24,7 +24,7 @@ from sash.commands.terminal import (
     shape_option,
     wants_json,
 )
-from sash.core.chat.bounds import IDS
+from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
 from sash.core.providers import PROVIDERS
 from sash.settings import mask_url
 
@@ -163,7 +163,7 @@ def _named(found: list[SourceConversation], identity: str | None) -> list[Source
         if len(found) > 1:
             raise SourceError(f"--id names one conversation, and the sources contain {len(found)}")
         if not IDS.fullmatch(identity):
-            raise SourceError("an id is 1 to 128 letters, digits, '.', '_' and '-', beginning with a letter or digit")
+            raise SourceError(f"an id is {WHAT_IDS_ARE}")
         found[0].id = safe_id(identity)
     seen: set[str] = set()
     for each in found:

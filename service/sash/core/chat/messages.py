@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from sash.core.chat import mistakes
-from sash.core.chat.bounds import IDS
+from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ STORED_DEPTH = MAX_DEPTH + _BLOCK // 2 + 8
 """The largest nesting of a line of an export: what ``refuse_deep`` tolerates, and a provider's form around it."""
 _NOT_BRACKETS_OR_QUOTES = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 
-Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description="Letters, digits, '.', '_', '-'.")]
+Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description=f"{WHAT_IDS_ARE}.")]
 """Conversation, entry and owner ids."""
 
 Side = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
@@ -251,9 +251,8 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = 
     refuse_deep(body, max_depth)
     try:
         return _decoded(body, decoder)
-    except msgspec.ValidationError as error:
-        huge = mistakes.out_of_range(error, body)
-        raise huge or mistakes.invalid(error, "", BadRequest, of=decoder.type, value=lambda: _untyped(body)) from None
+    except msgspec.ValidationError:
+        raise mistakes.out_of_range(body) from None
     except UnicodeDecodeError:
         raise BadRequest.at("#", f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read") from None
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
@@ -261,24 +260,18 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = 
         raise BadRequest.at("#", f"The body is not JSON: {reason}") from None
 
 
-def _untyped(body: bytes) -> Any:
-    """The decoded body without a type; None if it is not JSON."""
-    try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, OverflowError):
-        return None
-
-
 def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """The body as the decoder's type. Raises ValidationError for a number that cannot be held."""
     try:
         return decoder.decode(body)
-    except msgspec.ValidationError as error:
-        if not _WANTS_INTEGER.match(str(error)):
-            raise
-        return msgspec.convert(whole_numbers(msgspec.json.decode(body)), decoder.type)
+    except msgspec.ValidationError:
+        value = whole_numbers(msgspec.json.decode(body))
+    try:
+        return msgspec.convert(value, decoder.type)
+    except msgspec.ValidationError:
+        raise mistakes.invalid("", BadRequest, of=decoder.type, value=value) from None
 
 
-_WANTS_INTEGER = re.compile(r"Expected `int(?: \| null)?`, got `float`")
 _VERBATIM = frozenset({"message", "metadata", "few_shots", "tools", "tool_choice"})
 """Members that are kept as the client wrote them."""
 
@@ -351,9 +344,8 @@ def validate_message(
     kind: Any = _BY_ROLE.get(role, ChatMessage) if isinstance(role, str) else ChatMessage
     try:
         checked: ChatMessage = msgspec.convert(message, kind)
-    except msgspec.ValidationError as error:
-        other = foreign(message, pointer)
-        raise other or mistakes.invalid(error, pointer, of=ChatMessage, value=lambda: message) from None
+    except msgspec.ValidationError:
+        raise foreign(message, pointer) or mistakes.invalid(pointer, of=ChatMessage, value=message) from None
     if "native" in message:
         raise own_member(pointer)
     for name in message.keys() - _KNOWN[type(checked)]:
@@ -378,7 +370,7 @@ def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: st
     if isinstance(checked, _TEXT_ALONE) and not isinstance(checked.content, str):
         for index, part in enumerate(message["content"]):
             if "type" not in part:
-                raise mistakes.problem_at("Object missing required field 'type'", f"#{pointer}/content/{index}")
+                raise mistakes.problem_at("The field 'type' is missing", f"#{pointer}/content/{index}")
 
 
 def encode_message(message: Mapping[str, Any]) -> tuple[bytes, int, int]:

@@ -1,6 +1,6 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -197,5 +197,5 @@ def check_tools(tools: list[dict[str, Any]] | None) -> None:
     for index, tool in enumerate(tools or ()):
         try:
             msgspec.convert(tool, _Tool)
-        except msgspec.ValidationError as error:
-            raise invalid(error, f"/tools/{index}", BadRequest, of=_Tool, value=partial(dict, tool)) from None
+        except msgspec.ValidationError:
+            raise invalid(f"/tools/{index}", BadRequest, of=_Tool, value=tool) from None

@@ -92,7 +92,7 @@ def _read_content(content: Mapping[str, Any], pointer: str) -> list[Piece]:
     """Return the pieces of one content. Raises InvalidEntry."""
     given = convert(content, Parts, pointer)
     if given.role is None and given.parts is None:
-        raise problem_at("Object missing required field 'parts'", f"#{pointer}")
+        raise problem_at("The field 'parts' is missing", f"#{pointer}")
     names = _Names()
     return read_turn(
         _ROLES.get(given.role or "user", "user"),

@@ -105,8 +105,8 @@ def _entry(form: str, value: Object, pointer: str) -> NativeEntry:
         return NativeEntry(message=value)
     try:
         return msgspec.convert(whole_numbers(value), NativeEntry)
-    except msgspec.ValidationError as error:
-        raise invalid(error, pointer, BadRequest, of=NativeEntry, value=lambda: value) from None
+    except msgspec.ValidationError:
+        raise invalid(pointer, BadRequest, of=NativeEntry, value=whole_numbers(value)) from None
 
 
 def _messages(entry: NativeEntry, value: Object, place: int, prefix: str) -> list[_Placed]:

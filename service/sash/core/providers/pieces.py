@@ -79,8 +79,8 @@ def convert(value: Any, kind: type[T], pointer: str) -> T:
     """Return the members of a provider's object that Sash reads. Raises InvalidEntry with the place below ``pointer``."""
     try:
         return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise invalid(error, pointer, of=kind, value=lambda: value) from None
+    except msgspec.ValidationError:
+        raise invalid(pointer, of=kind, value=value) from None
 
 
 def to_json(value: Any) -> str:
