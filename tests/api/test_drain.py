@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -63,26 +64,31 @@ def test_requests_that_never_end_do_not_keep_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bytes_a_piece", [0, 1, 4_000])
-def test_a_client_that_reads_too_slowly_is_cut_at_the_deadline(tmp_path: Path, bytes_a_piece: int) -> None:
+def test_a_client_that_reads_too_slowly_is_cut_at_the_deadline(impatient: Served, bytes_a_piece: int) -> None:
     """A client that reads nothing, or a little at a time, is disconnected before it gets the whole answer."""
-    served = Served(tmp_path / "data", SASH_REQUEST_TIMEOUT_SECONDS="1")
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(("127.0.0.1", int(impatient.url.rpartition(":")[2])))
+        slow.sendall(b"GET /conversations/large/messages HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        came, end = 0, time.monotonic() + 2.5
+        with contextlib.suppress(ConnectionResetError):
+            while time.monotonic() < end:
+                time.sleep(0.1)
+                came += len(slow.recv(bytes_a_piece))
+            while piece := slow.recv(1 << 20):
+                came += len(piece)
+        assert came < 1_000_000
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Yield a service with a request timeout of one second, which holds a large conversation."""
+    served = Served(tmp_path_factory.mktemp("impatient") / "data", SASH_REQUEST_TIMEOUT_SECONDS="1")
     served.start()
-    port = int(served.url.rpartition(":")[2])
     try:
         entries = [{"message": {"role": "user", "content": "large " * 5000}}] * 60
         answer = httpx.post(f"{served.url}/conversations/large/messages", json={"messages": entries}, timeout=10)
         assert answer.status_code == 201
-        with socket.socket() as slow:
-            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            slow.connect(("127.0.0.1", port))
-            slow.sendall(b"GET /conversations/large/messages HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            came, end = 0, time.monotonic() + 2.5
-            with contextlib.suppress(ConnectionResetError):
-                while time.monotonic() < end:
-                    time.sleep(0.1)
-                    came += len(slow.recv(bytes_a_piece))
-                while piece := slow.recv(1 << 20):
-                    came += len(piece)
-            assert came < 1_000_000
+        yield served
     finally:
         served.stop()

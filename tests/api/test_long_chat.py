@@ -1,4 +1,4 @@
-"""A chat of 300 turns with tools and documents, with a window at every turn, in each provider's format."""
+"""A long chat with tools and documents, with a window at every turn, in each provider's format."""
 
 import json
 from collections import Counter
@@ -11,7 +11,8 @@ import pytest
 from dialogue import append, assistant, calling, result, user
 
 pytestmark = pytest.mark.no_cover
-TURNS = 300
+TURNS = (100, pytest.param(300, marks=pytest.mark.nightly))
+"""Turns of a chat. A window of the budget holds the newest twenty or so, so a hundred move it eighty times."""
 BUDGET = 2_000
 TOOLS = [
     {
@@ -74,9 +75,10 @@ FORMS = {
 }
 
 
+@pytest.mark.parametrize("turns", TURNS)
 @pytest.mark.parametrize(("form", "stable"), [*((form, False) for form in FORMS), ("openai", True)])
 async def test_a_long_chat_in_every_form(
-    client: httpx.AsyncClient, conversation: str, form: str, *, stable: bool
+    client: httpx.AsyncClient, conversation: str, form: str, turns: int, *, stable: bool
 ) -> None:
     """No window has an orphan call or result, is over its budget, or repeats a text or documents of earlier questions."""
     random = Random(form)
@@ -84,7 +86,7 @@ async def test_a_long_chat_in_every_form(
     settings = {"id": conversation, "system": "<system> Be brief.", "tools": TOOLS}
     assert (await client.post("/conversations", json=settings)).status_code == 201
 
-    for number in range(TURNS):
+    for number in range(turns):
         entries = turn(number, random)
         question = (await append(client, conversation, entries[0], **parameters))["window"]
         complete = (await append(client, conversation, *entries[1:], **parameters))["window"]
@@ -103,7 +105,7 @@ async def test_a_long_chat_in_every_form(
         assert sorted(_named(json.dumps(question["request"]), "doc")) == [
             f"{number}.{i}" for i in range(3 * (number % 2))
         ]
-    assert complete["dropped"]["messages"] > 1_000
+    assert complete["dropped"]["messages"] > turns * 11 // 3 - 100  # of the 11 messages of three turns
 
 
 def _named(text: str, kind: str) -> list[str]:

@@ -9,6 +9,8 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -17,37 +19,52 @@ from api.conformity import CONTRACT
 from conftest import ROOT, Served
 
 pytestmark = pytest.mark.no_cover
-CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
+CONFIGURATION = Path(__file__).with_name("schemathesis.toml").read_text()
+SEQUENCES: int = tomllib.loads(CONFIGURATION)["phases"]["stateful"]["generation"]["max-examples"]
+"""Sequences along the document's links; a nightly run makes four times as many."""
 OPERATIONS = sum(len(item) for item in CONTRACT["paths"].values())
 
 
-@pytest.mark.parametrize("phases", ["examples,coverage", "fuzzing,stateful"])
-def test_an_adversary_finds_nothing(tmp_path: Path, phases: str) -> None:
-    """No check fails: no 5xx, no undocumented answer, no invalid request accepted, no key ignored, no foreign data read."""
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Yield a service with two tenants."""
     served = Served(
-        tmp_path / "data",
+        tmp_path_factory.mktemp("attacked") / "data",
         SASH_API_KEYS="red:key-of-red,blue:key-of-blue",
         SASH_DURABILITY="fast",
         SASH_LOG_FORMAT="json",
     )
     served.start()
-    try:
-        found = attack(served.url, phases)
-        alive = httpx.get(f"{served.url}/readyz").status_code
-    finally:
-        served.stop()
+    yield served
+    served.stop()
+
+
+@pytest.mark.parametrize(
+    ("phases", "sequences"),
+    [
+        ("examples,coverage", SEQUENCES),
+        ("fuzzing,stateful", SEQUENCES),
+        pytest.param("stateful", 4 * SEQUENCES, marks=pytest.mark.nightly),
+    ],
+)
+def test_an_adversary_finds_nothing(attacked: Served, tmp_path: Path, phases: str, sequences: int) -> None:
+    """No check fails: no 5xx, no undocumented answer, no invalid request accepted, no key ignored, no foreign data read."""
+    configuration = tmp_path / "schemathesis.toml"
+    configuration.write_text(CONFIGURATION.replace(f"max-examples = {SEQUENCES}", f"max-examples = {sequences}"))
+    found = attack(attacked.url, phases, configuration)
+    alive = httpx.get(f"{attacked.url}/readyz").status_code
 
     assert found.returncode == 0, found.stdout[-20_000:] + found.stderr[-2_000:]
     assert f"Selected: {OPERATIONS}/{OPERATIONS}" in found.stdout
     assert alive == 200
-    assert "request failed" not in (tmp_path / "serve.log").read_text()
+    assert "request failed" not in (attacked.data_dir.parent / "serve.log").read_text()
     if "stateful" in phases:
         assert int(re.findall(r"API Links: +(\d+) covered", found.stdout)[0]) >= 10
 
 
-def attack(url: str, phases: str) -> subprocess.CompletedProcess[str]:
+def attack(url: str, phases: str, configuration: Path) -> subprocess.CompletedProcess[str]:
     """Run schemathesis from the command line and return its process, with exit code 0 if no check failed."""
-    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION), "run", "openapi.json"]
+    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(configuration), "run", "openapi.json"]
     options = ["--url", url, "--checks", "all", "--phases", phases]
     environment = {**os.environ, "PYTHONWARNINGS": "default", "COLUMNS": "200", "NO_COLOR": "1"}
     return subprocess.run(

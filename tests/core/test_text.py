@@ -244,7 +244,9 @@ def test_counting_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
 @pytest.mark.parametrize("unit", WORST, ids=ascii)
 def test_counting_grows_with_the_text_alone(unit: str) -> None:
     """Eight times the text takes less than 24 times as long; a quadratic algorithm would take 64 times as long."""
-    little, much = (counting_seconds(unit * (size // len(unit.encode()))) for size in (40_000, 320_000))
+    little, much = (
+        min(counting_seconds(unit * (size // len(unit.encode()))) for _ in range(3)) for size in (40_000, 320_000)
+    )
     assert much < 24 * little + 0.01
 
 

@@ -193,7 +193,7 @@ async def test_writes_are_refused_where_they_would_not_be_durable(name: str, tmp
 
 @needs_redis_8
 async def test_a_durable_write_waits_for_the_disk_and_a_read_does_not(tmp_path: Path) -> None:
-    """Under everysec 50 concurrent writes wait for the disk together, less than 2.5 seconds, and a read does not wait."""
+    """Under everysec 50 concurrent writes wait for the disk together, not a second each, and a read does not wait."""
     assert REDIS_8 is not None
     with server(REDIS_8, tmp_path, appendfsync="everysec") as running:
         async with client(running, "durable") as made:
@@ -202,11 +202,11 @@ async def test_a_durable_write_waits_for_the_disk_and_a_read_does_not(tmp_path: 
             writes = [asyncio.ensure_future(made.commands([("SET", f"sash:{{t/{i}}}:x", "1")])) for i in range(50)]
             await asyncio.sleep(0)
             await made.commands([("GET", "sash:{t/c}:x")])
-            read_seconds = time.monotonic() - started
+            written_before_read = sum(write.done() for write in writes)
             await asyncio.gather(*writes)
             write_seconds = time.monotonic() - started
-    assert read_seconds < 0.3
-    assert 0.3 < write_seconds < 2.5
+    assert written_before_read == 0
+    assert 0.3 < write_seconds < 20
 
 
 @pytest.fixture(params=[name for name in PRESENT if name != "redis-7"])
