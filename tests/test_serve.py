@@ -261,7 +261,15 @@ def workers_of(served: Served) -> list[int]:
     """Return the process ids of a service's workers, in the order of their start."""
     assert served.process is not None
     children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split()
-    return [int(child) for child in children if b"valkey" not in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [int(child) for child in children if is_worker(child)]
+
+
+def is_worker(process: str) -> bool:
+    """Whether a child of a service is a worker, and not its store, or a process that has ended meanwhile."""
+    try:
+        return b"valkey" not in Path(f"/proc/{process}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def sockets(process: int) -> int:
