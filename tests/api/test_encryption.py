@@ -141,8 +141,6 @@ async def test_nothing_that_was_said_is_on_the_disk(own: EmbeddedStore, raw: red
     assert CANARY.encode() not in after
     assert KEY not in after
     assert [guess for guess in guesses if guess in after] == []
-    answers = raw.hgetall("sash:{default/one}:answers")
-    assert {value[13:14] for value in answers.values() if len(value) > 13} == {b"\x01"}
     assert state["tokens"]["o200k_base"] == int(raw.hget("sash:{default/one}:conversation", "t0"))  # not encrypted
 
 
@@ -168,7 +166,8 @@ async def test_a_key_may_come_later(own: EmbeddedStore, raw: redis.Redis) -> Non
         answer = await client.post("/conversations/c/messages", json=first, headers=headers)
     async with service(own, KEY) as client:
         again = await client.post("/conversations/c/messages", json=first, headers=headers)
-        assert (again.headers["idempotency-replayed"], again.json()) == ("true", answer.json())
+        assert (again.headers["idempotency-replayed"], again.status_code) == ("true", answer.status_code)
+        assert [each["seq"] for each in again.json()["messages"]] == [each["seq"] for each in answer.json()["messages"]]
         retried = await append(client, "c", *first["messages"], result("call-2", "d"), said("new", "e"))
         assert [each["duplicate"] for each in retried["messages"]] == [True, True, True, False, False]
         other = await client.post("/conversations/c/messages", json={"messages": [said("another", "a")]})

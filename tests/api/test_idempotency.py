@@ -1,4 +1,4 @@
-"""Idempotency-Key: a repeated request takes effect once and gets the same answer."""
+"""Idempotency-Key: a request takes effect once; its repeat is answered from what is there, with the same status and ids."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ import redis
 from dialogue import append, history, problem, user
 
 from sash.store.data.claims import Claim, Claims
-from sash.store.data.layout import PREFIX, keys_of
+from sash.store.data.layout import PREFIX
 from sash.store.redis.client import Client
 
 
@@ -21,10 +21,12 @@ def key(fresh: Callable[[], str]) -> dict[str, str]:
     return {"Idempotency-Key": f"key {fresh()}".replace(" ", "-")}
 
 
-def told(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
-    """Return what a repeated answer must have in common with the first: status, body, and most headers."""
-    own = {"x-request-id", "traceparent", "idempotency-replayed", "date"}
-    return answer.status_code, answer.content, {n: v for n, v in answer.headers.items() if n not in own}
+def told(answer: httpx.Response) -> tuple[int, Any, str | None]:
+    """Return what a repeated answer has in common with the first where nothing happened between: all but "duplicate"."""
+    body = answer.json() if answer.content else None
+    for message in body.get("messages", ()) if isinstance(body, dict) and "first_seq" in body else ():
+        del message["duplicate"]
+    return answer.status_code, body, answer.headers.get("location")
 
 
 def turn(text: str = "hello") -> dict[str, Any]:
@@ -32,7 +34,7 @@ def turn(text: str = "hello") -> dict[str, Any]:
 
 
 async def test_an_append_once(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
-    """Entries without ids that are sent twice are stored once; both answers are identical, including the window."""
+    """Entries without ids that are sent twice are stored once; both answers have the same status, ids, seqs and window."""
     path = f"/conversations/{conversation}/messages?model=gpt-4o"
 
     first = await client.post(path, json=turn(), headers=key)
@@ -45,59 +47,75 @@ async def test_an_append_once(client: httpx.AsyncClient, conversation: str, key:
     assert len(await history(client, conversation)) == 1
 
 
-@pytest.mark.parametrize("edit", ["redact", "rewind", "change"])
-async def test_an_answer_that_shows_what_was_taken_away_is_not_kept(
-    client: httpx.AsyncClient,
-    conversation: str,
-    key: dict[str, str],
-    edit: str,
-    server: redis.Redis,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("edit", ["redact", "change"])
+async def test_a_repeat_shows_what_is_there_now(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], edit: str
 ) -> None:
-    """An append's answer is not kept if another request redacts, rewinds or changes its text first; the repeat is 409."""
+    """A repeated append has the first one's status, ids and seqs, and a window without what was taken away since."""
     path = f"/conversations/{conversation}"
     await client.post("/conversations", json={"id": conversation, "system": "marked"})
-    settle = Claims.settle
-
-    async def edited_before(self: Claims, *arguments: Any) -> None:
-        monkeypatch.setattr(Claims, "settle", settle)
-        match edit:
-            case "redact":
-                answer = await client.delete(f"{path}/messages/1")
-            case "rewind":
-                answer = await client.post(f"{path}/rewind", json={"to_seq": 0})
-            case _:
-                answer = await client.patch(path, json={"system": "other"})
-        assert answer.is_success, answer.text
-        await settle(self, *arguments)
-
-    monkeypatch.setattr(Claims, "settle", edited_before)
     text = "hello" if edit == "change" else "marked"
-    appended = await client.post(f"{path}/messages?model=gpt-4o", json=turn(text), headers=key)
-    assert "marked" in appended.text
-    assert server.hgetall(keys_of(f"default/{conversation}").answers) == {}
-    problem(await client.post(f"{path}/messages?model=gpt-4o", json=turn(text), headers=key), 409, "conflict")
+    first = await client.post(f"{path}/messages?model=gpt-4o", json=turn(text), headers=key)
+    assert "marked" in first.text
+    await client.patch(path, json={"system": "other"})
+    if edit == "redact":
+        await client.delete(f"{path}/messages/1")
+
+    again = await client.post(f"{path}/messages?model=gpt-4o", json=turn(text), headers=key)
+
+    assert again.status_code == first.status_code == 201
+    assert told(again)[1]["messages"] == told(first)[1]["messages"]
+    assert "marked" not in again.text
+    assert again.headers["idempotency-replayed"] == "true"
 
 
-@pytest.mark.parametrize("kind", ["PUT", "DELETE"])
-async def test_no_kept_answer_shows_a_summary_that_is_gone(
-    client: httpx.AsyncClient, conversation: str, key: dict[str, str], kind: str, server: redis.Redis
+async def test_a_repeat_after_a_rewind_stores_nothing(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str]
 ) -> None:
-    """Replacing or removing a summary deletes the kept answer that shows it; the newer answer is kept."""
+    """An append whose messages a rewind took away is 409 when it is repeated, and does not bring them back."""
+    path = f"/conversations/{conversation}"
+    await append(client, conversation, user("one"))
+    await client.post(f"{path}/messages", json=turn(), headers=key)
+    await client.post(f"{path}/rewind", json={"to_seq": 1})
+
+    problem(await client.post(f"{path}/messages", json=turn(), headers=key), 409, "conflict")
+
+    assert len(await history(client, conversation)) == 1
+
+
+async def test_a_repeat_meets_no_condition_again(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str]
+) -> None:
+    """A change under If-Match is not 412 when it is repeated, though it moved the version itself."""
+    path = f"/conversations/{conversation}"
+    tag = (await client.post(f"{path}/messages", json=turn("one"))).headers["etag"]
+    requests: list[tuple[str, str, dict[str, Any]]] = [
+        ("POST", f"{path}/messages", turn()),
+        ("PATCH", path, {"system": "x"}),
+        ("PUT", f"{path}/summary", {"text": "x", "through_seq": 1}),
+        ("POST", f"{path}/rewind", {"to_seq": 1}),
+    ]
+    for number, (method, where, body) in enumerate(requests):
+        headers = {"Idempotency-Key": key["Idempotency-Key"] + str(number), "If-Match": tag}
+        first = await client.request(method, where, json=body, headers=headers)
+        assert first.is_success, first.text
+        again = await client.request(method, where, json=body, headers=headers)
+        assert (again.status_code, again.headers["etag"]) == (first.status_code, first.headers["etag"])
+        tag = first.headers["etag"]
+
+
+async def test_a_repeat_does_not_put_an_older_summary_back(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str]
+) -> None:
+    """A summary that was replaced since stays replaced when its request is repeated; the answer shows the newer one."""
     path = f"/conversations/{conversation}/summary"
     await append(client, conversation, user("hello"))
-    first: dict[str, Any] = {"json": {"text": "marked", "through_seq": 1}, "headers": key}
-    await client.put(path, **first)
-    assert (await client.put(path, **first)).headers["idempotency-replayed"] == "true"
+    await client.put(path, json={"text": "marked", "through_seq": 1}, headers=key)
+    await client.put(path, json={"text": "other", "through_seq": 1})
 
-    body = {"json": {"text": "other", "through_seq": 1}} if kind == "PUT" else {}
-    again = {"Idempotency-Key": key["Idempotency-Key"] + "-2"}
-    answer = await client.request(kind, path, headers=again, **body)
+    again = await client.put(path, json={"text": "marked", "through_seq": 1}, headers=key)
 
-    assert answer.is_success, answer.text
-    problem(await client.put(path, **first), 409, "conflict")
-    assert server.hlen(keys_of(f"default/{conversation}").answers) == (kind == "PUT")  # a 204 has no body to keep
-    assert (await client.request(kind, path, headers=again, **body)).headers["idempotency-replayed"] == "true"
+    assert (again.status_code, again.json()["summary"]["text"]) == (200, "other")
 
 
 async def test_every_kind_of_request(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
@@ -206,7 +224,7 @@ async def test_what_failed_runs_again(client: httpx.AsyncClient, conversation: s
     await append(client, conversation, user("hello"))
     assert (await client.post(path, json={"to_seq": 0}, headers=key)).status_code == 200
     await append(client, conversation, user("hello"))
-    assert (await client.post(path, json={"to_seq": 0}, headers=key)).json()["messages"]["count"] == 0
+    assert (await client.post(path, json={"to_seq": 0}, headers=key)).json()["messages"]["count"] == 1
     assert len(await history(client, conversation)) == 1
 
 
@@ -221,11 +239,11 @@ async def test_an_append_whose_window_does_not_fit(
 
 
 async def test_a_run_that_dies(client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any) -> None:
-    """A run that died before its answer was kept holds its key for a while (409); then a repeat answers as a duplicate."""
+    """A run that died after its append holds its key for a while (409); then a repeat answers as a duplicate."""
     path = f"/conversations/{conversation}"
     first = await client.post(f"{path}/messages", json=turn(), headers=key)
-    (claim,) = [name for name in server.scan_iter(f"{PREFIX}{{default/request/*") if server.hexists(name, "answer")]
-    server.hdel(claim, "answer")  # as if the process had died between the append and keeping its answer
+    (claim,) = [name for name in server.scan_iter(f"{PREFIX}{{default/request/*") if server.hexists(name, "status")]
+    server.hdel(claim, "status")  # as if the process had died between the append and noting it
     server.hset(claim, "until", int(time.time() * 1000) + 5000)
 
     waiting = await client.post(f"{path}/messages", json=turn(), headers=key)
@@ -244,7 +262,7 @@ async def test_a_run_that_dies(client: httpx.AsyncClient, conversation: str, key
 async def test_a_change_that_dies(  # the request is repeated after another append
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, how: str
 ) -> None:
-    """A change whose run died before its answer was kept is not applied again to later messages."""
+    """A change whose run died right after it is not applied again to later messages."""
     path = f"/conversations/{conversation}"
     await append(client, conversation, user("one"), user("two"))
     method, where, body = {
@@ -255,9 +273,9 @@ async def test_a_change_that_dies(  # the request is repeated after another appe
         "create": ("POST", "/conversations", {"id": f"{conversation}-2"}),
     }[how]
     first = await client.request(method, where, json=body, headers=key)
-    claims = [name for name in server.scan_iter(f"{PREFIX}{{default/request/*") if server.hexists(name, "answer")]
+    claims = [name for name in server.scan_iter(f"{PREFIX}{{default/request/*") if server.hexists(name, "status")]
     for claim in claims:
-        server.hdel(claim, "answer")
+        server.hdel(claim, "status")
         server.hset(claim, "until", 1)
     if how != "erase":
         await append(client, conversation, user("three"))
@@ -269,43 +287,49 @@ async def test_a_change_that_dies(  # the request is repeated after another appe
         assert [message["message"]["content"] for message in await history(client, conversation)] == ["one", "three"]
 
 
-async def test_answers_go_with_what_they_speak_of(
+async def test_an_erased_turn_does_not_come_back(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any, store: Any
 ) -> None:
-    """Claims of keys hold no message text; after a redaction or an erasure, the append's kept answer is gone."""
+    """Claims of keys hold no text of a message; an append that is repeated after its erasure is 409 and stores nothing."""
     path = f"/conversations/{conversation}"
-    await client.post(f"{path}/messages?model=gpt-4o", json=turn("the secret is 4711 " * 100), headers=key)
-    await append(client, conversation, user("two"))
+    secret = turn("the secret is 4711 " * 100)
+    await client.post(f"{path}/messages?model=gpt-4o", json=secret, headers=key)
     with redis.Redis.from_url(store.url) as raw:
         claims = [raw.hgetall(name) for name in raw.scan_iter(f"{PREFIX}{{default/request/*")]
     assert claims
     assert "4711" not in repr(claims)
 
-    await client.delete(f"{path}/messages/1")
-
-    gone = await client.post(f"{path}/messages?model=gpt-4o", json=turn("the secret is 4711 " * 100), headers=key)
-    problem(gone, 409, "conflict")
     await client.delete(path)
+
+    problem(await client.post(f"{path}/messages?model=gpt-4o", json=secret, headers=key), 409, "conflict")
     assert list(server.scan_iter(f"{PREFIX}{{default/{conversation}}}:*")) == []
-    gone = await client.post(f"{path}/messages?model=gpt-4o", json=turn("the secret is 4711 " * 100), headers=key)
-    problem(gone, 409, "conflict")
-    assert (await client.get(path)).status_code == 404
 
 
-async def test_kept_for_a_day(client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: Any) -> None:
-    """An answer is kept for a day, but not longer than its conversation; new answers replace old ones."""
-    await client.post("/conversations", json={"id": conversation, "ttl_seconds": 600})
-    answers = f"{PREFIX}{{default/{conversation}}}:answers"
-    await client.post(f"/conversations/{conversation}/messages", json=turn(), headers=key)
-    assert 500_000 < server.pttl(answers) <= 600_000
-    await client.patch(f"/conversations/{conversation}", json={"ttl_seconds": None})
-    server.hset(answers, mapping={f"old-{n}": f"{1000 + n:013d}pxx" for n in range(20)})
-    for n in range(30):
-        await client.post(
-            f"/conversations/{conversation}/messages", json=turn(), headers={"Idempotency-Key": f"{conversation}-{n}"}
-        )
-    assert 86_300_000 < server.pttl(answers) <= 86_400_000
-    assert sum(field.startswith("old-") for field in server.hkeys(answers)) < 10
+@pytest.mark.parametrize("what", ["create", "fork", "import"])
+async def test_a_conversation_that_was_erased_is_not_made_again(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], what: str
+) -> None:
+    """A request that made a conversation is 409 when it is repeated after the erasure, also in a new life of the id."""
+    await append(client, conversation, user("hello"))
+    made = f"{conversation}-made"
+    ndjson = {"Content-Type": "application/x-ndjson"}
+
+    async def sent() -> httpx.Response:
+        match what:
+            case "create":
+                return await client.post("/conversations", json={"id": made}, headers=key)
+            case "fork":
+                return await client.post(f"/conversations/{conversation}/fork", json={"id": made}, headers=key)
+            case _:
+                return await client.post(f"/conversations/import?id={made}", content=b"{}\n", headers=key | ndjson)
+
+    assert (await sent()).status_code == 201
+    await client.delete(f"/conversations/{made}")
+    problem(await sent(), 409, "conflict")
+    assert (await client.get(f"/conversations/{made}")).status_code == 404
+
+    await append(client, made, user("new words"))
+    problem(await sent(), 409, "conflict")
 
 
 async def test_tenants_share_no_keys(store: Any) -> None:
@@ -355,13 +379,12 @@ async def test_too_large(client: httpx.AsyncClient, conversation: str, key: dict
     problem(answer, 413, "too-large")
 
 
-async def test_settings_that_were_taken_back(
-    client: httpx.AsyncClient, conversation: str, key: dict[str, str], server: redis.Redis
-) -> None:
-    """Once settings are removed, no kept answer contains their text, and a repeat of the creation is 409."""
+async def test_settings_that_were_taken_back(client: httpx.AsyncClient, conversation: str, key: dict[str, str]) -> None:
+    """Once settings are removed, a repeat of the creation is 201 and does not show them, nor bring them back."""
     settings = {"id": conversation, "few_shots": [{"role": "user", "content": "strictly-private"}]}
     assert (await client.post("/conversations", json=settings, headers=key)).status_code == 201
     await client.patch(f"/conversations/{conversation}", json={"few_shots": None})
-    kept = server.hvals(f"{PREFIX}{{default/{conversation}}}:answers")
-    assert not [value for value in kept if "strictly-private" in value]  # type: ignore[union-attr]
-    problem(await client.post("/conversations", json=settings, headers=key), 409, "conflict")
+
+    again = await client.post("/conversations", json=settings, headers=key)
+
+    assert (again.status_code, again.json().get("few_shots")) == (201, None)

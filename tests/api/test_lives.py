@@ -174,7 +174,7 @@ async def test_a_key_is_bound_to_the_life_that_it_found(
     await append(client, conversation, user("old words"))
     assert (await client.request(method, path + where, json=body, headers=headers)).status_code < 300
     for claim in server.scan_iter(f"{PREFIX}{{default/request/*"):
-        server.hdel(claim, "answer")
+        server.hdel(claim, "status")
         server.hset(claim, "until", 1)
     await client.delete(path)
     await append(client, conversation, user("new words"))
@@ -185,8 +185,8 @@ async def test_a_key_is_bound_to_the_life_that_it_found(
     assert [entry["message"]["content"] for entry in await history(client, conversation)] == ["new words"]
 
 
-async def test_a_kept_answer_ends_with_its_life(client: httpx.AsyncClient, conversation: str) -> None:
-    """A kept answer about an erased conversation is not returned once a new one has its id: the repeat is 409."""
+async def test_a_key_ends_with_the_life_that_it_changed(client: httpx.AsyncClient, conversation: str) -> None:
+    """An append to an erased conversation is 409 when it is repeated, and stores nothing in a new one with its id."""
     headers = {"Idempotency-Key": f"kept-{conversation}"}
     path = f"/conversations/{conversation}/messages?model=gpt-4o"
     body = {"messages": [user("old words")]}
@@ -195,6 +195,7 @@ async def test_a_kept_answer_ends_with_its_life(client: httpx.AsyncClient, conve
     await append(client, conversation, user("new words"))
 
     problem(await client.post(path, json=body, headers=headers), 409, "conflict")
+    assert [entry["message"]["content"] for entry in await history(client, conversation)] == ["new words"]
 
 
 @pytest.mark.parametrize("lost", ["newest writes", "everything"])

@@ -162,42 +162,12 @@ async def test_a_default_for_all(
             await client.delete(f"/conversations/{identity}")
 
 
-async def test_answers_go_with_the_conversation_however_its_time_is_set(
-    client: httpx.AsyncClient, conversation: str, server: Any
-) -> None:
-    """A kept answer expires with its conversation, also if the time to live is set later, because it holds its text."""
-    path, turn = f"/conversations/{conversation}", {"messages": [{"message": {"role": "user", "content": "secret"}}]}
-    key = {"Idempotency-Key": f"kept-{conversation}"}
-    await client.post(f"{path}/messages?model=gpt-4o", json=turn, headers=key)
-    assert 86_000_000 < left(server, conversation)["answers"] <= 86_400_000
-
-    await client.patch(path, json={"ttl_seconds": 60})
-
-    assert all(0 < milliseconds <= 60_000 for milliseconds in left(server, conversation).values())
-
-
-async def test_answers_live_on_with_the_conversation(client: httpx.AsyncClient, conversation: str, server: Any) -> None:
-    """Each append restarts the time to live of kept answers, so that a later retry still gets its answer."""
-    path, turn = f"/conversations/{conversation}", {"messages": [{"message": {"role": "user", "content": "hello"}}]}
-    key = {"Idempotency-Key": f"kept-{conversation}"}
-    await client.post("/conversations", json={"id": conversation, "ttl_seconds": 600})
-    first = await client.post(f"{path}/messages", json=turn, headers=key)
-    for name in keys(server, conversation):
-        server.pexpire(name, 1000)
-
-    await client.post(f"{path}/messages", json=turn)
-
-    assert all(590_000 < milliseconds <= 600_000 for milliseconds in left(server, conversation).values())
-    assert (await client.post(f"{path}/messages", json=turn, headers=key)).content == first.content
-
-
 @pytest.mark.parametrize("how", ["append", "create", "import"])
-async def test_a_new_conversation_inherits_no_answers(
+async def test_a_new_conversation_inherits_no_tokens(
     client: httpx.AsyncClient, conversation: str, server: Any, how: str
 ) -> None:
-    """Kept answers left over under an id are deleted when a new conversation with that id begins."""
-    for part in ("answers", "done"):
-        server.hset(f"sash:{{default/{conversation}}}:{part}", "token", "1")
+    """Tokens of requests left over under an id are deleted when a new conversation with that id begins."""
+    server.hset(f"sash:{{default/{conversation}}}:done", "token", "1")
     path = f"/conversations/{conversation}"
     turn = {"messages": [{"message": {"role": "user", "content": "hello"}}]}
     made = {
@@ -208,4 +178,4 @@ async def test_a_new_conversation_inherits_no_answers(
 
     assert (await made()).status_code == 201
 
-    assert {"answers", "done"}.isdisjoint(left(server, conversation))
+    assert "done" not in left(server, conversation)

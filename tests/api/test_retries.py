@@ -17,12 +17,10 @@ def key(fresh: Callable[[], str]) -> dict[str, str]:
 
 
 def lose_answers(server: Any) -> None:
-    """Delete all kept answers, as after a 503 that came when the work was done."""
+    """Forget that requests were done, as after a 503 that came when the work was done."""
     for claim in server.scan_iter(f"{PREFIX}{{default/request/*"):
-        server.hdel(claim, "answer")
+        server.hdel(claim, "status")
         server.hset(claim, "until", 1)
-    for answers in server.scan_iter(f"{PREFIX}*:answers"):
-        server.delete(answers)
 
 
 async def texts(client: httpx.AsyncClient, conversation: str) -> list[Any]:

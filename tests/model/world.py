@@ -136,10 +136,7 @@ class Talk:
     version: int = 0
     tag: str = ""
     changed: bool = True
-    edits: int = 0
     left_ms: int = 0
-    passed_ms: int = 0
-    """Milliseconds that passed for the conversation; an answer is kept for a day at most."""
     retold: bool = False
     """Whether documents were stored under another template than the current one."""
 
@@ -248,7 +245,7 @@ def _json(method: str, path: str, body: Any) -> Request:
 
 @dataclass(frozen=True)
 class Kept:
-    """A request under an Idempotency-Key, its answer if it succeeded, and its conversation's life, edits and time then.
+    """A request under an Idempotency-Key, its answer if it succeeded, and its conversation's life then.
 
     ``tried`` are the lives in which it was refused before.
     """
@@ -256,13 +253,11 @@ class Kept:
     op: Op
     answer: Any = None
     life: int = 0
-    edits: int = 0
-    passed_ms: int = 0
     tried: frozenset[int] = frozenset()
 
 
 class World:
-    """All conversations and kept answers of both tenants."""
+    """All conversations and keys of requests of both tenants."""
 
     def __init__(self) -> None:
         self.talks: dict[Name, Talk] = {}
@@ -403,7 +398,6 @@ class World:
         talk.settings = merged(talk.settings, op.given["patch"])
         talk.retold |= _template(talk.settings) != template and any(entry.documents for entry in talk.entries)
         talk.settings_marks = marks_of(talk.settings)
-        talk.edits += 1  # a kept answer may show the settings as they were
         talk.change()
 
     def _erase(self, op: Op, _: list[str]) -> None:
@@ -415,7 +409,6 @@ class World:
             del talk.entries[keep:]
             if talk.summary and talk.summary[1] > keep:
                 talk.summary = None
-            talk.edits += 1
             talk.change()
 
     def _redact(self, op: Op, _: list[str]) -> None:
@@ -424,7 +417,6 @@ class World:
             talk.entries[place] = redacted(talk.entries[place])
             if talk.summary and talk.summary[1] > place:
                 talk.summary = None
-            talk.edits += 1
             talk.change()
 
     def _summarize(self, op: Op, _: list[str]) -> None:
@@ -436,8 +428,6 @@ class World:
 
     @staticmethod
     def _put_summary(talk: Talk, summary: tuple[str, int] | None) -> None:
-        if talk.summary:
-            talk.edits += 1  # a kept answer may show the summary as it was
         talk.summary = summary
         talk.change()
 

@@ -21,7 +21,7 @@ from sash.store.data.sealing import (
 OLD, NEW = b"\x00\x00\x00\x01", b"\x00\x00\x00\x02"
 KEYS = TenantKeys({OLD: bytes(32), NEW: bytes(range(32))}, NEW, b"d" * 32)
 BEFORE = TenantKeys(KEYS.data, OLD, b"d" * 32)
-KINDS = st.sampled_from([Kind.BODY, Kind.GROUNDING, Kind.METADATA, Kind.SETTINGS, Kind.SUMMARY, Kind.ANSWER])
+KINDS = st.sampled_from([Kind.BODY, Kind.GROUNDING, Kind.METADATA, Kind.SETTINGS, Kind.SUMMARY])
 VALUES = st.binary(min_size=1, max_size=300)
 IDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True).map(str.encode)
 

@@ -90,6 +90,21 @@ def request_token(request: Req) -> str:
     return token or new_id()
 
 
+def life_before(request: Req) -> str | None:
+    """The life of the conversation in which this request took effect before, under its Idempotency-Key; None if it did not.
+
+    A request that took effect changes nothing more: it is answered from what is there. The life is empty where its first
+    answer named no state.
+    """
+    claim: Claim | None = request.scope.get("sash.claim")  # type: ignore[assignment]
+    return claim.done.life if claim is not None and claim.done is not None else None
+
+
+def was_done(request: Req) -> bool:
+    """Whether this request took effect before, under its Idempotency-Key."""
+    return life_before(request) is not None
+
+
 def tell_made(request: Req, context: Context, name: tuple[str, str], made: Made, state: State, seconds: float) -> None:
     """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
     with best_effort:
@@ -99,10 +114,16 @@ def tell_made(request: Req, context: Context, name: tuple[str, str], made: Made,
             context.summarizer.notice(*name, state, made.window, made.asked.limits.model)
 
 
+def require_same_life(request: Req, state: State) -> None:
+    """Raise NotFound if this request took effect in a life of the conversation that has ended: the id names another now."""
+    if life_before(request) not in (None, state.life):
+        raise no_conversation()
+
+
 async def require_life(request: Req, context: Context, state: State | Shut) -> None:
     """Under an Idempotency-Key, bind the request to the conversation's life that its first run found.
 
-    Raises NotFound if that life has ended: the id now names another conversation.
+    Raises NotFound if that life has ended.
     """
     claim: Claim | None = request.scope.get("sash.claim")  # type: ignore[assignment]
     if claim is not None and await context.claims.aim(claim, state.life) != state.life:

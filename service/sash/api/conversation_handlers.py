@@ -9,7 +9,17 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath
 
 from sash.api.body import PATCH_BODY, checked_id, decode, etag, if_match, is_known, refuse_state, refuse_taken
-from sash.api.context import Context, Req, context_of, fresh_id, request_token, require_life, tenant_of
+from sash.api.context import (
+    Context,
+    Req,
+    context_of,
+    fresh_id,
+    request_token,
+    require_life,
+    require_same_life,
+    tenant_of,
+    was_done,
+)
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     Conversation,
@@ -64,12 +74,14 @@ async def create_conversation(request: Req) -> Response[bytes]:
     stored = encode_settings(settings)
     _refuse_large(stored, context.settings.max_body_bytes)
     identity = wanted.id or fresh_id(request)
-    ttl_ms = context.conversations.ttl_ms(settings.ttl_seconds)
-    await context.owners.put(tenant_of(request), settings, identity)
-    await context.conversations.create(
-        tenant_of(request), identity, stored, ttl_ms=ttl_ms, now_ms=wall_ms(), token=request_token(request)
-    )
+    if not was_done(request):
+        ttl_ms = context.conversations.ttl_ms(settings.ttl_seconds)
+        await context.owners.put(tenant_of(request), settings, identity)
+        await context.conversations.create(
+            tenant_of(request), identity, stored, ttl_ms=ttl_ms, now_ms=wall_ms(), token=request_token(request)
+        )
     state = await context.reader.get(tenant_of(request), identity)
+    require_same_life(request, state)
     headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
     return Response(conversation_body(identity, state), status_code=201, headers=headers)
 
@@ -117,6 +129,8 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
     for attempt in range(_ATTEMPTS):
         state = await context.reader.get(tenant, identity)
         await require_life(request, context, state)
+        if was_done(request):
+            break
         settings = _patched(state.settings, changes)
         stored = encode_settings(settings)
         _refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
@@ -184,6 +198,8 @@ async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> N
     """Erase a conversation with everything that is stored about it."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     expected = if_match(request)
+    if was_done(request):
+        return
     life, owner = await _life_and_owner(request, context, tenant, identity)
     await context.owners.erase_listed(tenant, owner, identity, life=life, if_match=expected)
     with best_effort:

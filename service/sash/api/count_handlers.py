@@ -9,7 +9,7 @@ from litestar.params import FromPath
 from msgspec import Meta
 
 from sash.api.body import LONG_BYTES, checked_id, decode, if_match, query_of, read_body, run_in_thread_if_large
-from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of
+from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of, was_done
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Calibration, Count, CountRequest, ModelInfo, ModelList, SchemaFormat
 from sash.core.chat.messages import decode_json, encode_message, validate_message
@@ -213,9 +213,12 @@ async def report_usage(request: Req, conversation_id: FromPath[str]) -> Reported
     wanted = await decode(request, _usage)
     billed = wanted.billed()
     state = await context.reader.get(tenant, identity)
-    require_version(state, if_match(request))
     model = model_or_unknown(wanted.model, context.models)
     _refuse_implausible(wanted, billed, model)
+    if was_done(request):
+        known = await context.calibrations.read(tenant, model)
+        return Reported(model.id, wanted.window_tokens - billed, shown(model, known))
+    require_version(state, if_match(request))
     known = await context.calibrations.report(
         tenant,
         model,

@@ -16,7 +16,9 @@ from sash.api.context import (
     fresh_id,
     request_token,
     require_life,
+    require_same_life,
     tenant_of,
+    was_done,
 )
 from sash.api.conversation_handlers import conversation_body
 from sash.api.message_handlers import checked_seq
@@ -72,9 +74,11 @@ async def redact_message(request: Req, conversation_id: FromPath[str], seq: From
     """Erase a message's content for good. The message keeps its place, and its tool group can still be sent."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     place, state = checked_seq(seq), await _standing(request, context, tenant, identity)
-    written = await context.histories.redact(tenant, identity, place, **_change(request, state))
-    context.owners.touch(tenant, state.settings, identity)
-    return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
+    tag = state.etag
+    if not was_done(request):
+        tag = (await context.histories.redact(tenant, identity, place, **_change(request, state))).etag
+        context.owners.touch(tenant, state.settings, identity)
+    return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
@@ -84,9 +88,10 @@ async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> R
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     wanted = await decode(request, _rewind)
     state = await _standing(request, context, tenant, identity)
-    await context.histories.rewind(
-        tenant, identity, wanted.to_seq, **_change(request, state), progress=lambda: extend_deadline(request)
-    )
+    if not was_done(request):
+        await context.histories.rewind(
+            tenant, identity, wanted.to_seq, **_change(request, state), progress=lambda: extend_deadline(request)
+        )
     return await _conversation(context, tenant, identity)
 
 
@@ -103,7 +108,8 @@ async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[
     stands = wanted.through_seq and (text or compaction)
     summary = make_summary(text, wanted.through_seq, compaction) if stands else None
     state = await _standing(request, context, tenant, identity)
-    await context.histories.put_summary(tenant, identity, summary, **_change(request, state))
+    if not was_done(request):
+        await context.histories.put_summary(tenant, identity, summary, **_change(request, state))
     return await _conversation(context, tenant, identity)
 
 
@@ -113,9 +119,11 @@ async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Respon
     """Remove the summary. Its messages stay stored."""
     context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
     state = await _standing(request, context, tenant, identity)
-    written = await context.histories.put_summary(tenant, identity, None, **_change(request, state))
-    context.owners.touch(tenant, state.settings, identity)
-    return Response(None, status_code=204, headers={"ETag": etag(written.etag)})
+    tag = state.etag
+    if not was_done(request):
+        tag = (await context.histories.put_summary(tenant, identity, None, **_change(request, state))).etag
+        context.owners.touch(tenant, state.settings, identity)
+    return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
 async def _standing(request: Req, context: Context, tenant: str, identity: str) -> State:
@@ -150,18 +158,24 @@ async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Res
     target = wanted.id or fresh_id(request)
     if target == identity:
         raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
-    state = await context.reader.get(tenant, identity)
-    if not await context.conversations.require_absent(tenant, target, token=request_token(request)):
-        require_version(state, expected)
-        last = state.length if wanted.at_seq is None else wanted.at_seq
-        if last > state.length:
-            raise Unprocessable.at("#/at_seq", f"The last message is {state.length}")
-        await _copy(request, context, tenant, (identity, target), state, last)
-        await _require_unedited(context, tenant, (identity, target), state)
+    if not was_done(request):
+        state = await context.reader.get(tenant, identity)
+        if not await context.conversations.require_absent(tenant, target, token=request_token(request)):
+            require_version(state, expected)
+            await _copy(request, context, tenant, (identity, target), state, _last(wanted, state))
+            await _require_unedited(context, tenant, (identity, target), state)
     copied = await context.reader.get(tenant, target)
+    require_same_life(request, copied)
     context.indexer.notice(tenant, target, copied.settings)
     headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.etag)}
     return Response(conversation_body(target, copied), status_code=201, headers=headers)
+
+
+def _last(wanted: Fork, state: State) -> int:
+    """Return the last seq that a fork takes. Raises Unprocessable."""
+    if wanted.at_seq is not None and wanted.at_seq > state.length:
+        raise Unprocessable.at("#/at_seq", f"The last message is {state.length}")
+    return state.length if wanted.at_seq is None else wanted.at_seq
 
 
 async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, str], state: State, at_seq: int) -> None:

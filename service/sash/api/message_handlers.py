@@ -11,7 +11,7 @@ from litestar.params import FromPath
 from msgspec import Meta
 
 from sash.api.body import checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
-from sash.api.context import Context, Req, context_of, fresh_id, line_of, tell_made, tenant_of
+from sash.api.context import Context, Req, context_of, fresh_id, life_before, line_of, tell_made, tenant_of
 from sash.api.conversation_handlers import timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.direct import Answer
@@ -111,7 +111,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         now, counting = wall_ms(), time.perf_counter()
         entries = await run_in_thread_if_large(len(body), _prepared, given, template, now)
         counting_seconds = time.perf_counter() - counting
-        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now}
+        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
         if not wants_window:
             reply = await context.conversations.append(tenant, identity, entries, **writing)
             _follow_up(request, context, (tenant, identity), entries, reply, (started, counting_seconds))

@@ -10,7 +10,7 @@ from litestar.params import FromPath
 from msgspec import Meta
 
 from sash.api.body import checked_id, is_known, query_of, refuse_state
-from sash.api.context import Req, context_of, extend_deadline, tenant_of
+from sash.api.context import Req, context_of, extend_deadline, tenant_of, was_done
 from sash.api.conversation_handlers import conversation_body
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.openapi.operation import documented
@@ -85,6 +85,8 @@ async def delete_owner(request: Req, owner_id: FromPath[str]) -> None:
     """Erase every conversation of an owner."""
     owner = checked_id(owner_id, "owner")
     refuse_state(request, "An owner")
+    if was_done(request):
+        return
     async for _ in context_of(request).owners.erase(tenant_of(request), owner):
         extend_deadline(request)
 

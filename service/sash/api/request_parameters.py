@@ -42,8 +42,8 @@ class Conditions(msgspec.Struct):
         str,
         Meta(
             pattern="^[!-~]{1,255}$",
-            description="A repeated request with the same key gets the first one's answer. 1 to 255 visible ASCII "
-            "characters.",
+            description="A request takes effect once under a key, for a day; a repeat is answered from what is there "
+            "then. 1 to 255 visible ASCII characters.",
             examples=["k-1"],
         ),
     ] = field(name="Idempotency-Key")
@@ -62,7 +62,7 @@ HEADERS: Final = {
     "Link": _header('The next page, if there is one: `<…>; rel="next"` (RFC 8288).', _NEXT),
     "RetryAfter": _header("Seconds to wait before trying again.", 1),
     "RequestId": _header("The request's id in the log.", "01980e1c-5d8a-7c31-9f5e-2b7a4c6d8e0f"),
-    "Replayed": _header("`true` if this is the answer of an earlier request under the same Idempotency-Key.", "true"),
+    "Replayed": _header("`true` if this request took effect before, under the same Idempotency-Key.", "true"),
     "Authenticate": _header("The authentication scheme to use.", "Bearer"),
 }
 """Headers of answers, by component name."""

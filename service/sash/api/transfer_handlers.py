@@ -26,7 +26,17 @@ from sash.api.body import (
     refuse_taken,
     run_in_thread_if_large,
 )
-from sash.api.context import Context, Req, context_of, extend_deadline, fresh_id, request_token, tenant_of
+from sash.api.context import (
+    Context,
+    Req,
+    context_of,
+    extend_deadline,
+    fresh_id,
+    request_token,
+    require_same_life,
+    tenant_of,
+    was_done,
+)
 from sash.api.conversation_handlers import conversation_body
 from sash.api.import_lines import Imported, ImportLine, at_line, message_member, prepare_lines, read_head
 from sash.api.message_handlers import stored_message
@@ -139,11 +149,29 @@ async def import_conversation(request: Req) -> Response[bytes]:
     imported = read_head(first[0])
     refuse_taken(named or imported.head.id, "#/query/id" if named else "#/lines/1/id")
     identity = named or imported.head.id or fresh_id(request)
+    if not was_done(request):
+        await _import(request, identity, imported, first[1:], batches)
+    state = await context.reader.get(tenant, identity)
+    require_same_life(request, state)
+    context.indexer.notice(tenant, identity, state.settings)
+    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
+    return Response(conversation_body(identity, state), status_code=201, headers=headers)
+
+
+async def _import(
+    request: Req,
+    identity: str,
+    imported: Imported,
+    first: list[ImportLine],
+    batches: AsyncIterator[list[ImportLine]],
+) -> None:
+    """Store a conversation of whose file the head and the ``first`` lines were read."""
+    context, tenant = context_of(request), tenant_of(request)
     await context.conversations.require_absent(tenant, identity, token=request_token(request))
     data_keys = context.conversations.data_keys
     staging = Staging(context.client, tenant, identity, token=request_token(request), data_keys=data_keys)
     try:
-        await _stage(request, staging, imported, first[1:])
+        await _stage(request, staging, imported, first)
         async for batch in batches:
             await _stage(request, staging, imported, batch)
         await context.owners.put(tenant, imported.settings, identity)
@@ -151,10 +179,6 @@ async def import_conversation(request: Req) -> Response[bytes]:
     except BaseException:
         await staging.abandon()
         raise
-    state = await context.reader.get(tenant, identity)
-    context.indexer.notice(tenant, identity, state.settings)
-    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
-    return Response(conversation_body(identity, state), status_code=201, headers=headers)
 
 
 async def _stage(request: Req, staging: Staging, imported: Imported, lines: list[ImportLine]) -> None:

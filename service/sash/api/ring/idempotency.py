@@ -1,23 +1,26 @@
 """Idempotency-Key: a request takes effect once, however often it is sent.
 
-An ASGI wrapper around the handlers, for requests with the header. The answer of a request that succeeded is kept and
-sent again unchanged. A request that failed changed nothing, so it runs again. A run may also die half-way. Handlers
-therefore name each change by the request's token, and give entries without an id the same ids as the first run.
+An ASGI wrapper around the handlers, for requests with the header. A request that took effect is answered again from what
+is there now, with the first answer's status and the same ids. A request that failed changed nothing, so it runs again.
+
+A run may also die half-way. Handlers therefore name each change by the request's token, and give entries without an id the
+same ids as the first run.
 """
 
 import asyncio
 import contextlib
 import re
 from hashlib import sha256
-
-import msgspec
+from typing import NamedTuple
 
 from sash.api.ring.asgi import App, Message, Receive, Scope, Send
 from sash.api.ring.incoming import read_whole
 from sash.api.ring.paths import Paths
 from sash.problems import BadRequest, Conflict, KeyInProgress, KeyReused, StoreFull, StoreUnavailable
-from sash.store.data.claims import HOLD_MS, Claim, Claims, Forgotten, KeptAnswer
+from sash.store.data.claims import HOLD_MS, Claim, Claims
 from sash.store.data.entries import wall_ms
+from sash.store.data.layout import life_of
+from sash.store.data.scripts import Done
 from sash.tasks import end_tasks
 
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -30,6 +33,14 @@ _HOLD_SECONDS = HOLD_MS / 3000
 _OK = range(200, 300)
 _UNSURE = range(500, 600)
 _GONE = 404
+
+
+class Answered(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
 
 
 class Idempotent:
@@ -51,23 +62,18 @@ class Idempotent:
         else:
             body = await read_whole(receive)
             receive = _replay(body, receive)
-        tenant = scope["sash.tenant"]
         erases = scope["method"] == "DELETE" or scope["path"].endswith("/rewind")
-        taken = await self._claims.take(tenant, key, _fingerprint(scope, body), wall_ms(), erases=erases)
-        match taken:
-            case Claim():
-                answer = await self._run(scope, receive, taken, tenant, streamed)
-            case KeptAnswer():
-                if streamed is not None and await self._rest(scope, streamed) != taken.read:
-                    raise _reused()
-                answer = KeptAnswer(taken.status, [*taken.headers, (b"idempotency-replayed", b"true")], taken.body)
-            case Forgotten():
-                raise Conflict("This request was done before, and its answer is no longer stored.")
-            case "busy":
-                raise KeyInProgress("A request under this key is running: send the request again for its answer.")
-            case "other":
-                raise _reused()
-        await send({"type": "http.response.start", "status": answer.status, "headers": list(answer.headers)})
+        claim = await self._claims.take(scope["sash.tenant"], key, _fingerprint(scope, body), wall_ms(), erases=erases)
+        if claim == "busy":
+            raise KeyInProgress("A request under this key is running: send the request again for its answer.")
+        if claim == "other":
+            raise _reused()
+        scope["sash.token"], scope["sash.began_ms"], scope["sash.claim"] = claim.token, claim.began_ms, claim
+        if claim.done is not None:
+            answer = await self._repeat(scope, receive, claim.done, streamed)
+        else:
+            answer = await self._run(scope, receive, claim, streamed)
+        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": answer.body})
 
     def _is_taken(self, scope: Scope) -> bool:
@@ -84,12 +90,23 @@ class Idempotent:
             scope["sash.exchange"].extend()
         return streamed.digest()
 
-    async def _run(
-        self, scope: Scope, receive: Receive, claim: Claim, tenant: str, streamed: "_Streamed | None"
-    ) -> KeptAnswer:
-        scope["sash.token"] = claim.token
-        scope["sash.began_ms"] = claim.began_ms
-        scope["sash.claim"] = claim
+    async def _repeat(self, scope: Scope, receive: Receive, done: Done, streamed: "_Streamed | None") -> Answered:
+        """Answer a request that took effect before from what is there now, with its first status.
+
+        Raises Conflict, KeyReused.
+        """
+        caught = _Caught()
+        await self._app(scope, receive, caught.send)
+        if streamed is not None and await self._rest(scope, streamed) != done.read:
+            raise _reused()
+        answer = caught.answer()
+        if answer.status == _GONE:
+            raise Conflict("This request was done before, and what it made or changed has been erased since.")
+        if answer.status not in _OK:
+            return answer
+        return Answered(done.status, [*answer.headers, (b"idempotency-replayed", b"true")], answer.body)
+
+    async def _run(self, scope: Scope, receive: Receive, claim: Claim, streamed: "_Streamed | None") -> Answered:
         caught, holding = _Caught(), asyncio.create_task(self._hold(claim))
         try:
             try:
@@ -98,11 +115,10 @@ class Idempotent:
                 await end_tasks(holding)
             answer = caught.answer()
             if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
-                answer = KeptAnswer(204, [], b"")  # an earlier run, which ended without an answer, did the erasure
+                answer = Answered(204, [], b"")  # an earlier run, which ended without an answer, did the erasure
             if answer.status in _OK:
-                if streamed is not None:
-                    answer = msgspec.structs.replace(answer, read=await self._rest(scope, streamed))
-                await self._claims.settle(tenant, claim, answer, *_conversation(scope, answer), wall_ms())
+                read = await self._rest(scope, streamed) if streamed is not None else b""
+                await self._claims.finish(claim, status=answer.status, life=_life(answer), read=read)
             else:
                 await self._claims.release(claim, done=None if answer.status in _UNSURE else False)
         except BaseException:
@@ -177,11 +193,10 @@ def _fingerprint(scope: Scope, body: bytes | None) -> bytes:
     return sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
 
 
-def _conversation(scope: Scope, answer: KeptAnswer) -> tuple[str, str]:
-    """The id of the answer's conversation, by Location or path, and its entity tag; empty strings if not known."""
-    headers = {name.lower(): value.decode() for name, value in answer.headers}
-    match = _CONVERSATION.match(headers.get(b"location") or scope["path"])
-    return match.group(1) if match else "", headers.get(b"etag", "").strip('"')
+def _life(answer: Answered) -> str:
+    """The life of the conversation whose state the answer's ETag names; empty without one."""
+    tags = [value for name, value in answer.headers if name.lower() == b"etag"]
+    return life_of(tags[0].decode().strip('"')) if tags else ""
 
 
 class _Caught:
@@ -199,5 +214,5 @@ class _Caught:
         elif message["type"] == "http.response.body":
             self._body += message.get("body", b"")
 
-    def answer(self) -> KeptAnswer:
-        return KeptAnswer(self._status, self._headers, bytes(self._body))
+    def answer(self) -> Answered:
+        return Answered(self._status, self._headers, bytes(self._body))

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, NotRequired, TypedDict, Unpack
 
 import msgspec
 
@@ -21,11 +21,13 @@ from sash.store.redis.lua import ScriptCall
 
 
 class Writing(TypedDict):
-    """What an append says beside its entries: the settings of a conversation that it begins, If-Match, and the time."""
+    """What an append says beside its entries: the settings of a conversation that it begins, If-Match, the time, and the
+    life in which the same request was done before."""
 
     settings: bytes
     if_match: str
     now_ms: int
+    repeats: NotRequired[str | None]
 
 
 class Conversations:

@@ -13,7 +13,6 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:word_blocks    hash    messages' words as numbers (core/law/words.py), for recall: blocks.py
     sash:{tenant/conversation}:vector_blocks  hash    messages' embeddings, for semantic recall: blocks.py
     sash:{tenant/conversation}:columns        hash    tokens in vendors' vocabularies (columns.py), made when asked for
-    sash:{tenant/conversation}:answers        hash    token of a request -> time of the answer, and the answer
     sash:{tenant/conversation}:done           hash    token of a request that changed older messages -> when
 
 The log, the counts and the details have the same length; a message's seq is its place, from 1. So the cost of reading a tail
@@ -38,7 +37,7 @@ cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documen
 ``rich`` 1 when the details of a message are needed for its cost, ``scripts`` when they are needed for estimates alone;
 ``sealed`` 1 when a message is encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and
 ``through`` the last seq that it covers; ``summarizer`` the process that writes the next summary, and until when; ``edited``
-the name of the last write that was not an append; ``forgot`` the version that last dropped all kept answers; ``embedded``
+the name of the last write that was not an append; ``embedded``
 the model of the vectors; ``stale`` the last seq whose documents a long rewind has not yet dropped; ``token`` the request
 that made the conversation; ``owner`` the owner, where the settings are encrypted, so that an owner's conversations can be
 erased without the key.
@@ -57,7 +56,7 @@ Other keys belong to no conversation and have slots of their own: owners' lists 
 ``word_blocks`` and ``vector_blocks`` exist where recall is on. They are written after the append (``index.lua``), from the
 first message on, so they may be shorter than the log, but not longer; ``embedded`` names the model that made the vectors.
 
-Text of users (log, grounding, metadata, settings, summary, answers) may be sealed, each value by itself: sealing.py.
+Text of users (log, grounding, metadata, settings, summary) may be sealed, each value by itself: sealing.py.
 
 A rewind frees entry ids a little later: an id is free when its seq is past the end, or when the record there has another id.
 """
@@ -97,13 +96,12 @@ class Keys(NamedTuple):
     word_blocks: str
     vector_blocks: str
     columns: str
-    answers: str
     done: str
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The keys whose time to live each write renews. Answers and done requests expire after a day at the latest."""
-        return self[:-2]
+        """The keys whose time to live each write renews. Tokens of requests expire after a day at the latest."""
+        return self[:-1]
 
 
 PARTS = Keys._fields
@@ -134,11 +132,6 @@ def new_name() -> str:
 def etag_of(version: bytes, life: bytes | None, change: bytes | None) -> str:
     """Return the entity tag of a state, without quotes, as the scripts make it."""
     return b"-".join((version, life or b"", change or b"")).decode()
-
-
-def version_of(etag: str) -> int:
-    """Return the version in an entity tag."""
-    return int(etag.partition("-")[0])
 
 
 def life_of(etag: str) -> str:

@@ -15,6 +15,7 @@ import msgspec
 
 from sash.core.chat.messages import orphan
 from sash.problems import (
+    Conflict,
     ConversationDamaged,
     ConversationExists,
     EntryConflict,
@@ -24,7 +25,7 @@ from sash.problems import (
     PreconditionFailed,
     TooManyPinned,
 )
-from sash.store.data.layout import HISTORY, Keys, life_of, new_name, version_of
+from sash.store.data.layout import HISTORY, Keys, new_name
 from sash.store.data.sealing import no_key_set
 from sash.store.redis.lua import SCRIPTS, ScriptCall
 
@@ -110,6 +111,7 @@ class _AppendArguments(msgspec.Struct, frozen=True, omit_defaults=True):
     entries: Sequence[EntryArguments]
     before: int | None = None
     ttl: int | None = None
+    repeats: str | None = None
 
 
 def append(
@@ -123,19 +125,21 @@ def append(
     now_ms: int,
     ttl_ms: int | None,
     before: int | None = None,
+    repeats: str | None = None,
 ) -> ScriptCall[AppendReply]:
     """Append entries, all or none, each id once; create the conversation if it is not there.
 
     ``blobs`` has five values for each entry: record, details, body, documents, metadata. ``before`` is the number of
-    messages that must be there already. The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned,
-    ConversationDamaged.
+    messages that must be there already. ``repeats`` is the life in which the same request was done before: then only the
+    places of its entries are asked for. The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned,
+    ConversationDamaged, and for a repeat Conflict and NotFound.
     """
-    asked = _AppendArguments(name, str(now_ms), if_match, new_name(), MOST_PINNED, entries, before, ttl_ms)
+    asked = _AppendArguments(name, str(now_ms), if_match, new_name(), MOST_PINNED, entries, before, ttl_ms, repeats)
     return _call("append", keys, (_encode(asked), settings, *blobs), _read_append)
 
 
 def _read_append(reply: list[Any]) -> AppendReply:
-    if reply[0] == b"ok":
+    if reply[:1] == [b"ok"]:
         entries = [
             Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
             for at in range(5, len(reply), 3)
@@ -157,6 +161,10 @@ def _read_append(reply: list[Any]) -> AppendReply:
             raise Internal("The store holds another conversation under this name.")
         case [b"sealed"]:
             raise no_key_set()
+        case [b"undone"]:
+            raise Conflict(
+                "This request was done, and a rewind took its messages away: use a new key to store them again."
+            )
         case _:
             raise _refusal(reply)
 
@@ -497,9 +505,15 @@ class Begun(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A request was answered."""
+    """A request took effect before: its status, the life of the conversation that it left, and a streamed body's SHA-256.
 
-    answer: bytes
+    ``life`` is empty where the answer named no state.
+    """
+
+    began_ms: int
+    status: int
+    life: str
+    read: bytes
 
 
 def claim(
@@ -517,8 +531,8 @@ def _read_claim(reply: list[Any]) -> Begun | Done | bytes:
     match reply:
         case [b"run", began, again]:
             return Begun(int(began), again == 1)
-        case [b"done", answer]:
-            return Done(answer)
+        case [b"done", began, status, life, read]:
+            return Done(int(began), int(status), life.decode(), read)
         case _:
             return bytes(reply[0])
 
@@ -528,18 +542,14 @@ def aim(key: str, *, life: str) -> ScriptCall[str]:
     return _call("aim", (key,), (life,), lambda reply: str(reply.decode()))
 
 
-def settle(key: str, *, run: str, until_ms: int, answer: bytes = b"") -> ScriptCall[int]:
-    """Hold a claim longer, release it with 0, or keep its answer."""
-    return _call("settle", (key,), (run, until_ms, answer), int)
+def settle(key: str, *, run: str, until_ms: int) -> ScriptCall[int]:
+    """Hold a claim longer, or release it with 0."""
+    return _call("settle", (key,), (run, until_ms), int)
 
 
-def keep_answer(keys: Keys, *, etag: str, token: str, now_ms: int, answer: bytes, keep_ms: int) -> ScriptCall[int]:
-    """Keep an answer beside its conversation, for retries. ``etag`` names the state that the answer shows.
-
-    Gives 0, and keeps nothing, if that life has ended or a message that the answer may show was taken away since.
-    """
-    arguments = (life_of(etag), token, f"{now_ms:013d}", answer, keep_ms, version_of(etag))
-    return _call("keep_answer", keys, arguments, int)
+def finish(key: str, *, run: str, status: int, life: str, read: bytes) -> ScriptCall[int]:
+    """Note that a request is done: its answer's status, the life of its conversation, and a streamed body's SHA-256."""
+    return _call("settle", (key,), (run, 0, "status", status, "life", life, "read", read), int)
 
 
 # ---- keys of no conversation

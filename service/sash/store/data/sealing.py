@@ -13,10 +13,10 @@ A sealed value is 33 bytes longer than the plain one::
     17-     ciphertext, then 16 bytes of authentication tag
 
 The key binds each value to its conversation and its ``Kind``. The associated data bind a message, its documents and its
-metadata to the message's record (role, counts, size, digest of the content; not the flags, which change), and a kept answer
-to its request. So bytes that were moved to another conversation, field or message do not open, nor does a message with
-changed counts. The seq is not bound, because it is unknown before the append script runs. Removed messages, and old bytes
-that were put back with their old record, are not detected.
+metadata to the message's record (role, counts, size, digest of the content; not the flags, which change). So bytes that
+were moved to another conversation, field or message do not open, nor does a message with changed counts. The seq is not
+bound, because it is unknown before the append script runs. Removed messages, and old bytes that were put back with their
+old record, are not detected.
 
 Nonces are random, which is safe for 2**32 values under one key (NIST SP 800-38D, 8.3). HKDF (RFC 5869) makes a key for each
 conversation, kind and data key from the data key, so no key comes near that number.
@@ -53,7 +53,6 @@ class Kind:
     METADATA: Final = b"metadata"
     SETTINGS: Final = b"settings"
     SUMMARY: Final = b"summary"
-    ANSWER: Final = b"answer"
 
 
 class Purpose:

@@ -23,7 +23,7 @@ from sash.store.data.stored_messages import NewEntry
 from sash.store.redis.client import Client
 
 _KEEP_MS = 600_000
-_UNPUBLISHED = 2  # answers and done: a new conversation has neither
+_UNPUBLISHED = 1  # done: a new conversation has none
 
 
 class StagedTwice(Exception):  # noqa: N818 - it reads as what happened

@@ -3,14 +3,15 @@
 -- the newest, an entry with the same id replaces it.
 --
 -- ARGV  1 JSON: name, now (ms), if_match, change (a random name for this write), before (messages that must be there, or
---         none), most_pinned, ttl (ms, of a new conversation, or none), and entries, each with: id, makes (ids of the tool
+--         none), most_pinned, ttl (ms, of a new conversation, or none), repeats (the life in which this same request was done
+--         before, so that only its entries' places are asked for, or none), and entries, each with: id, makes (ids of the tool
 --         calls that it makes), answers (the call that it answers), always (belongs in every window), tokens, parallel
 --         (tokens when it answers one of several calls), documents (tokens of its documents), each as {o200k, cl100k}; progress
 --         (it is still being written)
 --       2 settings of a new conversation; then for each entry: record, details, body, grounding or '', metadata or ''
 -- Gives {'ok', version, etag, settings, edited, then for each entry: seq, 1 for a duplicate, 1 for a parallel result}
 --    or {'moved', version} {'conflict', index, 1 if a longer text of this entry in progress is stored} {'orphan', index}
---       {'pinned', index} {'foreign'} {'sealed'} {'damaged', part}
+--       {'pinned', index} {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
 -- last refusal.
@@ -30,6 +31,7 @@ local name, version, life, change, standing, t0, t1, gn, g0, g1, waiting, ttl, u
 local exists, length = name ~= false, redis.call('LLEN', log)
 version = tonumber(version or 0)
 if exists and name ~= asked.name then return {'foreign'} end
+if asked.repeats and life ~= asked.repeats then return {} end
 -- A writer without a key must not add plain text to an encrypted conversation.
 local is_encrypted = exists and (sealed or string.byte(standing) ~= PLAIN)
 if is_encrypted and string.byte(settings) == PLAIN then return {'sealed'} end
@@ -93,7 +95,8 @@ local function plan_known(index, step, earlier)
   local its_details = earlier and earlier.details or details_at(step.seq)
   local record = not earlier and record_at(step.seq)
   -- A redacted message stays redacted, whatever is sent again under its id: its old content is unknown.
-  local is_other = digest_of(its_details) ~= digest_of(step.details) and not (record and has(record, REDACTED))
+  local is_known = asked.repeats or record and has(record, REDACTED)
+  local is_other = digest_of(its_details) ~= digest_of(step.details) and not is_known
   local is_longer
   if is_other and not (earlier or replaced) and #added == 0 then step.draft, is_longer = draft_for(step) end
   if is_other and not step.draft then return {'conflict', index - 1, is_longer and 1 or 0} end
@@ -115,6 +118,7 @@ end
 
 -- A step that adds a message. Gives the refusal, if any.
 local function plan_new(index, step)
+  if asked.repeats then return {'undone'} end -- a rewind took it away
   if step.entry.answers then
     local place
     for at, call in ipairs(open and open.p or {}) do
@@ -220,7 +224,7 @@ end
 
 if not exists then
   standing, ttl, life, pins = settings, asked.ttl, asked.change, '0'
-  redis.call('UNLINK', words, vectors, answers, done)
+  redis.call('UNLINK', words, vectors, done)
   redis.call('HSET', conversation, 's', settings, 'created', asked.now, 'pins', 0)
   if ttl then redis.call('HSET', conversation, 'ttl', ttl) end
   -- A conversation is there once it has an id, which is written last: a command before may be denied.

@@ -20,8 +20,6 @@ if ARGV[8] ~= '' then
 else
   redis.call('HDEL', conversation, 'owner')
 end
--- Kept answers may show the old settings.
-forget_answers(version + 1)
 local etag = write_version(version + 1, life, ARGV[9], ARGV[5])
 local ttl = ARGV[4] ~= '' and ARGV[4] or nil
 mark_done(ARGV[7], ARGV[5], ttl)
@@ -31,6 +29,5 @@ if ttl then
 else
   redis.call('HDEL', conversation, 'ttl')
   for index = 1, KEPT do redis.call('PERSIST', KEYS[index]) end
-  redis.call('PEXPIRE', answers, DAY)
 end
 return {'ok', version + 1, etag}

@@ -11,7 +11,7 @@ if version then
   return {'ok', etag_of(version, life, change)}
 end
 if remains() then return {'damaged', remains()} end
-redis.call('UNLINK', words, vectors, answers, done)
+redis.call('UNLINK', words, vectors, done)
 redis.call('HSET', conversation, 'id', ARGV[1], 's', ARGV[2], 'created', ARGV[3], 'token', ARGV[5])
 if ARGV[6] ~= '' then redis.call('HSET', conversation, 'owner', ARGV[6]) end
 local etag = write_version(1, ARGV[7], ARGV[7], ARGV[3])

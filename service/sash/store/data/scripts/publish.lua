@@ -1,12 +1,12 @@
 #!lua
 -- Give a staged conversation its name, in one step.
 --
--- KEYS  the conversation's keys as always, then the same keys as staged, without answers and done
+-- KEYS  the conversation's keys as always, then the same keys as staged, without done
 -- ARGV  1 token of this request   2 messages that must be staged   3 ttl (ms) or ''   4 random name of this write
 --       5 version   6 now (ms)   7 and on: fields of the conversation, and their values
 -- Gives {'ok', etag}, {'exists'}, {'lost'} when staged keys have expired, or {'damaged', part}
 -- include conversation, writing
-local STAGED = 13
+local STAGED = 12
 local version, life, change, token = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'token'))
 if version then
   if token ~= ARGV[1] then return {'exists'} end
@@ -15,7 +15,7 @@ end
 if remains() then return {'damaged', remains()} end
 local messages = tonumber(ARGV[2])
 if redis.call('LLEN', KEYS[STAGED + 2]) ~= messages then return {'lost'} end
-redis.call('UNLINK', words, vectors, answers, done)
+redis.call('UNLINK', words, vectors, done)
 for index = 1, KEPT do
   if redis.call('EXISTS', KEYS[STAGED + index]) == 1 then
     redis.call('RENAME', KEYS[STAGED + index], KEYS[index])

@@ -45,10 +45,9 @@ end
 for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
   redis.call('HINCRBY', conversation, field, 0 - ARGV[10 + place])
 end
--- A summary of the message may hold its content, and so may kept answers.
+-- A summary of the message may hold its content.
 if tonumber(through or 0) >= seq then redis.call('HDEL', conversation, 'summary', 'through') end
 redis.call('UNLINK', columns)
-forget_answers(version + 1)
 local etag = write_version(version + 1, life, ARGV[5], ARGV[4])
 redis.call('HSET', conversation, 'edited', ARGV[5])
 mark_done(ARGV[3], ARGV[4], ttl)

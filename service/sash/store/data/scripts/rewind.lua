@@ -46,7 +46,6 @@ end
 if tonumber(through or 0) > keep then redis.call('HDEL', conversation, 'summary', 'through') end
 redis.call('HSET', conversation, 'edited', ARGV[5], 'user', ARGV[13], 'open', ARGV[12], 'pins', redis.call('HLEN', pinned))
 redis.call('UNLINK', columns)
-forget_answers(version + 1)
 etag = write_version(version + 1, life, ARGV[5], ARGV[4])
 mark_done(ARGV[3], ARGV[4], ttl)
 renew(ttl)

@@ -23,9 +23,6 @@ elseif tonumber(ARGV[7]) > last then
 else
   redis.call('HSET', conversation, 'summary', ARGV[6], 'through', ARGV[7])
 end
--- A client may replace or remove a summary to erase its text, which kept answers may show. The service's own summariser only
--- adds to a summary.
-if through and ARGV[9] == '*' then forget_answers(version + 1) end
 local etag = write_version(version + 1, life, ARGV[5], ARGV[4])
 mark_done(ARGV[3], ARGV[4], ttl)
 renew(ttl)

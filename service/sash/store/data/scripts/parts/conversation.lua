@@ -1,7 +1,7 @@
 -- Functions that scripts about one conversation share. They take its keys in this order: conversation, log, counts, details, ids,
--- grounding, metadata, pinned, word_blocks, vector_blocks, columns, answers, done.
+-- grounding, metadata, pinned, word_blocks, vector_blocks, columns, done.
 -- A script that reads gets the first eight.
-local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, answers, done = unpack(KEYS)
+local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, done = unpack(KEYS)
 local RECORD, CHUNK = 24, 1000
 
 -- The entity tag of a state: version, life, and the name of the last write. A store that lost its newest writes uses

@@ -13,11 +13,10 @@ local function denial_of(commands)
   end
 end
 
--- Renew the time to live of all keys. Answers and tokens of requests expire after a day at the latest.
+-- Renew the time to live of all keys. Tokens of requests expire after a day at the latest.
 local function renew(ttl)
   if not ttl then return end
   for index = 1, KEPT do redis.call('PEXPIRE', KEYS[index], ttl) end
-  redis.call('PEXPIRE', answers, math.min(ttl, DAY))
   redis.call('PEXPIRE', done, math.min(ttl, DAY))
 end
 
@@ -26,13 +25,6 @@ local function write_version(version, life, change, now, fields)
   local short = string.sub(change, 1, 8)
   redis.call('HSET', conversation, 'v', version, 'life', life, 'change', short, 'updated', now, unpack(fields or {}))
   return etag_of(version, life, short)
-end
-
--- Drop the answers that are kept for retries: they may show what this write takes away. An answer that was made before this
--- version, but is not yet kept, is refused by keep_answer.
-local function forget_answers(version)
-  redis.call('UNLINK', answers)
-  redis.call('HSET', conversation, 'forgot', version)
 end
 
 local function was_done(token) return redis.call('HEXISTS', done, token) == 1 end
