@@ -29,6 +29,7 @@ from sash.api.ring.asgi import App
 from sash.app import create_app
 from sash.settings import Settings
 from sash.store.data.conversations import Conversations
+from sash.store.data.layout import target_at
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 
@@ -140,7 +141,7 @@ async def nothing_left(app: App, store: EmbeddedStore, server: redis.Redis) -> A
     if others:
         async with opened(store.url) as conversations:
             for tenant, conversation in others:
-                await conversations.erase(tenant, conversation, if_match="")
+                await conversations.erase(target_at(tenant, conversation), if_match="")
     assert leaks(server, made) == []
 
 

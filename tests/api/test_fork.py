@@ -9,6 +9,7 @@ from dialogue import append, etag_of
 from everything import EVERYTHING, result, said, seen
 
 from sash.problems import StoreUnavailable
+from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State
 from sash.store.data.staging import Staging
@@ -153,10 +154,10 @@ async def test_a_copy_whose_original_cannot_be_read_again_is_erased(
     source, copy, get, publish = fresh(), fresh(), Reader.get, Staging.publish
     await append(client, source, said("a secret"))
 
-    async def lost(reader: Reader, tenant: str, conversation: str) -> State:
-        if conversation == source:
+    async def lost(reader: Reader, target: Target) -> State:
+        if target.id == source:
             raise StoreUnavailable("The store did not answer.")
-        return await get(reader, tenant, conversation)
+        return await get(reader, target)
 
     async def then_lost(staging: Staging, **fields: Any) -> None:
         await publish(staging, **fields)

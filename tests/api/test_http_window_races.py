@@ -10,6 +10,7 @@ from conftest import opened
 from dialogue import append, assistant, user, window
 from store.entries import said
 
+from sash.store.data.layout import target_at
 from sash.store.data.replies import HistoryEdited
 from sash.store.redis.embedded import EmbeddedStore
 
@@ -32,23 +33,25 @@ async def test_a_tail_that_is_too_short(client: httpx.AsyncClient, conversation:
 async def test_a_second_read_of_another_history(store: EmbeddedStore, conversation: str) -> None:
     """A second read raises ``HistoryEdited`` if the conversation was erased, or erased and created anew, since the first."""
     async with opened(store.url) as conversations:
-        await conversations.append("default", conversation, said("one", "two"), **APPEND)
-        state = await conversations.reader.get("default", conversation)
-        records = await conversations.reader.records("default", conversation, 1, 2, state=state)
+        await conversations.append(target_at("default", conversation), said("one", "two"), **APPEND)
+        state = await conversations.reader.get(target_at("default", conversation))
+        records = await conversations.reader.records(target_at("default", conversation), 1, 2, state=state)
         assert len(records) == 2
-        assert len(await conversations.reader.bodies("default", conversation, [(1, records)], state=state)) == 2
-        await conversations.append("default", conversation, said("three"), **APPEND)
+        assert (
+            len(await conversations.reader.bodies(target_at("default", conversation), [(1, records)], state=state)) == 2
+        )
+        await conversations.append(target_at("default", conversation), said("three"), **APPEND)
 
-        await conversations.erase("default", conversation, if_match="")
+        await conversations.erase(target_at("default", conversation), if_match="")
         reads: list[Any] = [
-            lambda: conversations.reader.records("default", conversation, 1, 2, state=state),
-            lambda: conversations.reader.bodies("default", conversation, [(1, records)], state=state),
-            lambda: conversations.reader.grounding("default", conversation, {1: records[0]}, state=state),
+            lambda: conversations.reader.records(target_at("default", conversation), 1, 2, state=state),
+            lambda: conversations.reader.bodies(target_at("default", conversation), [(1, records)], state=state),
+            lambda: conversations.reader.grounding(target_at("default", conversation), {1: records[0]}, state=state),
         ]
         for again in (False, True):
             if again:
                 later = {**APPEND, "now_ms": APPEND["now_ms"] + 1}
-                await conversations.append("default", conversation, said("new"), **later)
+                await conversations.append(target_at("default", conversation), said("new"), **later)
             for read in reads:
                 with pytest.raises(HistoryEdited):
                     await read()

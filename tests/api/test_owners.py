@@ -11,6 +11,7 @@ from dialogue import append, history, problem, user
 
 from sash.core.law.conversation_settings import ConversationSettings, encode_settings
 from sash.store.data.conversations import Conversations
+from sash.store.data.layout import target_at
 from sash.store.data.owners import Owners
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
@@ -363,14 +364,14 @@ async def test_a_late_hint_leaves_no_line(
         owners, other = Owners(replica, conversations), Owners(replica, conversations)
         await create(client, conversation, owner)
         settings = encode_settings(ConversationSettings(owner=owner))
-        other.touch("default", settings, conversation)
+        other.touch(target_at("default", conversation), settings)
         if moment == "before":
             await other._flush()
-        line = await owners.line("default", owner, conversation)
-        other.touch("default", settings, conversation)
+        line = await owners.line(target_at("default", conversation), owner)
+        other.touch(target_at("default", conversation), settings)
         if moment == "middle":
             await other._flush()
-        await conversations.erase("default", conversation, if_match="")
+        await conversations.erase(target_at("default", conversation), if_match="")
         await owners.unlist(line)
         await other.close()
     finally:

@@ -12,7 +12,7 @@ from dialogue import contents, indexed
 
 from sash.problems import StoreUnavailable
 from sash.store.data.indexing import Index
-from sash.store.data.layout import conversation_name, keys_of
+from sash.store.data.layout import target_at
 
 FACTS = (
     ("where do I keep the spare key?", "under the blue flowerpot"),
@@ -353,7 +353,7 @@ async def test_words_that_cannot_be_counted_are_indexed_later(
         await client.post("/conversations", json={"id": name, "recall": "lexical"})
     for name in names:
         await append(client, name, question("where are the walnuts?"))
-    index = [keys_of(conversation_name("default", name)).word_blocks for name in names]
+    index = [target_at("default", name).keys.word_blocks for name in names]
     for _ in range(200):  # a GET would begin the indexing again
         if all(server.hget(key, "n") == "1" for key in index):
             break

@@ -21,6 +21,7 @@ from sash.operations.summarizer import Summarizer
 from sash.settings import Settings
 from sash.store.data.conversations import Conversations
 from sash.store.data.histories import Histories, make_summary
+from sash.store.data.layout import Target, target_at
 from sash.store.redis.client import Client
 
 SECRET = "4711-secret"
@@ -348,8 +349,8 @@ async def test_an_erasure_before_the_messages_are_read_ends_it(
     """If the conversation begins anew before its messages are read, nothing is sent to the endpoint, and nothing fails."""
     reader = talk.summarizer._reader
 
-    async def erased_since(*place: str) -> Any:
-        state = await reader.get(*place)
+    async def erased_since(target: Target) -> Any:
+        state = await reader.get(target)
         await talk.client.delete(f"/conversations/{conversation}")
         await talk.turn(conversation, "anew", query="")
         return state
@@ -374,10 +375,10 @@ async def test_a_lease_ends_by_itself(store: Any, conversation: str, fresh: Call
         histories = Histories(client, conversations)
 
         async def lease(holder: str, now_ms: int, until_ms: int) -> bool:
-            return await histories.lease_summary("t", conversation, holder, now_ms=now_ms, until_ms=until_ms)
+            return await histories.lease_summary(target_at("t", conversation), holder, now_ms=now_ms, until_ms=until_ms)
 
         assert not await lease("a", 0, 100)
-        await conversations.create("t", conversation, b"{}", ttl_ms=None, now_ms=1, token=fresh())
+        await conversations.create(target_at("t", conversation), b"{}", ttl_ms=None, now_ms=1, token=fresh())
         taken = [
             await lease("a", 0, 100),
             await lease("b", 50, 150),
@@ -388,7 +389,7 @@ async def test_a_lease_ends_by_itself(store: Any, conversation: str, fresh: Call
         assert await lease("b", 200, 300)
         assert await lease("b", 250, 0)
         assert await lease("a", 250, 300)
-        await conversations.erase("t", conversation, if_match="")
+        await conversations.erase(target_at("t", conversation), if_match="")
     finally:
         await client.close()
 

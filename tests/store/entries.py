@@ -10,6 +10,7 @@ from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_t
 from sash.store.data.blocks import read_blocks, values_of
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
+from sash.store.data.layout import target_at
 from sash.store.data.stored_messages import NewEntry
 
 _TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
@@ -30,7 +31,7 @@ async def texts_of(conversations: Conversations, tenant: str, conversation: str)
     """Return every stored message's body, oldest first."""
     found: list[bytes] = []
     while True:
-        page = await conversations.reader.page(tenant, conversation, len(found) + 1, len(found) + 1000)
+        page = await conversations.reader.page(target_at(tenant, conversation), len(found) + 1, len(found) + 1000)
         found += [message.body for message in page.messages]
         if len(found) >= page.length:
             return found

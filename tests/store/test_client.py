@@ -20,7 +20,7 @@ from store.entries import said, texts_of
 from store.relay import relayed
 
 from sash.problems import StoreUnavailable
-from sash.store.data.layout import life_of
+from sash.store.data.layout import life_of, target_at
 from sash.store.data.scripts import Reach
 from sash.store.redis.addresses import read_url
 from sash.store.redis.client import Client
@@ -180,10 +180,10 @@ async def test_a_connection_that_cannot_be_made_holds_nobody(tmp_path: Path) -> 
 async def test_a_lost_reply_is_no_second_turn(store: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
     """After a lost reply the client repeats the append; its messages are stored once and are not reported as duplicates."""
     async with relayed(store.url, tmp_path) as (relay, url), opened(url, connections=1) as conversations:
-        await conversations.append("default", conversation, said("one"), **APPEND)
+        await conversations.append(target_at("default", conversation), said("one"), **APPEND)
         relay.lose_reply = True
 
-        reply = await conversations.append("default", conversation, said("two", "three"), **APPEND)
+        reply = await conversations.append(target_at("default", conversation), said("two", "three"), **APPEND)
 
         assert relay.lost == 1
         assert [(entry.seq, entry.duplicate) for entry in reply.entries] == [(2, False), (3, False)]
@@ -199,17 +199,17 @@ async def test_a_state_is_of_one_moment(store: EmbeddedStore, conversation: str,
         opened(url, connections=1) as slow,
         opened(store.url, connections=1) as other,
     ):
-        await other.append("default", conversation, said("one"), **APPEND)
-        await slow.reader.get("default", conversation)
+        await other.append(target_at("default", conversation), said("one"), **APPEND)
+        await slow.reader.get(target_at("default", conversation))
         relay.piece_bytes = 40
 
         async def write() -> None:
             for n in range(100):
-                await other.append("default", conversation, said(f"m{n}"), **APPEND)
+                await other.append(target_at("default", conversation), said(f"m{n}"), **APPEND)
 
         writing = asyncio.create_task(write())
         while not writing.done():
-            state = await slow.reader.get("default", conversation)
+            state = await slow.reader.get(target_at("default", conversation))
             assert state.version == state.length
         await writing
 
@@ -218,13 +218,12 @@ async def test_a_state_is_of_one_moment(store: EmbeddedStore, conversation: str,
 async def test_lost_replies_of_other_writes(store: EmbeddedStore, conversation: str, tmp_path: Path) -> None:
     """A create or a change that is repeated after a lost reply returns its first result and changes nothing more."""
     async with relayed(store.url, tmp_path) as (relay, url), opened(url, connections=1) as conversations:
-        await conversations.append("default", f"{conversation}-warm", said("one"), **APPEND)
+        await conversations.append(target_at("default", f"{conversation}-warm"), said("one"), **APPEND)
         relay.lose_reply = True
-        etag = await conversations.create("default", conversation, b"{}", ttl_ms=None, now_ms=1, token="t1")
+        etag = await conversations.create(target_at("default", conversation), b"{}", ttl_ms=None, now_ms=1, token="t1")
         relay.lose_reply = True
         changed = await conversations.change(
-            "default",
-            conversation,
+            target_at("default", conversation),
             life=life_of(etag),
             settings=b'{"reserve":1}',
             standing=b"{}",
@@ -235,7 +234,7 @@ async def test_lost_replies_of_other_writes(store: EmbeddedStore, conversation: 
         )
 
         assert (relay.lost, changed.version) == (2, 2)
-        state = await conversations.reader.get("default", conversation)
+        state = await conversations.reader.get(target_at("default", conversation))
         assert (state.version, state.settings) == (2, b'{"reserve":1}')
 
 
@@ -246,7 +245,7 @@ async def test_broken_connections_under_load(store: EmbeddedStore, fresh: Any, t
     async with relayed(store.url, tmp_path) as (relay, url), opened(url, connections=2) as conversations:
 
         async def talk(name: str, n: int) -> None:
-            await conversations.append("default", name, said(f"{name} {n}", identity=f"m{n}-"), **APPEND)
+            await conversations.append(target_at("default", name), said(f"{name} {n}", identity=f"m{n}-"), **APPEND)
             if n % 7 == 0:
                 relay.lose_reply = True
 
@@ -263,12 +262,12 @@ async def test_broken_connections_under_load(store: EmbeddedStore, fresh: Any, t
 async def test_flushed_scripts_are_loaded_again(store: EmbeddedStore, conversation: str, server: redis.Redis) -> None:
     """Appends succeed after SCRIPT FLUSH, by an operator or a restart of another node: the scripts are loaded again."""
     async with opened(store.url) as conversations:
-        await conversations.append("default", conversation, said("one"), **APPEND)
+        await conversations.append(target_at("default", conversation), said("one"), **APPEND)
         server.script_flush()
-        await conversations.append("default", conversation, said("two"), **APPEND)
+        await conversations.append(target_at("default", conversation), said("two"), **APPEND)
         server.script_flush()
         reply, tail = await conversations.append_and_read(
-            "default", conversation, said("three"), **APPEND, reach=Reach()
+            target_at("default", conversation), said("three"), **APPEND, reach=Reach()
         )
 
         assert (reply.entries[0].seq, len(tail.records)) == (3, 3)
@@ -302,7 +301,7 @@ async def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
 
             async def talk(n: int) -> None:
                 for turn in range(40):
-                    await conversations.append("t", f"c{n}", said(f"{turn}", identity=f"{turn}-"), **APPEND)
+                    await conversations.append(target_at("t", f"c{n}"), said(f"{turn}", identity=f"{turn}-"), **APPEND)
 
             talks = asyncio.gather(*(talk(n) for n in range(4)))
             await asyncio.sleep(0.05)

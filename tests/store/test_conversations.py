@@ -15,7 +15,7 @@ from store.entries import said, texts_of
 from sash.problems import ConversationExists, Internal, NotFound, PreconditionFailed
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import new_id
-from sash.store.data.layout import PARTS, conversation_name, keys_of, life_of
+from sash.store.data.layout import PARTS, life_of, target_at
 from sash.store.data.replies import Tail
 from sash.store.data.scripts import Known, Reach
 from sash.store.redis.embedded import EmbeddedStore
@@ -41,7 +41,7 @@ async def test_two_writers(store: EmbeddedStore, conversations: Conversations, c
         seqs = []
         for start in range(0, 1000, 10):
             turns = (
-                through.append("default", conversation, said(f"{who} {n}", identity=f"{who}-{n}-"), **APPEND)
+                through.append(target_at("default", conversation), said(f"{who} {n}", identity=f"{who}-{n}-"), **APPEND)
                 for n in range(start, start + 10)
             )
             seqs += [reply.entries[0].seq for reply in await asyncio.gather(*turns)]
@@ -54,7 +54,7 @@ async def test_two_writers(store: EmbeddedStore, conversations: Conversations, c
     stored = await texts_of(conversations, "default", conversation)
     for who, seqs in (("one", one), ("two", two)):
         assert [stored[seq - 1] for seq in seqs] == [body(f"{who} {n}") for n in range(1000)]
-    state = await conversations.reader.get("default", conversation)
+    state = await conversations.reader.get(target_at("default", conversation))
     assert (state.version, state.length) == (2000, 2000)
 
 
@@ -62,9 +62,9 @@ async def test_totals_are_the_sum(conversations: Conversations, conversation: st
     """Running totals equal the sum over the appended messages for any batching, and duplicates add nothing."""
     batches = [said(*(f"text {n} {i}" for i in range(n)), identity=f"b{n}-") for n in range(1, 6)]
     for batch in [*batches, *batches]:
-        await conversations.append("default", conversation, batch, **APPEND)
+        await conversations.append(target_at("default", conversation), batch, **APPEND)
 
-    state = await conversations.reader.get("default", conversation)
+    state = await conversations.reader.get(target_at("default", conversation))
 
     assert state.length == 15
     assert state.tokens == tuple(sum(entry.tokens[i] for batch in batches for entry in batch) for i in (0, 1))
@@ -75,18 +75,18 @@ async def test_a_crash_loses_nothing(tmp_path: Path) -> None:
     """Messages, ids and settings that were acknowledged before the server is killed are there after its restart."""
     with EmbeddedStore(tmp_path) as store:
         async with opened(store.url) as before:
-            await before.create("t", "c", b'{"reserve":7}', ttl_ms=None, now_ms=1, token="x")
+            await before.create(target_at("t", "c"), b'{"reserve":7}', ttl_ms=None, now_ms=1, token="x")
             await asyncio.gather(
-                *(before.append("t", "c", said(f"{n}", identity=f"{n}-"), **APPEND) for n in range(300))
+                *(before.append(target_at("t", "c"), said(f"{n}", identity=f"{n}-"), **APPEND) for n in range(300))
             )
             expected = await texts_of(before, "t", "c")
-            state = await before.reader.get("t", "c")
+            state = await before.reader.get(target_at("t", "c"))
         kill(store)
         store.start()
         async with opened(store.url) as after:
             assert await texts_of(after, "t", "c") == expected
-            assert await after.reader.get("t", "c") == state
-            again = await after.append("t", "c", said("7", identity="7-"), **APPEND)
+            assert await after.reader.get(target_at("t", "c")) == state
+            again = await after.append(target_at("t", "c"), said("7", identity="7-"), **APPEND)
             assert again.entries[0].duplicate
 
 
@@ -96,8 +96,10 @@ async def test_many_tenants(conversations: Conversations, conversation: str) -> 
 
     async def talk(tenant: str) -> None:
         for n in range(10):
-            await conversations.append(tenant, conversation, said(f"{tenant} {n}", identity=f"{n}-"), **APPEND)
-            tail = await conversations.reader.window(tenant, conversation, Reach())
+            await conversations.append(
+                target_at(tenant, conversation), said(f"{tenant} {n}", identity=f"{n}-"), **APPEND
+            )
+            tail = await conversations.reader.window(target_at(tenant, conversation), Reach())
             assert isinstance(tail, Tail)
             assert tail.bodies == [body(f"{tenant} {i}") for i in range(n + 1)]
 
@@ -112,7 +114,7 @@ async def test_names_that_look_alike(conversations: Conversations, fresh: Callab
     tail = fresh()
     pairs = [("a-b", f"c{tail}"), ("a", f"b-c{tail}"), ("a.b", f"c{tail}"), ("a", f"c{tail}.x"), ("a", f"c{tail}-x")]
     for tenant, conversation in pairs:
-        await conversations.append(tenant, conversation, said(f"{tenant}|{conversation}"), **APPEND)
+        await conversations.append(target_at(tenant, conversation), said(f"{tenant}|{conversation}"), **APPEND)
 
     for tenant, conversation in pairs:
         assert await texts_of(conversations, tenant, conversation) == [body(f"{tenant}|{conversation}")]
@@ -122,55 +124,58 @@ async def test_a_foreign_answer_is_an_error(
     conversations: Conversations, conversation: str, server: redis.Redis
 ) -> None:
     """When a key holds another conversation's id, reads and appends fail instead of showing that conversation."""
-    await conversations.append("default", conversation, said("secret"), **APPEND)
-    key = keys_of(conversation_name("default", conversation)).conversation
+    await conversations.append(target_at("default", conversation), said("secret"), **APPEND)
+    key = target_at("default", conversation).keys.conversation
     server.hset(key, "id", "other/conversation")
 
     reads: list[Callable[[], Any]] = [
-        lambda: conversations.reader.get("default", conversation),
-        lambda: conversations.reader.page("default", conversation, 1, 10),
-        lambda: conversations.reader.window("default", conversation, Reach()),
-        lambda: conversations.append("default", conversation, said("more"), **APPEND),
+        lambda: conversations.reader.get(target_at("default", conversation)),
+        lambda: conversations.reader.page(target_at("default", conversation), 1, 10),
+        lambda: conversations.reader.window(target_at("default", conversation), Reach()),
+        lambda: conversations.append(target_at("default", conversation), said("more"), **APPEND),
     ]
     for read in reads:
         with pytest.raises(Internal):
             await read()
-    server.hset(key, "id", conversation_name("default", conversation))
+    server.hset(key, "id", target_at("default", conversation).name)
     assert len(await texts_of(conversations, "default", conversation)) == 1
 
 
 async def test_create(conversations: Conversations, conversation: str) -> None:
     """A conversation is created once; only a repetition with the same token succeeds again."""
     created: dict[str, Any] = {"ttl_ms": None, "now_ms": 5, "token": "mine"}
-    await conversations.create("default", conversation, b"{}", **created)
-    await conversations.create("default", conversation, b"{}", **created)
+    await conversations.create(target_at("default", conversation), b"{}", **created)
+    await conversations.create(target_at("default", conversation), b"{}", **created)
 
     with pytest.raises(ConversationExists):
-        await conversations.create("default", conversation, b"{}", **{**created, "token": "other"})
-    assert (await conversations.reader.get("default", conversation)).version == 1
+        await conversations.create(target_at("default", conversation), b"{}", **{**created, "token": "other"})
+    assert (await conversations.reader.get(target_at("default", conversation))).version == 1
 
 
 async def test_change(conversations: Conversations, conversation: str) -> None:
     """A change is refused when the settings or the version have changed since, or the conversation does not exist."""
-    etag = await conversations.create("default", conversation, b"{}", ttl_ms=None, now_ms=5, token="x")
+    etag = await conversations.create(target_at("default", conversation), b"{}", ttl_ms=None, now_ms=5, token="x")
     change: dict[str, Any] = {"settings": b'{"reserve":1}', "life": life_of(etag), "ttl_ms": None, "now_ms": 6}
 
     for refused in ({"standing": b'{"a":1}', "if_match": ""}, {"standing": b"{}", "if_match": "9"}):
         with pytest.raises(PreconditionFailed):
-            await conversations.change("default", conversation, **change, **refused, token="y")
-    changed = await conversations.change("default", conversation, **change, standing=b"{}", if_match=etag, token="z")
+            await conversations.change(target_at("default", conversation), **change, **refused, token="y")
+    changed = await conversations.change(
+        target_at("default", conversation), **change, standing=b"{}", if_match=etag, token="z"
+    )
     assert changed.version == 2
     with pytest.raises(NotFound):
-        await conversations.change("default", "absent", **change, standing=b"{}", if_match="", token="z")
+        await conversations.change(target_at("default", "absent"), **change, standing=b"{}", if_match="", token="z")
 
 
 async def test_pages_are_clipped(conversations: Conversations, conversation: str) -> None:
     """A range of seqs is clipped to the existing messages; negative numbers count from the end."""
-    await conversations.append("default", conversation, said(*"abcdef"), **APPEND)
+    await conversations.append(target_at("default", conversation), said(*"abcdef"), **APPEND)
 
     async def seqs(first: int, last: int) -> list[int]:
         return [
-            message.seq for message in (await conversations.reader.page("default", conversation, first, last)).messages
+            message.seq
+            for message in (await conversations.reader.page(target_at("default", conversation), first, last)).messages
         ]
 
     assert await seqs(2, 4) == [2, 3, 4]
@@ -179,22 +184,22 @@ async def test_pages_are_clipped(conversations: Conversations, conversation: str
     assert await seqs(-99, -1) == [1, 2, 3, 4, 5, 6]
     assert await seqs(7, 9) == await seqs(4, 3) == []
     with pytest.raises(NotFound):
-        await conversations.reader.page("default", "absent", 1, 2)
+        await conversations.reader.page(target_at("default", "absent"), 1, 2)
 
 
 async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conversation: str) -> None:
     """A window's read covers all of a history that fits its budget, and only a part of a longer one."""
     for _ in range(10):
-        await conversations.append("default", conversation, said(*["some words of text"] * 100), **APPEND)
+        await conversations.append(target_at("default", conversation), said(*["some words of text"] * 100), **APPEND)
 
     async def length(budget: int, limit: int = 0) -> int:
-        tail = await conversations.reader.window("default", conversation, Reach(budget, limit=limit))
+        tail = await conversations.reader.window(target_at("default", conversation), Reach(budget, limit=limit))
         assert isinstance(tail, Tail)
         assert tail.first_seq == 1001 - len(tail.records)
         assert len(tail.bodies) == len(tail.records)
         return len(tail.records)
 
-    total = (await conversations.reader.get("default", conversation)).tokens[0]
+    total = (await conversations.reader.get(target_at("default", conversation))).tokens[0]
     assert await length(total) == 1000
     assert 100 < await length(total // 10) < 250
     assert await length(total, limit=3) == 4
@@ -203,24 +208,26 @@ async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conve
 
 async def test_a_known_state_is_not_read(conversations: Conversations, conversation: str) -> None:
     """A window read with the current ETag returns only that ETag; with an older one it returns the tail."""
-    etag = (await conversations.append("default", conversation, said("one"), **APPEND)).etag
+    etag = (await conversations.append(target_at("default", conversation), said("one"), **APPEND)).etag
 
-    assert await conversations.reader.window("default", conversation, Reach(), ["other", etag]) == Known(etag)
-    assert isinstance(await conversations.reader.window("default", conversation, Reach(), ["1"]), Tail)
+    assert await conversations.reader.window(target_at("default", conversation), Reach(), ["other", etag]) == Known(
+        etag
+    )
+    assert isinstance(await conversations.reader.window(target_at("default", conversation), Reach(), ["1"]), Tail)
 
 
 async def test_details_are_read_only_where_they_are_needed(conversations: Conversations, conversation: str) -> None:
     """Details of messages in other scripts are read for estimates alone; those of a message with a name always."""
-    await conversations.append("default", conversation, said("Привет, как дела?", "and you?"), **APPEND)
+    await conversations.append(target_at("default", conversation), said("Привет, как дела?", "and you?"), **APPEND)
 
     async def details(*, scripts: bool) -> list[bool]:
-        tail = await conversations.reader.window("default", conversation, Reach(100, scripts=scripts))
+        tail = await conversations.reader.window(target_at("default", conversation), Reach(100, scripts=scripts))
         assert isinstance(tail, Tail)
         return [each.extra is not None for each in tail.records.details]
 
     assert await details(scripts=False) == []
     assert await details(scripts=True) == [True, False]
-    await conversations.append("default", conversation, said("hello", name="ada"), **APPEND)
+    await conversations.append(target_at("default", conversation), said("hello", name="ada"), **APPEND)
     assert await details(scripts=False) == [True, False, True]
 
 
@@ -228,21 +235,21 @@ async def test_retention_of_a_deployment(store: EmbeddedStore, conversation: str
     """The deployment's retention applies to a conversation without its own, and each append restarts it."""
     async with opened(store.url) as each:
         keeping = Conversations(each._client, retention_ms=60_000)
-        await keeping.append("default", conversation, said("one"), **APPEND)
-        keys = keys_of(conversation_name("default", conversation))
+        await keeping.append(target_at("default", conversation), said("one"), **APPEND)
+        keys = target_at("default", conversation).keys
         for key in (keys.conversation, keys.log):
             server.pexpire(key, 1000)
-        await keeping.append("default", conversation, said("two"), **APPEND)
+        await keeping.append(target_at("default", conversation), said("two"), **APPEND)
 
         kept = [key for key in keys if server.exists(key)]
         assert {keys.conversation, keys.log, keys.counts, keys.ids} <= set(kept)
         assert all(59_000 < server.pttl(key) <= 60_000 for key in kept)
-        await keeping.erase("default", conversation, if_match="")
+        await keeping.erase(target_at("default", conversation), if_match="")
 
 
 def test_one_slot(fresh: Callable[[], str]) -> None:
     """Every key of a conversation has the same hash tag, so that a script touches one slot of a cluster."""
-    keys = keys_of(conversation_name("tenant", fresh()))
+    keys = target_at("tenant", fresh()).keys
 
     assert len({key[key.index("{") : key.index("}") + 1] for key in keys}) == 1
     assert len(set(keys)) == len(PARTS)

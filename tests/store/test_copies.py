@@ -12,6 +12,7 @@ from sash.store.data import histories
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
 from sash.store.data.histories import Histories
+from sash.store.data.layout import target_at
 from sash.store.data.replies import Page
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
 from sash.store.data.stored_messages import NewEntry
@@ -30,12 +31,12 @@ class Shelf:
         self.histories = Histories(client, self.conversations)
 
     async def read(self, conversation: str, last_seq: int) -> AsyncIterator[Page]:
-        state = await self.conversations.reader.get("t", conversation)
-        async for page in self.conversations.reader.chunks("t", conversation, last_seq, state):
+        state = await self.conversations.reader.get(target_at("t", conversation))
+        async for page in self.conversations.reader.chunks(target_at("t", conversation), last_seq, state):
             yield page
 
     async def life(self, conversation: str) -> str:
-        return (await self.conversations.reader.get("t", conversation)).life
+        return (await self.conversations.reader.get(target_at("t", conversation))).life
 
     async def fill(self, conversation: str, count: int, size: int = 10, *, now_ms: int = 1) -> None:
         for start in range(0, count, 100):
@@ -44,10 +45,12 @@ class Shelf:
                 for n in range(min(100, count - start))
             ]
             prepared = prepare(entries, TEMPLATE, 1)
-            await self.conversations.append("t", conversation, prepared, settings=b"{}", if_match="", now_ms=now_ms)
+            await self.conversations.append(
+                target_at("t", conversation), prepared, settings=b"{}", if_match="", now_ms=now_ms
+            )
 
     def staging(self, conversation: str, token: str = "token") -> Staging:
-        return Staging(self.client, "t", conversation, token=token)
+        return Staging(self.client, target_at("t", conversation), token=token)
 
 
 @pytest_asyncio.fixture
@@ -104,16 +107,21 @@ async def test_an_edit_ends_it(shelf: Shelf, conversation: str, edit: str) -> No
     async def do(edit: str) -> None:
         if edit.startswith("rewind"):
             await shelf.histories.rewind(
-                "t", conversation, 900, life=await shelf.life(conversation), if_match="", now_ms=1, token="r"
+                target_at("t", conversation), 900, life=await shelf.life(conversation), if_match="", now_ms=1, token="r"
             )
         if edit == "rewind and append":
             await shelf.fill(conversation, 300)
         if edit == "redact":
             await shelf.histories.redact(
-                "t", conversation, 1000, life=await shelf.life(conversation), if_match="", now_ms=1, token="r"
+                target_at("t", conversation),
+                1000,
+                life=await shelf.life(conversation),
+                if_match="",
+                now_ms=1,
+                token="r",
             )
         if edit in ("erase", "another"):
-            await shelf.conversations.erase("t", conversation, if_match="")
+            await shelf.conversations.erase(target_at("t", conversation), if_match="")
         if edit == "another":
             await shelf.fill(conversation, 1200, now_ms=2)
 
@@ -126,7 +134,7 @@ async def test_nobody_sees_what_is_staged(shelf: Shelf, conversation: str) -> No
     building = shelf.staging(conversation)
     await building.add(built("a", "b"))
     with pytest.raises(NotFound):
-        await shelf.conversations.reader.get("t", conversation)
+        await shelf.conversations.reader.get(target_at("t", conversation))
     await building.abandon()
 
 
@@ -139,7 +147,7 @@ async def test_the_first_to_end_wins(shelf: Shelf, conversation: str) -> None:
     with pytest.raises(ConversationExists):
         await published(other)
     await published(one)
-    assert (await shelf.conversations.reader.get("t", conversation)).length == 1
+    assert (await shelf.conversations.reader.get(target_at("t", conversation))).length == 1
     await other.abandon()
 
 
@@ -187,13 +195,15 @@ async def test_a_change_asked_for_twice_is_made_once(shelf: Shelf, conversation:
     async def ask() -> int:
         how = {"life": life, "if_match": "", "now_ms": 1, "token": "x"}
         if change == "rewind":
-            return (await shelf.histories.rewind("t", conversation, 3, **how)).version
+            return (await shelf.histories.rewind(target_at("t", conversation), 3, **how)).version
         if change == "redact":
-            return (await shelf.histories.redact("t", conversation, 2, **how)).version
+            return (await shelf.histories.redact(target_at("t", conversation), 2, **how)).version
         summary = histories.make_summary("so far", 2)
-        return (await shelf.histories.put_summary("t", conversation, summary, **how)).version
+        return (await shelf.histories.put_summary(target_at("t", conversation), summary, **how)).version
 
     first = await ask()
     await shelf.fill(conversation, 1)
     assert (first, await ask()) == (2, 3)
-    assert (await shelf.conversations.reader.get("t", conversation)).length == (4 if change == "rewind" else 6)
+    assert (await shelf.conversations.reader.get(target_at("t", conversation))).length == (
+        4 if change == "rewind" else 6
+    )

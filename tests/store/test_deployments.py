@@ -25,7 +25,7 @@ from sash.settings import Settings
 from sash.store.data.conversations import Conversations
 from sash.store.data.datakeys import DataKeys, Rewrapped
 from sash.store.data.entries import prepare
-from sash.store.data.layout import keys_of
+from sash.store.data.layout import keys_of, target_at
 from sash.store.data.replies import Tail
 from sash.store.data.scripts import Reach
 from sash.store.redis.addresses import read_url
@@ -53,14 +53,14 @@ async def say(conversations: Conversations, conversation: str, *texts: str) -> i
     """Append user messages whose ids are their texts, and return the newest seq."""
     entries = [Entry(message={"role": "user", "content": text}, id=text) for text in texts]
     reply = await conversations.append(
-        "t", conversation, prepare(entries, TEMPLATE, 1), settings=b"{}", if_match="", now_ms=1
+        target_at("t", conversation), prepare(entries, TEMPLATE, 1), settings=b"{}", if_match="", now_ms=1
     )
     return reply.entries[-1].seq
 
 
 async def heard(conversations: Conversations, conversation: str) -> list[str]:
     """Return the texts of a conversation's window."""
-    tail = await conversations.reader.window("t", conversation, Reach(10**9))
+    tail = await conversations.reader.window(target_at("t", conversation), Reach(10**9))
     assert isinstance(tail, Tail)
     return re.findall(r'"content":"([^"]*)"', b",".join(tail.bodies).decode())
 
@@ -71,12 +71,12 @@ async def talk(conversations: Conversations) -> None:
     assert await asyncio.gather(*(say(conversations, name, "a", "b") for name in names)) == [2] * 30
     assert await asyncio.gather(*(say(conversations, name, "b", "c") for name in names)) == [3] * 30
     assert await asyncio.gather(*(heard(conversations, name) for name in names)) == [["a", "b", "c"]] * 30
-    assert (await conversations.reader.get("t", "c7")).length == 3
-    page = await conversations.reader.page("t", "c7", 2, 3)
+    assert (await conversations.reader.get(target_at("t", "c7"))).length == 3
+    page = await conversations.reader.page(target_at("t", "c7"), 2, 3)
     assert [message.seq for message in page.messages] == [2, 3]
-    await asyncio.gather(*(conversations.erase("t", name, if_match="") for name in names))
+    await asyncio.gather(*(conversations.erase(target_at("t", name), if_match="") for name in names))
     with pytest.raises(NotFound):
-        await conversations.reader.get("t", "c7")
+        await conversations.reader.get(target_at("t", "c7"))
 
 
 @pytest.mark.parametrize("name", PRESENT)
@@ -286,7 +286,7 @@ async def test_commands_of_several_slots_are_answered_in_their_order(cluster: Cl
         await asyncio.gather(*(say(conversations, f"m{i}", "x") for i in range(20)))
         keys = [keys_of(f"t/m{i}").conversation for i in range(20)]
         replies = await client.commands([("HGET", key, "id") for key in keys])
-        await asyncio.gather(*(conversations.erase("t", f"m{i}", if_match="") for i in range(20)))
+        await asyncio.gather(*(conversations.erase(target_at("t", f"m{i}"), if_match="") for i in range(20)))
     assert replies == [f"t/m{i}".encode() for i in range(20)]
 
 
@@ -427,7 +427,7 @@ async def test_a_slot_that_moves_under_load_costs_no_error(cluster: Cluster, mon
             assert cluster.primary_of(slot) is not before
         await talks.stop()
         refreshes = client._cluster.refreshes  # type: ignore[union-attr]
-        await asyncio.gather(*(conversations.erase("t", name, if_match="") for name in names))
+        await asyncio.gather(*(conversations.erase(target_at("t", name), if_match="") for name in names))
     assert talks.failed == []
     assert met >= {MovedError, AskError}
     assert refreshes < 10
@@ -463,7 +463,7 @@ async def test_a_primary_that_is_killed_costs_its_own_slots_seconds(cluster: Clu
 
 async def healed(conversations: Conversations, name: str) -> bool:
     try:
-        await conversations.reader.get("t", name)
+        await conversations.reader.get(target_at("t", name))
     except Problem:
         return False
     return True

@@ -16,7 +16,7 @@ from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
 from sash.store.data.histories import Histories
-from sash.store.data.layout import keys_of, life_of
+from sash.store.data.layout import keys_of, life_of, target_at
 from sash.store.data.scripts import Reach
 from sash.store.data.staging import Staging
 from sash.store.redis.embedded import EmbeddedStore
@@ -49,7 +49,7 @@ def noted(count: int, text: str) -> list[Any]:
 async def fill(conversations: Conversations, conversation: str, count: int) -> str:
     """Append ``count`` messages with documents and metadata, and return the conversation's ETag."""
     for _ in range(count // 100):
-        reply = await conversations.append("default", conversation, noted(100, "forgotten"), **APPEND)
+        reply = await conversations.append(target_at("default", conversation), noted(100, "forgotten"), **APPEND)
     return reply.etag
 
 
@@ -98,12 +98,12 @@ async def test_a_rewind_that_stopped_shows_nothing_old(
     await cut(conversations, conversation, etag, 10, 2500)
 
     plain = prepare([Entry(message={"role": "user", "content": f"plain {n}"}) for n in range(100)], TEMPLATE, 1)
-    await conversations.append("default", conversation, plain, **APPEND)
+    await conversations.append(target_at("default", conversation), plain, **APPEND)
 
-    page = await conversations.reader.page("default", conversation, 11, 110)
+    page = await conversations.reader.page(target_at("default", conversation), 11, 110)
     assert (len(page.messages), page.grounding, page.metadata) == (100, {}, {})
     again = prepare([Entry(message={"role": "user", "content": "more"})], TEMPLATE, 1)
-    await conversations.append("default", conversation, again, **APPEND)
+    await conversations.append(target_at("default", conversation), again, **APPEND)
     assert server.hlen(f"sash:{{default/{conversation}}}:metadata") == 10
     assert len(await texts_of(conversations, "default", conversation)) == 111
 
@@ -116,7 +116,7 @@ async def test_a_rewind_that_stopped_is_finished_by_its_retry(
     rewound = await cut(conversations, conversation, etag, 10, 2500)
     histories = Histories(conversations._client, conversations)
     how = {"life": life_of(etag), "if_match": etag, "now_ms": 2}
-    again = await histories.rewind("default", conversation, 10, **how, token="t")
+    again = await histories.rewind(target_at("default", conversation), 10, **how, token="t")
     assert again.etag == rewound.etag
     names = [f"sash:{{default/{conversation}}}:{part}" for part in ("metadata", "grounding")]
     assert [server.hlen(name) for name in names] == [10, 10]
@@ -132,16 +132,16 @@ async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
         admin.config_set("slowlog-log-slower-than", SLOW_MILLISECONDS * 1000)
         async with opened(own.url) as conversations:
             histories = Histories(conversations._client, conversations)
-            staging = Staging(conversations._client, "default", "long", token="t")
+            staging = Staging(conversations._client, target_at("default", "long"), token="t")
             for _ in range(1000):
                 await staging.add(noted(200, "said"))
             await staging.publish(settings=b"{}", version=1, created_ms=1, updated_ms=1, ttl_ms=None, summary=None)
-            life = (await conversations.reader.get("default", "long")).life
-            await conversations.reader.window("default", "long", Reach(10**9))
+            life = (await conversations.reader.get(target_at("default", "long"))).life
+            await conversations.reader.window(target_at("default", "long"), Reach(10**9))
             how = {"life": life, "if_match": "", "now_ms": 1}
             for place, to_seq in enumerate((100_000, 10)):
-                await histories.rewind("default", "long", to_seq, **how, token=str(place))
-            await conversations.erase("default", "long")
+                await histories.rewind(target_at("default", "long"), to_seq, **how, token=str(place))
+            await conversations.erase(target_at("default", "long"))
         slow = [(str(entry["command"])[:60], entry["duration"] / 1000) for entry in admin.slowlog_get(100)]
         assert slow == []
 
@@ -172,7 +172,7 @@ async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conve
 
     counting = asyncio.create_task(count())
     started = time.perf_counter()
-    found = await windows.read("default", conversation, query)
+    found = await windows.read(target_at("default", conversation), query)
     busy = False
     await counting
     assert not isinstance(found, scripts.Known)

@@ -10,13 +10,14 @@ from urllib.parse import parse_qsl
 import msgspec
 from litestar.handlers import HTTPRouteHandler
 
-from sash.api.context import Req
+from sash.api.context import Req, tenant_of
 from sash.api.openapi.operation import OPERATORS, operation_of
 from sash.api.ring.incoming import read_whole
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
 from sash.core.chat.messages import decode_json
 from sash.core.chat.mistakes import invalid
 from sash.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
+from sash.store.data.layout import Target, target_at
 
 T = TypeVar("T")
 
@@ -112,6 +113,11 @@ def _query_of(raw: bytes, kind: type[Any]) -> Any:
 
 _TAKEN = frozenset({"import"})
 """Ids that no conversation may have: ``/conversations/import`` is an operation, so DELETE would not reach it."""
+
+
+def target_of(request: Req) -> Target:
+    """The conversation that the request's path names. Raises BadRequest for an id that cannot be one."""
+    return target_at(tenant_of(request), checked_id(request.path_params["conversation_id"]))
 
 
 def checked_id(value: str, what: str = "conversation") -> str:

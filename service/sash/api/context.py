@@ -23,6 +23,7 @@ from sash.store.data.conversations import Conversations
 from sash.store.data.entries import new_id
 from sash.store.data.histories import Histories
 from sash.store.data.indexing import Index
+from sash.store.data.layout import Target
 from sash.store.data.owners import Owners
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Shut, State
@@ -105,13 +106,13 @@ def was_done(request: Req) -> bool:
     return life_before(request) is not None
 
 
-def tell_made(request: Req, context: Context, name: tuple[str, str], made: Made, state: State, seconds: float) -> None:
+def tell_made(request: Req, context: Context, target: Target, made: Made, state: State, seconds: float) -> None:
     """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
     with best_effort:
-        tell_window(context.metrics, made, seconds, line_of(request), key=(*name, made.head.model))
+        tell_window(context.metrics, made, seconds, line_of(request), key=(target.name, made.head.model))
     with best_effort:
         if context.summarizer is not None:
-            context.summarizer.notice(*name, state, made.window, made.asked.limits.model)
+            context.summarizer.notice(target, state, made.window, made.asked.limits.model)
 
 
 def require_same_life(request: Req, state: State) -> None:

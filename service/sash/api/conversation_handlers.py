@@ -6,9 +6,17 @@ from typing import Any
 
 import msgspec
 from litestar import Response, delete, get, patch, post
-from litestar.params import FromPath
 
-from sash.api.body import PATCH_BODY, checked_id, decode, etag, if_match, is_known, refuse_state, refuse_taken
+from sash.api.body import (
+    PATCH_BODY,
+    decode,
+    etag,
+    if_match,
+    is_known,
+    refuse_state,
+    refuse_taken,
+    target_of,
+)
 from sash.api.context import (
     Context,
     Req,
@@ -43,6 +51,7 @@ from sash.core.providers.native import compaction_item
 from sash.operations.logging import best_effort
 from sash.problems import BadRequest, CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
 from sash.store.data.entries import wall_ms
+from sash.store.data.layout import Target, target_at
 from sash.store.data.replies import Shut, State
 
 _create = msgspec.json.Decoder(CreateConversation)
@@ -73,40 +82,39 @@ async def create_conversation(request: Req) -> Response[bytes]:
     check_settings(settings)
     stored = encode_settings(settings)
     _refuse_large(stored, context.settings.max_body_bytes)
-    identity = wanted.id or fresh_id(request)
+    target = target_at(tenant_of(request), wanted.id or fresh_id(request))
     if not was_done(request):
         ttl_ms = context.conversations.ttl_ms(settings.ttl_seconds)
-        await context.owners.put(tenant_of(request), settings, identity)
+        await context.owners.put(target, settings)
         await context.conversations.create(
-            tenant_of(request), identity, stored, ttl_ms=ttl_ms, now_ms=wall_ms(), token=request_token(request)
+            target, stored, ttl_ms=ttl_ms, now_ms=wall_ms(), token=request_token(request)
         )
-    state = await context.reader.get(tenant_of(request), identity)
+    state = await context.reader.get(target)
     require_same_life(request, state)
-    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
-    return Response(conversation_body(identity, state), status_code=201, headers=headers)
+    headers = {"Location": f"/conversations/{target.id}", "ETag": etag(state.etag)}
+    return Response(conversation_body(target.id, state), status_code=201, headers=headers)
 
 
 @get("/conversations/{conversation_id:str}", operation_id="getConversation")
 @documented("Read a conversation", "conversations", gives=Conversation)
-async def get_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+async def get_conversation(request: Req) -> Response[bytes]:
     """A conversation's settings and state."""
-    identity = checked_id(conversation_id)
-    context, tenant = context_of(request), tenant_of(request)
-    state = await context.reader.get(tenant, identity)
-    progress = await _progress(context, tenant, identity, state)
+    context, target = context_of(request), target_of(request)
+    state = await context.reader.get(target)
+    progress = await _progress(context, target, state)
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
-    return Response(conversation_body(identity, state, progress), headers=headers)
+    return Response(conversation_body(target.id, state, progress), headers=headers)
 
 
-async def _progress(context: Context, tenant: str, identity: str, state: State) -> RecallProgress | None:
+async def _progress(context: Context, target: Target, state: State) -> RecallProgress | None:
     """How much of a conversation is indexed; None if it has no index. Also resumes indexing that has stopped."""
     mode = context.indexer.mode(state.settings)
     if mode == "off":
         return None
-    context.indexer.notice(tenant, identity, state.settings)
-    progress = await context.index.progress(tenant, identity)
+    context.indexer.notice(target, state.settings)
+    progress = await context.index.progress(target)
     vectors = progress.vectors if progress.model == context.settings.embeddings_model else 0
     return RecallProgress(mode, state.length, progress.words, vectors)
 
@@ -120,14 +128,14 @@ async def _progress(context: Context, tenant: str, identity: str, state: State) 
     gives=Conversation,
     errors=(507,),
 )
-async def change_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+async def change_conversation(request: Req) -> Response[bytes]:
     """Change settings with a merge patch (RFC 7396): null removes a setting."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    context, target = context_of(request), target_of(request)
     changes = whole_numbers(await decode(request, _patch, PATCH_BODY))
     expected = if_match(request)
     token = request_token(request)
     for attempt in range(_ATTEMPTS):
-        state = await context.reader.get(tenant, identity)
+        state = await context.reader.get(target)
         await require_life(request, context, state)
         if was_done(request):
             break
@@ -135,12 +143,11 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
         stored = encode_settings(settings)
         _refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
         before = owner_of(state.settings)
-        left = await context.owners.line(tenant, before, identity) if before != settings.owner else None
-        await context.owners.put(tenant, settings, identity)
+        left = await context.owners.line(target, before) if before != settings.owner else None
+        await context.owners.put(target, settings)
         try:
             await context.conversations.change(
-                tenant,
-                identity,
+                target,
                 settings=stored,
                 standing=state.standing,
                 life=state.life,
@@ -157,9 +164,9 @@ async def change_conversation(request: Req, conversation_id: FromPath[str]) -> R
             continue
         await context.owners.leave(left)
         break
-    state = await context.reader.get(tenant, identity)
-    context.indexer.notice(tenant, identity, state.settings)
-    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)})
+    state = await context.reader.get(target)
+    context.indexer.notice(target, state.settings)
+    return Response(conversation_body(target.id, state), headers={"ETag": etag(state.etag)})
 
 
 def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
@@ -194,26 +201,26 @@ def merge_patch(target: Any, changes: Any) -> Any:
 
 @delete("/conversations/{conversation_id:str}", operation_id="deleteConversation", status_code=204)
 @documented("Erase a conversation", "conversations", etag=False)
-async def delete_conversation(request: Req, conversation_id: FromPath[str]) -> None:
+async def delete_conversation(request: Req) -> None:
     """Erase a conversation with everything that is stored about it."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    context, target = context_of(request), target_of(request)
     expected = if_match(request)
     if was_done(request):
         return
-    life, owner = await _life_and_owner(request, context, tenant, identity)
-    await context.owners.erase_listed(tenant, owner, identity, life=life, if_match=expected)
+    life, owner = await _life_and_owner(request, context, target)
+    await context.owners.erase_listed(target, owner, life=life, if_match=expected)
     with best_effort:
-        context.requests.forget(tenant, identity)
+        context.requests.forget(target)
 
 
-async def _life_and_owner(request: Req, context: Context, tenant: str, identity: str) -> tuple[str, str | None]:
+async def _life_and_owner(request: Req, context: Context, target: Target) -> tuple[str, str | None]:
     """The life to erase, and its owner. Raises NotFound."""
     standing: State | Shut
     try:
-        standing = await context.reader.get(tenant, identity)
+        standing = await context.reader.get(target)
         owner = owner_of(standing.settings)
     except (CannotOpen, ConversationDamaged):
-        standing = await context.reader.shut(tenant, identity)
+        standing = await context.reader.shut(target)
         owner = standing.owner
     await require_life(request, context, standing)
     return standing.life, owner

@@ -8,7 +8,15 @@ from litestar import get, post
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import LONG_BYTES, checked_id, decode, if_match, query_of, read_body, run_in_thread_if_large
+from sash.api.body import (
+    LONG_BYTES,
+    decode,
+    if_match,
+    query_of,
+    read_body,
+    run_in_thread_if_large,
+    target_of,
+)
 from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of, was_done
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Calibration, Count, CountRequest, ModelInfo, ModelList, SchemaFormat
@@ -207,20 +215,20 @@ _usage = msgspec.json.Decoder(Usage)
 
 @post("/conversations/{conversation_id:str}/usage", operation_id="reportUsage", status_code=200)
 @documented("Report what the provider billed", "models", takes=Usage, etag=False, errors=(507,))
-async def report_usage(request: Req, conversation_id: FromPath[str]) -> Reported:
+async def report_usage(request: Req) -> Reported:
     """Report the tokens that a provider billed for a window. Later windows of an estimated model are corrected by it."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    context, target = context_of(request), target_of(request)
     wanted = await decode(request, _usage)
     billed = wanted.billed()
-    state = await context.reader.get(tenant, identity)
+    state = await context.reader.get(target)
     model = model_or_unknown(wanted.model, context.models)
     _refuse_implausible(wanted, billed, model)
     if was_done(request):
-        known = await context.calibrations.read(tenant, model)
+        known = await context.calibrations.read(target.tenant, model)
         return Reported(model.id, wanted.window_tokens - billed, shown(model, known))
     require_version(state, if_match(request))
     known = await context.calibrations.report(
-        tenant,
+        target.tenant,
         model,
         billed=billed,
         predicted=wanted.window_tokens,

@@ -38,7 +38,8 @@ class Direct:
         scope["litestar_app"] = self._framework
         handler, scope["path_template"] = found
         scope["route_handler"] = handler
-        answer = await handler.fn(Request(scope, receive, send), parts[2])  # type: ignore[arg-type]
+        scope["path_params"] = {"conversation_id": parts[2]}
+        answer = await handler.fn(Request(scope, receive, send))  # type: ignore[arg-type]
         await answer(scope, receive, send)
 
 

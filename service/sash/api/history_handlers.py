@@ -7,7 +7,13 @@ import msgspec
 from litestar import Response, delete, post, put
 from litestar.params import FromPath
 
-from sash.api.body import checked_id, decode, etag, if_match, refuse_taken
+from sash.api.body import (
+    decode,
+    etag,
+    if_match,
+    refuse_taken,
+    target_of,
+)
 from sash.api.context import (
     Context,
     Req,
@@ -17,7 +23,6 @@ from sash.api.context import (
     request_token,
     require_life,
     require_same_life,
-    tenant_of,
     was_done,
 )
 from sash.api.conversation_handlers import conversation_body
@@ -31,6 +36,7 @@ from sash.core.providers.native import read_compaction
 from sash.problems import ConversationExists, NotFound, Problem, Unprocessable
 from sash.store.data.entries import stored_entries, wall_ms
 from sash.store.data.histories import Change, make_summary, require_version
+from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
 from sash.store.data.replies import State
 from sash.store.data.staging import Staging
@@ -70,68 +76,68 @@ _fork = msgspec.json.Decoder(Fork)
 
 @delete("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="redactMessage", status_code=204)
 @documented("Redact a message", "messages")
-async def redact_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[None]:
+async def redact_message(request: Req, seq: FromPath[str]) -> Response[None]:
     """Erase a message's content for good. The message keeps its place, and its tool group can still be sent."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
-    place, state = checked_seq(seq), await _standing(request, context, tenant, identity)
+    context, target = context_of(request), target_of(request)
+    place, state = checked_seq(seq), await _standing(request, context, target)
     tag = state.etag
     if not was_done(request):
-        tag = (await context.histories.redact(tenant, identity, place, **_change(request, state))).etag
-        context.owners.touch(tenant, state.settings, identity)
+        tag = (await context.histories.redact(target, place, **_change(request, state))).etag
+        context.owners.touch(target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
 @documented("Remove the messages after a given one", "messages", takes=Rewind, gives=Conversation)
-async def rewind_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+async def rewind_conversation(request: Req) -> Response[bytes]:
     """Remove the messages after a given one, to repeat or change a question."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    context, target = context_of(request), target_of(request)
     wanted = await decode(request, _rewind)
-    state = await _standing(request, context, tenant, identity)
+    state = await _standing(request, context, target)
     if not was_done(request):
         await context.histories.rewind(
-            tenant, identity, wanted.to_seq, **_change(request, state), progress=lambda: extend_deadline(request)
+            target, wanted.to_seq, **_change(request, state), progress=lambda: extend_deadline(request)
         )
-    return await _conversation(context, tenant, identity)
+    return await _conversation(context, target)
 
 
 @put("/conversations/{conversation_id:str}/summary", operation_id="putSummary")
 @documented(
     "Put a summary in place of the oldest messages", "windows", takes=PutSummary, gives=Conversation, errors=(507,)
 )
-async def put_summary(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+async def put_summary(request: Req) -> Response[bytes]:
     """Put a text in place of the oldest messages, in windows that cannot hold these."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    context, target = context_of(request), target_of(request)
     wanted = await decode(request, _summary)
     compaction, text = read_compaction(wanted.item, "/item") if wanted.item is not None else (None, "")
     text = wanted.text or text
     stands = wanted.through_seq and (text or compaction)
     summary = make_summary(text, wanted.through_seq, compaction) if stands else None
-    state = await _standing(request, context, tenant, identity)
+    state = await _standing(request, context, target)
     if not was_done(request):
-        await context.histories.put_summary(tenant, identity, summary, **_change(request, state))
-    return await _conversation(context, tenant, identity)
+        await context.histories.put_summary(target, summary, **_change(request, state))
+    return await _conversation(context, target)
 
 
 @delete("/conversations/{conversation_id:str}/summary", operation_id="deleteSummary", status_code=204)
 @documented("Remove the summary", "windows")
-async def delete_summary(request: Req, conversation_id: FromPath[str]) -> Response[None]:
+async def delete_summary(request: Req) -> Response[None]:
     """Remove the summary. Its messages stay stored."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
-    state = await _standing(request, context, tenant, identity)
+    context, target = context_of(request), target_of(request)
+    state = await _standing(request, context, target)
     tag = state.etag
     if not was_done(request):
-        tag = (await context.histories.put_summary(tenant, identity, None, **_change(request, state))).etag
-        context.owners.touch(tenant, state.settings, identity)
+        tag = (await context.histories.put_summary(target, None, **_change(request, state))).etag
+        context.owners.touch(target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
-async def _standing(request: Req, context: Context, tenant: str, identity: str) -> State:
+async def _standing(request: Req, context: Context, target: Target) -> State:
     """The state of the conversation to change.
 
     Raises NotFound if there is none, or if it began after the request that this one repeats.
     """
-    state = await context.reader.get(tenant, identity)
+    state = await context.reader.get(target)
     await require_life(request, context, state)
     return state
 
@@ -141,34 +147,34 @@ def _change(request: Req, state: State) -> Change:
     return {"life": state.life, "if_match": if_match(request), "now_ms": wall_ms(), "token": request_token(request)}
 
 
-async def _conversation(context: Context, tenant: str, identity: str) -> Response[bytes]:
-    state = await context.reader.get(tenant, identity)
-    context.owners.touch(tenant, state.settings, identity)
-    return Response(conversation_body(identity, state), headers={"ETag": etag(state.etag)})
+async def _conversation(context: Context, target: Target) -> Response[bytes]:
+    state = await context.reader.get(target)
+    context.owners.touch(target, state.settings)
+    return Response(conversation_body(target.id, state), headers={"ETag": etag(state.etag)})
 
 
 @post("/conversations/{conversation_id:str}/fork", operation_id="forkConversation", status_code=201)
 @documented("Fork a conversation", "conversations", takes=Fork, gives=Conversation, errors=(507,))
-async def fork_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+async def fork_conversation(request: Req) -> Response[bytes]:
     """Copy settings and messages into a new conversation, which appears when the copy is complete."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    context, source = context_of(request), target_of(request)
     wanted = await decode(request, _fork)
     refuse_taken(wanted.id, "#/id")
     expected = if_match(request)
-    target = wanted.id or fresh_id(request)
-    if target == identity:
+    copy = target_at(source.tenant, wanted.id or fresh_id(request))
+    if copy == source:
         raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
     if not was_done(request):
-        state = await context.reader.get(tenant, identity)
-        if not await context.conversations.require_absent(tenant, target, token=request_token(request)):
+        state = await context.reader.get(source)
+        if not await context.conversations.require_absent(copy, token=request_token(request)):
             require_version(state, expected)
-            await _copy(request, context, tenant, (identity, target), state, _last(wanted, state))
-            await _require_unedited(context, tenant, (identity, target), state)
-    copied = await context.reader.get(tenant, target)
+            await _copy(request, source, copy, state, _last(wanted, state))
+            await _require_unedited(context, source, copy, state)
+    copied = await context.reader.get(copy)
     require_same_life(request, copied)
-    context.indexer.notice(tenant, target, copied.settings)
-    headers = {"Location": f"/conversations/{target}", "ETag": etag(copied.etag)}
-    return Response(conversation_body(target, copied), status_code=201, headers=headers)
+    context.indexer.notice(copy, copied.settings)
+    headers = {"Location": f"/conversations/{copy.id}", "ETag": etag(copied.etag)}
+    return Response(conversation_body(copy.id, copied), status_code=201, headers=headers)
 
 
 def _last(wanted: Fork, state: State) -> int:
@@ -178,16 +184,16 @@ def _last(wanted: Fork, state: State) -> int:
     return state.length if wanted.at_seq is None else wanted.at_seq
 
 
-async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, str], state: State, at_seq: int) -> None:
-    source, target = names
+async def _copy(request: Req, source: Target, copy: Target, state: State, at_seq: int) -> None:
+    context = context_of(request)
     settings, _ = decode_settings(state.settings)
     data_keys = context.conversations.data_keys
-    staging = Staging(context.client, tenant, target, token=request_token(request), data_keys=data_keys)
+    staging = Staging(context.client, copy, token=request_token(request), data_keys=data_keys)
     try:
-        async for page in context.reader.chunks(tenant, source, at_seq, state):
+        async for page in context.reader.chunks(source, at_seq, state):
             await staging.add(stored_entries(page.messages, page.grounding, page.metadata))
             extend_deadline(request)
-        await context.owners.put(tenant, settings, target)
+        await context.owners.put(copy, settings)
         now = wall_ms()
         await staging.publish(
             settings=state.settings,
@@ -202,20 +208,19 @@ async def _copy(request: Req, context: Context, tenant: str, names: tuple[str, s
         raise
 
 
-async def _require_unedited(context: Context, tenant: str, names: tuple[str, str], state: State) -> None:
+async def _require_unedited(context: Context, source: Target, copy: Target, state: State) -> None:
     """Erase the copy unless the original stands as it was read: the copy would bring back what was taken away meanwhile.
 
     Raises NotFound, Conflict, StoreUnavailable.
     """
-    source, target = names
     try:
-        now = await context.reader.get(tenant, source)
+        now = await context.reader.get(source)
         if (now.made, now.summary) == (state.made, state.summary):
             return
         problem: Problem = changed()
     except Problem as unread:
         problem = unread
     with contextlib.suppress(NotFound):  # somebody has erased the copy already
-        copied = await context.reader.get(tenant, target)
-        await context.owners.erase_listed(tenant, owner_of(copied.settings), target, life=copied.life)
+        copied = await context.reader.get(copy)
+        await context.owners.erase_listed(copy, owner_of(copied.settings), life=copied.life)
     raise problem

@@ -10,8 +10,16 @@ from litestar import Response, get, post
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import checked_id, etag, if_match, is_known, query_of, read_body, run_in_thread_if_large
-from sash.api.context import Context, Req, context_of, fresh_id, life_before, line_of, tell_made, tenant_of
+from sash.api.body import (
+    etag,
+    if_match,
+    is_known,
+    query_of,
+    read_body,
+    run_in_thread_if_large,
+    target_of,
+)
+from sash.api.context import Context, Req, context_of, fresh_id, life_before, line_of, tell_made
 from sash.api.conversation_handlers import timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.direct import Answer
@@ -36,6 +44,7 @@ from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import check_entries, prepare, wall_ms
+from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page, Tail
 from sash.store.data.scripts import AppendReply
 from sash.store.data.stored_messages import NewEntry
@@ -78,10 +87,10 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
     also=(200, "Every entry was stored before."),
     errors=(507,),
 )
-async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answer:
+async def append_messages(request: Req) -> Answer:
     """Append entries, all or none, each id once. With ``model`` the answer contains the window."""
     started = time.perf_counter()
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    context, target = context_of(request), target_of(request)
     query = query_of(request, WindowQuery)
     wants_window = _wants_window(request.scope["query_string"])
     if wants_window:
@@ -104,7 +113,7 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
                 entry.id = fresh_id(request, place)
         unnamed = wants_window and query.model is None
         if unnamed or grounded:
-            settings, parts = decode_settings(await _stored_settings(context, tenant, identity))
+            settings, parts = decode_settings(await _stored_settings(context, target))
             template = parts.template
             if unnamed:
                 limits_of(query, settings, context.models)  # raises for wrong settings: before the append, too
@@ -113,13 +122,13 @@ async def append_messages(request: Req, conversation_id: FromPath[str]) -> Answe
         counting_seconds = time.perf_counter() - counting
         writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
         if not wants_window:
-            reply = await context.conversations.append(tenant, identity, entries, **writing)
-            _follow_up(request, context, (tenant, identity), entries, reply, (started, counting_seconds))
-            return _answer(reply, _appended(identity, entries, reply))
-        reply, tail = await context.windows.append(tenant, identity, query, entries, **writing)
-        _follow_up(request, context, (tenant, identity), entries, reply, (started, counting_seconds))
-        window = await _window(request, context, (tenant, identity), query, tail)
-        return _answer(reply, b"".join((_appended(identity, entries, reply)[:-1], window, b"}")))
+            reply = await context.conversations.append(target, entries, **writing)
+            _follow_up(request, context, target, entries, reply, (started, counting_seconds))
+            return _answer(reply, _appended(target.id, entries, reply))
+        reply, tail = await context.windows.append(target, query, entries, **writing)
+        _follow_up(request, context, target, entries, reply, (started, counting_seconds))
+        window = await _window(request, context, target, query, tail)
+        return _answer(reply, b"".join((_appended(target.id, entries, reply)[:-1], window, b"}")))
     except Problem as problem:
         (native or chat_entries(given)).point(problem)
         raise
@@ -134,7 +143,7 @@ def _wants_window(query: bytes) -> bool:
 def _follow_up(
     request: Req,
     context: Context,
-    name: tuple[str, str],
+    target: Target,
     entries: list[NewEntry],
     reply: AppendReply,
     times: tuple[float, float],
@@ -143,25 +152,22 @@ def _follow_up(
 
     ``times`` are the append's start (``time.perf_counter``) and the seconds spent on counting.
     """
-    tenant, identity = name
     with best_effort:
         _tell(request, context, entries, reply, times)
     if reply.settings != _DEFAULTS:
-        context.owners.touch(tenant, reply.settings, identity)
+        context.owners.touch(target, reply.settings)
     if reply.settings != _DEFAULTS or context.settings.recall != "off":
-        context.indexer.appended(tenant, identity, entries, reply)
+        context.indexer.appended(target, entries, reply)
 
 
-async def _window(
-    request: Req, context: Context, name: tuple[str, str], query: WindowQuery, tail: Tail | Problem
-) -> bytes:
+async def _window(request: Req, context: Context, target: Target, query: WindowQuery, tail: Tail | Problem) -> bytes:
     """The answer's member ``window``, or ``window_error``. The turn is stored already, so a failure is not raised."""
     if isinstance(tail, Problem):
         return _no_window(request, tail)
     started = time.perf_counter()
     try:
-        made, state = await context.windows.of_tail(*name, query, tail)
-        tell_made(request, context, name, made, state, time.perf_counter() - started)
+        made, state = await context.windows.of_tail(target, query, tail)
+        tell_made(request, context, target, made, state, time.perf_counter() - started)
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
             context.metrics.windows.does_not_fit(problem.model)
@@ -205,10 +211,10 @@ def _too_many(limit: int, unit: str) -> TooLarge:
     return TooLarge.at("#/messages", f"A request may append {limit} {unit}", {"limit": limit, "unit": unit})
 
 
-async def _stored_settings(context: Context, tenant: str, identity: str) -> bytes:
+async def _stored_settings(context: Context, target: Target) -> bytes:
     """The conversation's encoded settings; the defaults if it does not exist yet."""
     try:
-        return (await context.reader.get(tenant, identity)).settings
+        return (await context.reader.get(target)).settings
     except NotFound:
         return _DEFAULTS
 
@@ -236,19 +242,19 @@ def _answer(reply: AppendReply, body: bytes) -> Answer:
 
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
 @documented("Read the history", "messages", query=PageQuery, gives=MessagePage)
-async def list_messages(request: Req, conversation_id: FromPath[str]) -> Response[bytes]:
+async def list_messages(request: Req) -> Response[bytes]:
     """The history in pages. Pages of long messages are shorter than ``limit``; only the last ``next_cursor`` is null."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    context, target = context_of(request), target_of(request)
     query = query_of(request, PageQuery)
     start, life = _place(query.cursor, query.order) if query.cursor is not None else (None, None)
     if query.order == "asc":
         first = start or 1
-        page = await context.reader.page(tenant, identity, first, first + query.limit - 1)
+        page = await context.reader.page(target, first, first + query.limit - 1)
         last = page.messages[-1].seq if page.messages else page.length
         following = last + 1 if last < page.length else None
     else:
         span = (max(1, start - query.limit + 1), start) if start else (-query.limit, -1)
-        page = await context.reader.page(tenant, identity, *span, newest_first=True)
+        page = await context.reader.page(target, *span, newest_first=True)
         first = page.messages[0].seq if page.messages else 1
         following = first - 1 if first > 1 else None
     if life not in (None, page.life):
@@ -263,7 +269,7 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
         stored.append(stored_message(message, page))
     cursor = cursor_of(f"{query.order[0]}{following}:{page.life}") if following else None
     if cursor:
-        path = f"/conversations/{identity}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
+        path = f"/conversations/{target.id}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
         headers["Link"] = f'<{path}>; rel="next"'
     body = msgspec.json.encode(MessagePage(stored if query.order == "asc" else stored[::-1], cursor))
     return Response(body, headers=headers)
@@ -271,10 +277,10 @@ async def list_messages(request: Req, conversation_id: FromPath[str]) -> Respons
 
 @get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")
 @documented("Read a message", "messages", gives=StoredMessage)
-async def get_message(request: Req, conversation_id: FromPath[str], seq: FromPath[str]) -> Response[bytes]:
+async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     """One entry."""
-    identity, place = checked_id(conversation_id), checked_seq(seq)
-    page = await context_of(request).reader.page(tenant_of(request), identity, place, place)
+    target, place = target_of(request), checked_seq(seq)
+    page = await context_of(request).reader.page(target, place, place)
     if not page.messages:
         raise NotFound("There is no such message.")
     headers = {"ETag": etag(page.etag)}

@@ -5,11 +5,13 @@ from typing import Annotated
 
 import msgspec
 from litestar import get
-from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import checked_id, query_of
-from sash.api.context import Req, context_of, tenant_of
+from sash.api.body import (
+    query_of,
+    target_of,
+)
+from sash.api.context import Req, context_of
 from sash.api.message_handlers import stored_message
 from sash.api.openapi.operation import documented
 from sash.api.schemas import StoredMessage
@@ -38,13 +40,13 @@ class Found(msgspec.Struct, frozen=True):
 
 @get("/conversations/{conversation_id:str}/search", operation_id="searchMessages")
 @documented("Search a conversation", "messages", query=SearchQuery, etag=False, errors=(422,))
-async def search_messages(request: Req, conversation_id: FromPath[str]) -> Found:
+async def search_messages(request: Req) -> Found:
     """Messages of this conversation that are relevant to a text, best first. Needs ``recall``."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    context, target = context_of(request), target_of(request)
     wanted = query_of(request, SearchQuery)
-    found, searched, state = await context.recaller.search(tenant, identity, wanted.query, wanted.limit)
-    context.indexer.notice(tenant, identity, state.settings)
-    pages = await asyncio.gather(*(context.reader.page(tenant, identity, seq, seq) for seq, _ in found))
+    found, searched, state = await context.recaller.search(target, wanted.query, wanted.limit)
+    context.indexer.notice(target, state.settings)
+    pages = await asyncio.gather(*(context.reader.page(target, seq, seq) for seq, _ in found))
     messages = []
     for (_, score), page in zip(found, pages, strict=True):
         if page.made == state.made and page.messages:  # skips text that was redacted since the search

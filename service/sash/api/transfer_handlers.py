@@ -13,11 +13,9 @@ from typing import Annotated
 import msgspec
 from litestar import Response, get, post
 from litestar.exceptions import InternalServerException
-from litestar.params import FromPath
 from litestar.response import Stream
 
 from sash.api.body import (
-    checked_id,
     etag,
     is_known,
     query_of,
@@ -25,6 +23,7 @@ from sash.api.body import (
     refuse_state,
     refuse_taken,
     run_in_thread_if_large,
+    target_of,
 )
 from sash.api.context import (
     Context,
@@ -47,6 +46,7 @@ from sash.core.law.conversation_settings import encode_settings
 from sash.core.law.records import Record
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
 from sash.store.data.entries import wall_ms
+from sash.store.data.layout import Target, target_at
 from sash.store.data.replies import Message, Page, State
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
 
@@ -79,22 +79,22 @@ class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 @get("/conversations/{conversation_id:str}/export", operation_id="exportConversation")
 @documented("Export a conversation", "conversations", gives=Lines, gives_types=(NDJSON,), errors=(409,))
-async def export_conversation(request: Req, conversation_id: FromPath[str]) -> Response[bytes] | Stream:
+async def export_conversation(request: Req) -> Response[bytes] | Stream:
     """The whole conversation: a line of settings, then one line for each entry."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
-    state = await context.reader.get(tenant, identity)
+    context, target = context_of(request), target_of(request)
+    state = await context.reader.get(target)
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
-    pages = context.reader.chunks(tenant, identity, state.length, state)
+    pages = context.reader.chunks(target, state.length, state)
     first = await anext(pages, None)  # raises before the answer has begun if the history cannot be read
-    return Stream(_lines(request, identity, state, first, pages), headers=headers, media_type=NDJSON)
+    return Stream(_lines(request, target, state, first, pages), headers=headers, media_type=NDJSON)
 
 
 async def _lines(
-    request: Req, identity: str, state: State, first: Page | None, rest: AsyncIterator[Page]
+    request: Req, target: Target, state: State, first: Page | None, rest: AsyncIterator[Page]
 ) -> AsyncIterator[bytes]:
-    yield conversation_body(identity, state) + b"\n"
+    yield conversation_body(target.id, state) + b"\n"
     page = first
     while page is not None:
         yield await run_in_thread_if_large(sum(len(message.body) for message in page.messages), _page_lines, page)
@@ -148,33 +148,33 @@ async def import_conversation(request: Req) -> Response[bytes]:
         raise BadRequest.at("#/lines/1", "The body is empty: send the settings in a first line, then entries")
     imported = read_head(first[0])
     refuse_taken(named or imported.head.id, "#/query/id" if named else "#/lines/1/id")
-    identity = named or imported.head.id or fresh_id(request)
+    target = target_at(tenant, named or imported.head.id or fresh_id(request))
     if not was_done(request):
-        await _import(request, identity, imported, first[1:], batches)
-    state = await context.reader.get(tenant, identity)
+        await _import(request, target, imported, first[1:], batches)
+    state = await context.reader.get(target)
     require_same_life(request, state)
-    context.indexer.notice(tenant, identity, state.settings)
-    headers = {"Location": f"/conversations/{identity}", "ETag": etag(state.etag)}
-    return Response(conversation_body(identity, state), status_code=201, headers=headers)
+    context.indexer.notice(target, state.settings)
+    headers = {"Location": f"/conversations/{target.id}", "ETag": etag(state.etag)}
+    return Response(conversation_body(target.id, state), status_code=201, headers=headers)
 
 
 async def _import(
     request: Req,
-    identity: str,
+    target: Target,
     imported: Imported,
     first: list[ImportLine],
     batches: AsyncIterator[list[ImportLine]],
 ) -> None:
     """Store a conversation of whose file the head and the ``first`` lines were read."""
-    context, tenant = context_of(request), tenant_of(request)
-    await context.conversations.require_absent(tenant, identity, token=request_token(request))
+    context = context_of(request)
+    await context.conversations.require_absent(target, token=request_token(request))
     data_keys = context.conversations.data_keys
-    staging = Staging(context.client, tenant, identity, token=request_token(request), data_keys=data_keys)
+    staging = Staging(context.client, target, token=request_token(request), data_keys=data_keys)
     try:
         await _stage(request, staging, imported, first)
         async for batch in batches:
             await _stage(request, staging, imported, batch)
-        await context.owners.put(tenant, imported.settings, identity)
+        await context.owners.put(target, imported.settings)
         await _publish(context, staging, imported)
     except BaseException:
         await staging.abandon()

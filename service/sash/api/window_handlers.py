@@ -3,9 +3,14 @@
 import time
 
 from litestar import Response, get, post
-from litestar.params import FromPath
 
-from sash.api.body import checked_id, if_none_match, query_of, read_body, run_in_thread_if_large
+from sash.api.body import (
+    if_none_match,
+    query_of,
+    read_body,
+    run_in_thread_if_large,
+    target_of,
+)
 from sash.api.context import Req, context_of, line_of, tell_made, tenant_of
 from sash.api.direct import Answer
 from sash.api.openapi.operation import documented
@@ -21,13 +26,13 @@ from sash.windows.stateless import window_of_request
 
 @get("/conversations/{conversation_id:str}/window", operation_id="getWindow")
 @documented("Read a window", "windows", query=WindowQuery, gives=Window, errors=(422,))
-async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
+async def get_window(request: Req) -> Answer:
     """A window of the conversation: the messages to send, which fit the model exactly."""
-    context, tenant, identity = context_of(request), tenant_of(request), checked_id(conversation_id)
+    context, target = context_of(request), target_of(request)
     query = query_of(request, WindowQuery)
     started = time.perf_counter()
     try:
-        found = await context.windows.read(tenant, identity, query, if_none_match(request))
+        found = await context.windows.read(target, query, if_none_match(request))
     except WindowDoesNotFit as problem:
         if not query.explain:
             context.metrics.windows.does_not_fit(problem.model)
@@ -36,8 +41,8 @@ async def get_window(request: Req, conversation_id: FromPath[str]) -> Answer:
         return Answer(b"", etag=found.etag, status=304)
     made, state = found
     if query.recall_max_tokens:
-        context.indexer.notice(tenant, identity, state.settings)
-    tell_made(request, context, (tenant, identity), made, state, time.perf_counter() - started)
+        context.indexer.notice(target, state.settings)
+    tell_made(request, context, target, made, state, time.perf_counter() - started)
     return Answer(made.body, etag=state.etag)
 
 

@@ -20,8 +20,8 @@ from sash.core.law.conversation_settings import recall_of
 from sash.operations.embedder import BATCH, Embedder, NotEmbedded
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import NotFound, Problem
-from sash.store.data.indexing import SHORT_BYTES, Index, Place
-from sash.store.data.layout import life_of
+from sash.store.data.indexing import SHORT_BYTES, Index
+from sash.store.data.layout import Target, life_of
 from sash.store.data.reading import Reader
 from sash.store.data.replies import HistoryEdited, Made
 from sash.store.data.scripts import AppendReply
@@ -57,16 +57,16 @@ class Indexer:
         self._reader = reader
         self._index = index
         self._default = default
-        self._waiting: defaultdict[Place, list[Waiting]] = defaultdict(list)
+        self._waiting: defaultdict[Target, list[Waiting]] = defaultdict(list)
         self._waiting_bytes = 0
-        self._tasks: dict[Place | str, asyncio.Task[None]] = {}
+        self._tasks: dict[Target | str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     def mode(self, settings: bytes) -> str:
         """A conversation's recall mode, by its encoded settings, decrypted."""
         return recall_of(settings) or self._default
 
-    def appended(self, tenant: str, conversation: str, entries: Sequence[NewEntry], reply: AppendReply) -> None:
+    def appended(self, target: Target, entries: Sequence[NewEntry], reply: AppendReply) -> None:
         """Index an append's entries in the background, if the conversation has recall on. Never fails."""
         with best_effort:
             mode = self.mode(reply.settings)
@@ -79,27 +79,27 @@ class Indexer:
             ]
             size = sum(len(body) for _, _, body in fresh)
             if self._waiting_bytes + size > _LIMIT_BYTES:
-                self.notice(tenant, conversation, reply.settings)
+                self.notice(target, reply.settings)
             elif fresh:
                 self._waiting_bytes += size
                 made = life_of(reply.etag).encode(), reply.edited
                 semantic = mode == "semantic" and self._embedder is not None
                 (first, *_), digests, bodies = zip(*fresh, strict=True)
                 waiting = Waiting(first, digests, bodies, made, semantic)
-                self._waiting[tenant, conversation].append(waiting)
+                self._waiting[target].append(waiting)
                 self._begin("appended", self._write_waiting())
 
-    def notice(self, tenant: str, conversation: str, settings: bytes) -> None:
+    def notice(self, target: Target, settings: bytes) -> None:
         """Index the missing messages in the background, if the conversation has recall on and no task. Never fails."""
         with best_effort:
             if self.mode(settings) != "off":
-                self._begin((tenant, conversation), self._work((tenant, conversation)))
+                self._begin(target, self._work(target))
 
     async def close(self) -> None:
         """Stop all tasks. The next append or search starts them again."""
         await end_tasks(*self._tasks.values())
 
-    def _begin(self, name: Place | str, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, name: Target | str, work: Coroutine[Any, Any, None]) -> None:
         if name in self._tasks or len(self._tasks) >= _LIMIT_TASKS:
             work.close()
             return
@@ -118,36 +118,36 @@ class Indexer:
                 return
             for step in _steps(waiting):
                 written = await self._written(step)
-                for place, part in step:
-                    bodies = sum(len(each.bodies) for each in waiting[place])
-                    if place not in written or part.semantic or len(part.bodies) < bodies:
-                        self._begin(place, self._work(place))
+                for target, part in step:
+                    bodies = sum(len(each.bodies) for each in waiting[target])
+                    if target not in written or part.semantic or len(part.bodies) < bodies:
+                        self._begin(target, self._work(target))
 
-    async def _written(self, step: Sequence[tuple[Place, Waiting]]) -> set[Place]:
+    async def _written(self, step: Sequence[tuple[Target, Waiting]]) -> set[Target]:
         """Write the waiting words of these conversations, and return those of which all words were written."""
         try:
-            words = await self._index.words_of_bodies([(place, part.bodies) for place, part in step])
+            words = await self._index.words_of_bodies([(target, part.bodies) for target, part in step])
         except Exception:  # noqa: BLE001 - such as one tenant's keys; each conversation catches up alone, and logs its own error
             return set()
-        writes = (self._write(place, part, each) for (place, part), each in zip(step, words, strict=True))
+        writes = (self._write(target, part, each) for (target, part), each in zip(step, words, strict=True))
         done = await asyncio.gather(*writes, return_exceptions=True)
-        return {place for (place, _), written in zip(step, done, strict=True) if written is True}
+        return {target for (target, _), written in zip(step, done, strict=True) if written is True}
 
-    async def _write(self, place: Place, part: Waiting, words: Sequence[bytes]) -> bool:
+    async def _write(self, target: Target, part: Waiting, words: Sequence[bytes]) -> bool:
         """Write a conversation's waiting words. False if the index does not end just before them."""
-        digests = await self._index.stored_digests(*place, part.digests)
+        digests = await self._index.stored_digests(target, part.digests)
         length = part.first_seq - 1
-        written = await self._index.write(*place, "words", length, words, made=part.made, digests=digests)
+        written = await self._index.write(target, "words", length, words, made=part.made, digests=digests)
         return written is not None
 
     # ---- missing messages
 
-    async def _work(self, place: Place) -> None:
+    async def _work(self, target: Target) -> None:
         for attempt in range(_ATTEMPTS):
             await asyncio.sleep(_PAUSE_SECONDS * 2**attempt)
             try:
                 async with self._slots:
-                    if await self._extend(place, "words") and await self._extend(place, "vectors"):
+                    if await self._extend(target, "words") and await self._extend(target, "vectors"):
                         return
             except HistoryEdited:
                 continue
@@ -161,31 +161,31 @@ class Indexer:
                 _log.error("index failed", **describe(error))
                 return
 
-    async def _extend(self, place: Place, part: Literal["words", "vectors"]) -> bool:
+    async def _extend(self, target: Target, part: Literal["words", "vectors"]) -> bool:
         """Write an index up to the newest message, that of vectors in semantic mode. False if the conversation changed.
 
         Raises HistoryEdited, NotEmbedded.
         """
-        state = await self._reader.get(*place)
+        state = await self._reader.get(target)
         mode = self.mode(state.settings)
         embedder = self._embedder if part == "vectors" and mode == "semantic" else None
         if mode == "off" or (part == "vectors" and embedder is None):
             return True
-        progress, model = await self._index.progress(*place), ""
+        progress, model = await self._index.progress(target), ""
         length, most = progress.words, _STEP_MESSAGES
         if embedder is not None:
             model, most = embedder.model, BATCH
             length = progress.vectors if progress.model == model else 0
         while length < state.length:
             first, last = length + 1, min(state.length, length + most)
-            digests = await self._index.digests(*place, first, last)
-            records = await self._reader.records(*place, first, last, state=state)
+            digests = await self._index.digests(target, first, last)
+            records = await self._reader.records(target, first, last, state=state)
             if embedder is not None:
-                elements = await embedder.embed(await self._index.texts(*place, first, records, state=state))
+                elements = await embedder.embed(await self._index.texts(target, first, records, state=state))
             else:
-                elements = await self._index.words(*place, first, records, state=state)
+                elements = await self._index.words(target, first, records, state=state)
             written = await self._index.write(
-                *place, part, length, elements, made=state.made, digests=digests, model=model
+                target, part, length, elements, made=state.made, digests=digests, model=model
             )
             if written is None:
                 return False
@@ -193,17 +193,17 @@ class Indexer:
         return True
 
 
-def _steps(waiting: Mapping[Place, Sequence[Waiting]]) -> Iterator[list[tuple[Place, Waiting]]]:
+def _steps(waiting: Mapping[Target, Sequence[Waiting]]) -> Iterator[list[tuple[Target, Waiting]]]:
     """The conversations that wait, in steps of a few milliseconds, between which other tasks run."""
-    step: list[tuple[Place, Waiting]] = []
+    step: list[tuple[Target, Waiting]] = []
     size = 0
-    for place, parts in waiting.items():
+    for target, parts in waiting.items():
         part = _joined(parts)
         more = sum(map(len, part.bodies))
         if step and size + more > SHORT_BYTES:
             yield step
             step, size = [], 0
-        step.append((place, part))
+        step.append((target, part))
         size += more
     yield step
 

@@ -16,6 +16,7 @@ from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.registry import SECONDS
 from sash.problems import problem_types
 from sash.store.data.entries import wall_ms
+from sash.store.data.layout import Target
 
 MINUTES = 15
 _REFUSALS = 50
@@ -156,10 +157,11 @@ class Requests:
         seen = reversed(list(self._seen.items()))
         return [Seen(*named, minute * 60_000, messages, tokens) for named, (minute, messages, tokens) in seen]
 
-    def forget(self, tenant: str, conversation: str) -> None:
+    def forget(self, target: Target) -> None:
         """Remove the name of an erased conversation."""
-        self._seen.pop((tenant, conversation), None)
-        kept = [each for each in self.refusals if (each.tenant, each.conversation) != (tenant, conversation)]
+        name = target.tenant, target.id
+        self._seen.pop(name, None)
+        kept = [each for each in self.refusals if (each.tenant, each.conversation) != name]
         self.refusals.clear()
         self.refusals.extend(kept)
 

@@ -31,6 +31,7 @@ from sash.operations.logging import describe, get_logger
 from sash.problems import Problem
 from sash.store.data.entries import wall_ms
 from sash.store.data.histories import Histories, make_summary
+from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, State
 from sash.tasks import end_tasks
@@ -60,8 +61,7 @@ _log = get_logger()
 class Wanted(msgspec.Struct, frozen=True):
     """A summary to write: of messages up to ``through_seq``, for windows of ``budget`` tokens of the model."""
 
-    tenant: str
-    conversation: str
+    target: Target
     through_seq: int
     budget: int
     model: Model
@@ -87,19 +87,19 @@ class Summarizer:
         self._endpoint = Endpoint(
             "summary not written", url=url, key=key, timeout_seconds=_TIMEOUT_SECONDS, limit_bytes=_LIMIT_BYTES
         )
-        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._tasks: dict[Target, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
-    def notice(self, tenant: str, conversation: str, state: State, window: Window, model: Model) -> None:
+    def notice(self, target: Target, state: State, window: Window, model: Model) -> None:
         """Start a background summary if the window leaves out STEP messages that no summary covers."""
         through = _left_out(window)
         covered = state.summary.through_seq if state.summary else 0
-        if through - covered < STEP or (tenant, conversation) in self._tasks:
+        if through - covered < STEP or target in self._tasks:
             return
-        wanted = Wanted(tenant, conversation, through, window.budget, model)
+        wanted = Wanted(target, through, window.budget, model)
         task = asyncio.create_task(self._work(wanted))
-        self._tasks[tenant, conversation] = task
-        task.add_done_callback(lambda _: self._tasks.pop((tenant, conversation), None))
+        self._tasks[target] = task
+        task.add_done_callback(lambda _: self._tasks.pop(target, None))
 
     async def close(self) -> None:
         """Stop all tasks. Later windows start them again."""
@@ -133,7 +133,7 @@ class Summarizer:
                 return
 
     async def _leased(self, wanted: Wanted) -> None:
-        lease = partial(self._histories.lease_summary, wanted.tenant, wanted.conversation, holder=secrets.token_hex(8))
+        lease = partial(self._histories.lease_summary, wanted.target, holder=secrets.token_hex(8))
         try:
             for _ in range(_ROUNDS):
                 now = wall_ms()
@@ -144,12 +144,12 @@ class Summarizer:
 
     async def _round(self, wanted: Wanted) -> bool:
         """Extend the summary by some messages. Returns whether messages remain."""
-        state = await self._reader.get(wanted.tenant, wanted.conversation)
+        state = await self._reader.get(wanted.target)
         first = (state.summary.through_seq if state.summary else 0) + 1
         last = min(wanted.through_seq, state.length)
         if first > last:
             return False
-        page = await self._reader.page(wanted.tenant, wanted.conversation, first, min(last, first + _MESSAGES - 1))
+        page = await self._reader.page(wanted.target, first, min(last, first + _MESSAGES - 1))
         if page.made != state.made:  # edited or erased meanwhile
             return False
         messages = _portion(page.messages)
@@ -160,8 +160,7 @@ class Summarizer:
         if summary is None:
             return False
         await self._histories.put_summary(
-            wanted.tenant,
-            wanted.conversation,
+            wanted.target,
             summary,
             life=state.life,
             if_match="",

@@ -16,6 +16,7 @@ from sash.core.law.window import Window
 from sash.core.law.words import said_in
 from sash.problems import RecallIsOff, StoreUnavailable
 from sash.store.data.indexing import Index
+from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import HistoryEdited, State
 from sash.windows.asked import Asked
@@ -75,8 +76,7 @@ class Recaller:
         if mode == "off" or room <= 0:
             return NOTHING
         text = query.recall_query if query.recall_query is not None else await self._question(read)
-        place = read.tenant, read.conversation
-        old, question = await self._read(*place, text, mode, last_left_out(draft.seqs, state.length), state)
+        old, question = await self._read(read.target, text, mode, last_left_out(draft.seqs, state.length), state)
         list_them = partial(shortlist, old, question, draft, room, model.column, user_first=query.start == "user")
         wanted = await self._in_thread_if_many(old, list_them)
         records = await self._records(asked, read, old, sorted({seq for each in wanted for seq in each.seqs}))
@@ -87,37 +87,33 @@ class Recaller:
             read.add(recalled)
             return in_places(taken, old, costs)
         stretches = [(seq, Records.of([record])) for seq, record in recalled.items()]
-        bodies = await self._reader.bodies(*place, stretches, state=state)
+        bodies = await self._reader.bodies(read.target, stretches, state=state)
         by_seq = dict(zip(recalled, bodies, strict=True))
         before = block_place(state.question, read.records.roles, state.length)
         template = asked.parts.recall_template
         return await asyncio.to_thread(in_block, taken, old, costs, by_seq, template, model, room, before)
 
-    async def _read(
-        self, tenant: str, conversation: str, text: str, mode: str, last_seq: int, state: State
-    ) -> tuple[Old, Question]:
+    async def _read(self, target: Target, text: str, mode: str, last_seq: int, state: State) -> tuple[Old, Question]:
         """The indexed messages up to ``last_seq`` to search, and the text as a Question. Raises HistoryEdited."""
         first, by_vectors = bound(state.length), self._embeddings if mode == "semantic" else None
-        words = await self._index.numbers(tenant, conversation, text)
+        words = await self._index.numbers(target, text)
         vector = await by_vectors.vector_of(text) if by_vectors and text else b""
         model = by_vectors.model if by_vectors and vector else ""
-        found = await self._index.read(tenant, conversation, first, last_seq, state=state, model=model)
+        found = await self._index.read(target, first, last_seq, state=state, model=model)
         return Old(first, found.records, found.words, found.vectors), Question(words, vector)
 
-    async def search(
-        self, tenant: str, conversation: str, text: str, limit: int
-    ) -> tuple[list[tuple[int, float]], Searched, State]:
+    async def search(self, target: Target, text: str, limit: int) -> tuple[list[tuple[int, float]], Searched, State]:
         """The seqs and scores of messages relevant to a text, best first, the searched range, and the state that was read.
 
         Raises NotFound, RecallIsOff, StoreUnavailable.
         """
         for _ in range(_ATTEMPTS):
-            state = await self._reader.get(tenant, conversation)
+            state = await self._reader.get(target)
             mode = recall_of(state.settings) or self._default
             if mode == "off":
                 raise RecallIsOff('Recall is off for this conversation: PATCH it with {"recall": "lexical"} first.')
             with contextlib.suppress(HistoryEdited):
-                old, question = await self._read(tenant, conversation, text, mode, state.length, state)
+                old, question = await self._read(target, text, mode, state.length, state)
                 places = await self._in_thread_if_many(old, partial(found, old, question, limit))
                 return [(old.first_seq + place, score) for place, score in places], old.searched, state
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
@@ -147,7 +143,7 @@ class Recaller:
             else:
                 whole |= {seq: records[seq - first_seq] for seq in run}
         if wanted:
-            found = await self._reader.stretches(read.tenant, read.conversation, wanted, state=read.state)
+            found = await self._reader.stretches(read.target, wanted, state=read.state)
             for (first, last), stretch in zip(wanted, found, strict=True):
                 whole |= zip(range(first, last + 1), stretch, strict=True)
         vocabulary = asked.limits.model.vocabulary

@@ -17,6 +17,7 @@ from sash.core.law.records import StoredGrounding
 from sash.core.law.window import NeedOlder, Window
 from sash.problems import Internal, Problem, StoreUnavailable, WindowDoesNotFit
 from sash.store.data.conversations import Conversations, Writing
+from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import HistoryEdited, State, Tail
 from sash.store.data.scripts import AppendReply, Known, Reach
@@ -67,20 +68,18 @@ class Windows:
         limits = limits_of(query, ConversationSettings(reserve=0), self.models)
         return Plan(reach_of(query, limits), follows=limits.model.exact and not query.recall_max_tokens)
 
-    async def read(
-        self, tenant: str, conversation: str, query: WindowQuery, known: Sequence[str] = ()
-    ) -> tuple[Made, State] | Known:
+    async def read(self, target: Target, query: WindowQuery, known: Sequence[str] = ()) -> tuple[Made, State] | Known:
         """The window and the conversation's state; or Known if the state has one of the ETags ``known``; ``*`` is any.
 
         Raises NotFound, ConversationDamaged, UnknownModel, WindowDoesNotFit, FormatCannotCarry, Unprocessable.
         """
         plan = self.plan(query)
-        tail = await self._reader.window(tenant, conversation, plan.reach, known if plan.follows else ())
+        tail = await self._reader.window(target, plan.reach, known if plan.follows else ())
         if isinstance(tail, Known):
             return tail
         state = tail.state
         if not known or (state.etag not in known and "*" not in known) or not self._follows(query, state):
-            return await self.of_tail(tenant, conversation, query, tail)
+            return await self.of_tail(target, query, tail)
         return Known(state.etag)
 
     def _follows(self, query: WindowQuery, state: State) -> bool:
@@ -90,42 +89,41 @@ class Windows:
 
     async def append(
         self,
-        tenant: str,
-        conversation: str,
+        target: Target,
         query: WindowQuery,
         entries: Sequence[NewEntry],
         **writing: Unpack[Writing],
     ) -> tuple[AppendReply, Tail | Problem]:
         """Append, and read the tail for a window, in one round trip. If the tail cannot be read, its Problem is returned."""
         reach = self.plan(query).reach
-        return await self._conversations.append_and_read(tenant, conversation, entries, reach, **writing)
+        return await self._conversations.append_and_read(target, entries, reach, **writing)
 
-    async def of_tail(self, tenant: str, conversation: str, query: WindowQuery, tail: Tail) -> tuple[Made, State]:
+    async def of_tail(self, target: Target, query: WindowQuery, tail: Tail) -> tuple[Made, State]:
         """The window of a tail. If the history was edited meanwhile, the tail is read again."""
         for _ in range(_ATTEMPTS):
             settings, parts = decode_settings(tail.state.settings)
             limits = limits_of(query, settings, self.models)
             if not limits.model.exact:
-                models = await self._calibrations.correct(tenant, self.models, limits.model.id)
+                models = await self._calibrations.correct(target.tenant, self.models, limits.model.id)
                 limits = limits_of(query, settings, models)
             wanted = settled(query, limits.model, limits.budget) if query.stable == "auto" else query
-            key = cache_key(tenant, conversation, tail.state.life) if query.cache == "auto" else ""
-            asked = Asked(wanted, limits, parts, conversation, tail.state.version, settings.recall, cache_key=key)
+            key = cache_key(target.name, tail.state.life) if query.cache == "auto" else ""
+            asked = Asked(wanted, limits, parts, target.id, tail.state.version, settings.recall, cache_key=key)
             try:
-                return await self._make((tenant, conversation), asked, tail), tail.state
+                return await self._make(target, asked, tail), tail.state
             except HistoryEdited:
-                tail = await self._read_again((tenant, conversation), asked)
+                tail = await self._read_again(target, asked)
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
-    async def _read_again(self, name: tuple[str, str], asked: Asked) -> Tail:
-        tail = await self._reader.window(*name, reach_of(asked.query, asked.limits))
+    async def _read_again(self, target: Target, asked: Asked) -> Tail:
+        tail = await self._reader.window(target, reach_of(asked.query, asked.limits))
         if isinstance(tail, Known):
             raise Internal("The store answered 'unchanged', which was not asked.")
         return tail
 
-    async def _make(self, name: tuple[str, str], asked: Asked, tail: Tail) -> Made:
+    async def _make(self, target: Target, asked: Asked, tail: Tail) -> Made:
         """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
-        read = GrowingTail(self._reader, *name, tail)
+        read = GrowingTail(self._reader, target, tail)
         if asked.query.recall_max_tokens:
             asked = await self._recall(asked, read)
         try:
@@ -135,7 +133,7 @@ class Windows:
                 raise
             # A recalled message may bring words with it, such as a turn of the user before the assistant.
             asked = msgspec.structs.replace(asked, recollection=NOTHING)
-            made = await self._decided(asked, GrowingTail(self._reader, *name, tail))
+            made = await self._decided(asked, GrowingTail(self._reader, target, tail))
         assert isinstance(made, Made)  # noqa: S101 - drafts alone give a Window
         return made
 

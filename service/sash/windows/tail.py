@@ -11,6 +11,7 @@ from sash.core.law.records import Identity, Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
 from sash.core.law.view import History
+from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, Tail
 from sash.store.data.stored_messages import STEP_BYTES
@@ -26,10 +27,9 @@ _LARGE_BYTES = 65_536
 class GrowingTail:
     """The messages that were read of one state of a conversation. A read raises HistoryEdited if the state has changed."""
 
-    def __init__(self, reader: Reader, tenant: str, conversation: str, tail: Tail) -> None:
+    def __init__(self, reader: Reader, target: Target, tail: Tail) -> None:
         self._reader = reader
-        self.tenant = tenant
-        self.conversation = conversation
+        self.target = target
         self.state = tail.state
         self.first_seq = tail.first_seq
         self.records = tail.records
@@ -50,9 +50,7 @@ class GrowingTail:
 
     async def read_older(self, first_seq: int) -> None:
         """Read records from ``first_seq`` on, and put them before the tail."""
-        older = await self._reader.records(
-            self.tenant, self.conversation, first_seq, self.first_seq - 1, state=self.state
-        )
+        older = await self._reader.records(self.target, first_seq, self.first_seq - 1, state=self.state)
         self.records = older.before(self.records)
         self.first_seq = first_seq
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
@@ -99,7 +97,7 @@ class GrowingTail:
             yield first, self.records[first - self.first_seq : last - self.first_seq + 1]
 
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
-        return await self._reader.bodies(self.tenant, self.conversation, stretches, state=self.state)
+        return await self._reader.bodies(self.target, stretches, state=self.state)
 
     async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
         """Documents that the window may send, by seq: the newest question's, or those of all messages that were read."""
@@ -108,7 +106,7 @@ class GrowingTail:
         if mode == "latest":
             return {self.state.question: self._documents} if self._documents else {}
         grounded = self._grounded() if self.is_short else await asyncio.to_thread(self._grounded)
-        return await self._reader.grounding(self.tenant, self.conversation, grounded, state=self.state)
+        return await self._reader.grounding(self.target, grounded, state=self.state)
 
     def _grounded(self) -> dict[int, Record]:
         """Records of the messages that have documents."""

@@ -19,6 +19,7 @@ from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
 from sash.problems import Problem
 from sash.store.data.columns import BLOCK, Column, Columns
+from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import HistoryEdited, State
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, in_steps
@@ -39,7 +40,7 @@ class Counts:
     def __init__(self, reader: Reader, columns: Columns) -> None:
         self._reader = reader
         self._columns = columns
-        self._filling: dict[tuple[str, str, str], asyncio.Task[None]] = {}
+        self._filling: dict[tuple[Target, str], asyncio.Task[None]] = {}
         self._one = asyncio.Semaphore(1)
 
     async def of(self, read: GrowingTail, vocabulary: Vocabulary) -> "array[int]":
@@ -65,15 +66,15 @@ class Counts:
         self, read: GrowingTail, vocabulary: Vocabulary, seqs: Sequence[int], records: Records
     ) -> Column:
         """The column of the messages ``seqs``, which are ascending. Short ones are counted now, others in the background."""
-        tenant, conversation, state = read.tenant, read.conversation, read.state
+        target, state = read.target, read.state
         last = min(-(-seqs[-1] // BLOCK) * BLOCK, state.length)  # whole blocks, because they are written again whole
-        column = await self._columns.read(tenant, conversation, vocabulary.name, seqs[0], last, made=state.made)
+        column = await self._columns.read(target, vocabulary.name, seqs[0], last, made=state.made)
         missing = [seq for seq in seqs if not column.counts[seq - column.first_seq]]
         if missing:
             counted = _count_at_once(column, missing, seqs, records.sizes(), read.bodies, vocabulary)
             stretches = runs(missing, 0, counted)
             left = [(at, records[bisect_left(seqs, at) : bisect_left(seqs, end) + 1]) for at, end in stretches]
-            key = (tenant, conversation, f"{vocabulary.name} {column.first_seq}")
+            key = (target, f"{vocabulary.name} {column.first_seq}")
             if key not in self._filling:
                 filling = self._fill(key, column, missing[counted:], left, state, vocabulary)
                 self._filling[key] = asyncio.create_task(filling)
@@ -85,7 +86,7 @@ class Counts:
 
     async def _fill(
         self,
-        key: tuple[str, str, str],
+        key: tuple[Target, str],
         column: Column,
         counted: Sequence[int],
         left: Sequence[tuple[int, Records]],
@@ -93,17 +94,17 @@ class Counts:
         vocabulary: Vocabulary,
     ) -> None:
         """Store the counts of ``counted``, then count the messages of ``left``, newest first."""
-        tenant, conversation, _ = key
+        target, _ = key
         try:
             async with self._one:
                 if counted:
-                    await self._columns.write(tenant, conversation, column, counted[0], counted[-1], made=state.made)
+                    await self._columns.write(target, column, counted[0], counted[-1], made=state.made)
                 for first, records in reversed(list(_blocks(left))):
                     for step in in_steps([(first, records)], SMALL_STEP_BYTES):
-                        bodies = await self._reader.bodies(tenant, conversation, step, state=state)
+                        bodies = await self._reader.bodies(target, step, state=state)
                         await asyncio.to_thread(_count, column, step[0][0], bodies, vocabulary)
                     last = first + len(records) - 1
-                    await self._columns.write(tenant, conversation, column, first, last, made=state.made)
+                    await self._columns.write(target, column, first, last, made=state.made)
         except (HistoryEdited, Problem):
             pass  # the next window starts the task again
         finally:

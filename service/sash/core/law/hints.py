@@ -19,10 +19,9 @@ from sash.core.providers.pieces import Object
 _KEY_BYTES = 16
 
 
-def cache_key(tenant: str, conversation: str, life: str) -> str:
+def cache_key(name: str, life: str) -> str:
     """A conversation's ``prompt_cache_key``: a digest keyed by its random life, from which no id can be derived."""
-    named = f"{tenant}/{conversation}".encode()
-    return blake2b(named, key=life.encode()[:64], digest_size=_KEY_BYTES).hexdigest()
+    return blake2b(name.encode(), key=life.encode()[:64], digest_size=_KEY_BYTES).hexdigest()
 
 
 def hinted(form: str, provider: str, request: Object, rules: Caching | None, places: Places, key: str) -> Object:

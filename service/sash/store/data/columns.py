@@ -16,7 +16,7 @@ from array import array
 import msgspec
 
 from sash.store.data import scripts
-from sash.store.data.layout import conversation_name, keys_of
+from sash.store.data.layout import Target
 from sash.store.data.replies import Made
 from sash.store.redis.client import Client
 
@@ -43,14 +43,11 @@ class Columns:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def read(
-        self, tenant: str, conversation: str, vocabulary: str, first_seq: int, last_seq: int, *, made: Made
-    ) -> Column:
+    async def read(self, target: Target, vocabulary: str, first_seq: int, last_seq: int, *, made: Made) -> Column:
         """Return the column of these messages and of the earlier ones in their block. Raises StoreUnavailable."""
         first, last = (first_seq - 1) // BLOCK, (last_seq - 1) // BLOCK
-        keys = keys_of(conversation_name(tenant, conversation))
         fields = [f"{vocabulary} {block}" for block in range(first, last + 1)]
-        (found,) = await self._client.commands([("HMGET", keys.columns, "made", *fields)])
+        (found,) = await self._client.commands([("HMGET", target.keys.columns, "made", *fields)])
         blocks = found[1:] if found[0] == b" ".join(made) else ()
         packed = b"".join((block or b"").ljust(BLOCK * 4, b"\0") for block in blocks)
         counts = array(_U32, packed.ljust((last - first + 1) * BLOCK * 4, b"\0"))
@@ -58,9 +55,7 @@ class Columns:
             counts.byteswap()
         return Column(vocabulary, first * BLOCK + 1, counts[: last_seq - first * BLOCK])
 
-    async def write(
-        self, tenant: str, conversation: str, column: Column, first_seq: int, last_seq: int, *, made: Made
-    ) -> bool:
+    async def write(self, target: Target, column: Column, first_seq: int, last_seq: int, *, made: Made) -> bool:
         """Keep the blocks of these messages; gives False when the history has changed.
 
         Raises StoreUnavailable, StoreFull.
@@ -72,5 +67,4 @@ class Columns:
             if sys.byteorder == "big":
                 counts.byteswap()
             fields += (f"{column.vocabulary} {block}", counts.tobytes())
-        keys = keys_of(conversation_name(tenant, conversation))
-        return await self._client.run(scripts.fill(keys, made=made, fields=fields))
+        return await self._client.run(scripts.fill(target.keys, made=made, fields=fields))

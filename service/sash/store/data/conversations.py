@@ -10,7 +10,7 @@ from sash.core.law.records import RECORD_BYTES, Flags
 from sash.problems import ConversationExists, Internal, Problem
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import Keys, conversation_name, keys_of, pack, unpack_many
+from sash.store.data.layout import Target, pack, unpack_many
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
 from sash.store.data.scripts import AppendReply, EntryArguments, Known, Reach, Written
@@ -43,19 +43,16 @@ class Conversations:
         """Return how long a conversation is kept after its last change, in milliseconds; None for ever."""
         return ttl_seconds * 1000 if ttl_seconds else self._retention_ms
 
-    async def create(
-        self, tenant: str, conversation: str, settings: bytes, *, ttl_ms: int | None, now_ms: int, token: str
-    ) -> str:
+    async def create(self, target: Target, settings: bytes, *, ttl_ms: int | None, now_ms: int, token: str) -> str:
         """Create a conversation without messages; gives its entity tag.
 
         ``token`` makes a repeated call of one request succeed. Raises ConversationExists, ConversationDamaged.
         """
-        name = conversation_name(tenant, conversation)
-        sealer = await self.data_keys.sealer(tenant, name)
+        sealer = await self.data_keys.sealer(target.tenant, target.name)
         return await self._client.run(
             scripts.create(
-                keys_of(name),
-                name=name,
+                target.keys,
+                name=target.name,
                 settings=sealer.seal(Kind.SETTINGS, settings),
                 now_ms=now_ms,
                 ttl_ms=ttl_ms or self._retention_ms,
@@ -64,59 +61,53 @@ class Conversations:
             )
         )
 
-    async def require_absent(self, tenant: str, conversation: str, *, token: str) -> bool:
+    async def require_absent(self, target: Target, *, token: str) -> bool:
         """Return whether this same request made the conversation before; ``token`` is as in ``create``.
 
         Raises ConversationExists where another request made it, before a large body is sent.
         """
-        keys = keys_of(conversation_name(tenant, conversation))
-        (found,) = await self._client.commands([("HMGET", keys.conversation, "id", "token")])
+        (found,) = await self._client.commands([("HMGET", target.keys.conversation, "id", "token")])
         if found[0] is not None and found[1] != token.encode():
             raise ConversationExists("A conversation with this id exists: choose another id.")
         return found[0] is not None
 
-    async def append(
-        self, tenant: str, conversation: str, entries: Sequence[NewEntry], **writing: Unpack[Writing]
-    ) -> AppendReply:
+    async def append(self, target: Target, entries: Sequence[NewEntry], **writing: Unpack[Writing]) -> AppendReply:
         """Store entries, all or none, each id once; create the conversation if it is not there.
 
         Raises:
             PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.
         """
-        name = conversation_name(tenant, conversation)
-        return (await self._append(tenant, name, keys_of(name), entries, writing))[0]
+        return (await self._append(target, entries, writing))[0]
 
     async def append_and_read(
-        self, tenant: str, conversation: str, entries: Sequence[NewEntry], reach: Reach, **writing: Unpack[Writing]
+        self, target: Target, entries: Sequence[NewEntry], reach: Reach, **writing: Unpack[Writing]
     ) -> tuple[AppendReply, Tail | Problem]:
         """Append, and read the tail that a window needs, in one round trip; gives a Problem where the tail cannot be read.
 
         Raises what ``append`` raises, before anything is stored.
         """
-        name = conversation_name(tenant, conversation)
-        keys = keys_of(name)
-        read = scripts.read_window(keys, reach)
-        appended, replies = await self._append(tenant, name, keys, entries, writing, read)
+        read = scripts.read_window(target.keys, reach)
+        appended, replies = await self._append(target, entries, writing, read)
         try:
             reply = read.read(replies[0])
             if isinstance(reply, Known):
                 raise Internal("The store answered 'unchanged', which was not asked.")
-            return appended, await self.reader.tail(tenant, name, reply)
+            return appended, await self.reader.tail(target, reply)
         except Problem as problem:
             return appended, problem
 
     async def _append(
-        self, tenant: str, name: str, keys: Keys, entries: Sequence[NewEntry], writing: Writing, *reads: ScriptCall[Any]
+        self, target: Target, entries: Sequence[NewEntry], writing: Writing, *reads: ScriptCall[Any]
     ) -> tuple[AppendReply, list[Any]]:
         """Append, then run ``reads``; gives the append's reply and theirs."""
-        sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(tenant, name)
+        sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(target.tenant, target.name)
         entries = list(entries)
         if sealer.active:
             writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
         while True:
             call = scripts.append(
-                keys,
-                name=name,
+                target.keys,
+                name=target.name,
                 entries=[entry_arguments(entry) for entry in entries],
                 blobs=[blob for entry in entries for blob in blobs_of(sealer, entry)],
                 ttl_ms=self._retention_ms,
@@ -126,29 +117,30 @@ class Conversations:
             match first:
                 case [b"conflict", int(index), _] if sealer.active and not entries[index].as_before:
                     # It may be the same entry, stored before encryption had a key: its stored digest is then the plain one.
-                    if await self._stored_digest(keys, entries[index].identity.id) == entries[index].identity.digest:
+                    if await self._stored_digest(target, entries[index].identity.id) == entries[index].identity.digest:
                         entries[index] = msgspec.structs.replace(entries[index], as_before=True)
                         continue
-            return await self._opened(tenant, name, call.read(first)), others
+            return await self._opened(target, call.read(first)), others
 
-    async def _opened(self, tenant: str, name: str, reply: AppendReply) -> AppendReply:
+    async def _opened(self, target: Target, reply: AppendReply) -> AppendReply:
         """The reply with its settings opened; with none where they cannot be opened, because the turn is stored already."""
         if reply.settings[:1] == PLAIN_JSON:
             return reply
         settings = b"{}"
         with contextlib.suppress(Problem):
-            settings = await self.data_keys.reading(tenant, name, lambda it: it.open(Kind.SETTINGS, reply.settings))
+            settings = await self.data_keys.reading(
+                target.tenant, target.name, lambda it: it.open(Kind.SETTINGS, reply.settings)
+            )
         return msgspec.structs.replace(reply, settings=settings)
 
-    async def _stored_digest(self, keys: Keys, identity: str) -> bytes:
-        (seq,) = await self._client.commands([("HGET", keys.ids, identity)])
-        (details,) = await self._client.commands([("LINDEX", keys.details, int(seq or 0) - 1)])
+    async def _stored_digest(self, target: Target, identity: str) -> bytes:
+        (seq,) = await self._client.commands([("HGET", target.keys.ids, identity)])
+        (details,) = await self._client.commands([("LINDEX", target.keys.details, int(seq or 0) - 1)])
         return unpack_many(bytes(RECORD_BYTES), details).identity(0).digest if seq and details else b""
 
     async def change(
         self,
-        tenant: str,
-        conversation: str,
+        target: Target,
         *,
         settings: bytes,
         standing: bytes,
@@ -167,11 +159,10 @@ class Conversations:
         Raises:
             NotFound, and PreconditionFailed when the settings or the version have changed.
         """
-        name = conversation_name(tenant, conversation)
-        sealer = await self.data_keys.sealer(tenant, name)
+        sealer = await self.data_keys.sealer(target.tenant, target.name)
         return await self._client.run(
             scripts.change(
-                keys_of(name),
+                target.keys,
                 life=life,
                 if_match=if_match,
                 settings=sealer.seal(Kind.SETTINGS, settings),
@@ -184,10 +175,9 @@ class Conversations:
             )
         )
 
-    async def erase(self, tenant: str, conversation: str, *, life: str = "", if_match: str = "") -> None:
+    async def erase(self, target: Target, *, life: str = "", if_match: str = "") -> None:
         """Erase all of a conversation: of one ``life``, or of any. Raises NotFound, PreconditionFailed."""
-        name = conversation_name(tenant, conversation)
-        await self._client.run(scripts.erase(keys_of(name), life=life, if_match=if_match))
+        await self._client.run(scripts.erase(target.keys, life=life, if_match=if_match))
 
 
 def entry_arguments(entry: NewEntry) -> EntryArguments:

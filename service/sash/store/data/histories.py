@@ -22,7 +22,7 @@ from sash.core.law.words import pack_words, said_in
 from sash.problems import Conflict, NotFound, PreconditionFailed, Unprocessable
 from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
-from sash.store.data.layout import Keys, conversation_name, encode_json, keys_of, life_of
+from sash.store.data.layout import Target, encode_json, life_of
 from sash.store.data.replies import HistoryEdited, Page, State
 from sash.store.data.scripts import Rewound, SummaryTooLong, Written
 from sash.store.data.sealing import Kind
@@ -55,13 +55,11 @@ class Histories:
         self._reader = conversations.reader
         self._data_keys = conversations.data_keys
 
-    async def redact(self, tenant: str, conversation: str, seq: int, **change: Unpack[Change]) -> Written:
+    async def redact(self, target: Target, seq: int, **change: Unpack[Change]) -> Written:
         """Remove a message's content. Raises NotFound, PreconditionFailed."""
-        name = conversation_name(tenant, conversation)
-        keys = keys_of(name)
         for _ in range(_ATTEMPTS):
             page, done = await asyncio.gather(
-                self._reader.page(tenant, conversation, seq, seq), self._was_done(keys, change["token"])
+                self._reader.page(target, seq, seq), self._was_done(target, change["token"])
             )
             if done:
                 return Written(page.version, page.etag)
@@ -73,11 +71,11 @@ class Histories:
                 return Written(page.version, page.etag)
             record, body = redact_record(message.record, message.body)
             identity = msgspec.structs.replace(message.identity, digest=NO_DIGEST)
-            sealer = await self._data_keys.sealer(tenant, name)
+            sealer = await self._data_keys.sealer(target.tenant, target.name)
             redacted = seal_message(sealer, record, identity, body)
             before, after = _tokens(message.record), _tokens(record)
             call = scripts.redact(
-                keys,
+                target.keys,
                 **change,
                 seq=seq,
                 standing=message.standing,
@@ -95,8 +93,7 @@ class Histories:
 
     async def rewind(
         self,
-        tenant: str,
-        conversation: str,
+        target: Target,
         to_seq: int,
         progress: Callable[[], None] = lambda: None,
         **change: Unpack[Change],
@@ -106,13 +103,10 @@ class Histories:
         The conversation is then as it was right after that message: in the middle of a tool group, its calls wait again for
         their results. ``progress`` is called after each step of about a thousand messages.
         """
-        keys = keys_of(conversation_name(tenant, conversation))
         for _ in range(_ATTEMPTS):
-            state, done = await asyncio.gather(
-                self._reader.get(tenant, conversation), self._was_done(keys, change["token"])
-            )
+            state, done = await asyncio.gather(self._reader.get(target), self._was_done(target, change["token"]))
             if done:
-                await self._sweep(keys, state.life, progress)  # the earlier run may have ended before it was done
+                await self._sweep(target, state.life, progress)  # the earlier run may have ended before it was done
                 return Rewound(state.version, state.etag, 0)
             if state.life != change["life"]:
                 raise scripts.no_conversation()
@@ -120,26 +114,25 @@ class Histories:
             if to_seq > state.length:
                 raise Unprocessable.at("#/to_seq", f"The last message is {state.length}")
             try:
-                return await self._rewind(tenant, conversation, to_seq, state, progress, change)
+                return await self._rewind(target, to_seq, state, progress, change)
             except (HistoryEdited, PreconditionFailed):
                 continue  # another write came first: compute the figures again
         raise _busy()
 
     async def _rewind(
-        self, tenant: str, conversation: str, to_seq: int, state: State, progress: Callable[[], None], change: Change
+        self, target: Target, to_seq: int, state: State, progress: Callable[[], None], change: Change
     ) -> Rewound:
         """Rewind one state. Raises HistoryEdited, PreconditionFailed, NotFound."""
-        keys = keys_of(conversation_name(tenant, conversation))
         gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
         for first in range(to_seq + 1, state.length + 1, _CHUNK):
             last = min(first + _CHUNK - 1, state.length)
-            gone.add(first, await self._reader.stretch(tenant, conversation, first, last, state=state))
+            gone.add(first, await self._reader.stretch(target, first, last, state=state))
             progress()
-        open_group, unpinned = await self._boundary(tenant, conversation, to_seq, state)
-        question = await self._question(tenant, conversation, to_seq, state)
+        open_group, unpinned = await self._boundary(target, to_seq, state)
+        question = await self._question(target, to_seq, state)
         rewound = await self._client.run(
             scripts.rewind(
-                keys,
+                target.keys,
                 life=state.life,
                 etag=state.etag,
                 token=change["token"],
@@ -153,46 +146,46 @@ class Histories:
         )
         life = life_of(rewound.etag)
         if rewound.stale:
-            await self._sweep(keys, life, progress)
-        async for ids in self._left_behind(keys, gone, to_seq):
-            await self._client.run(scripts.forget_ids(keys, life=life, ids=ids))
+            await self._sweep(target, life, progress)
+        async for ids in self._left_behind(target, gone, to_seq):
+            await self._client.run(scripts.forget_ids(target.keys, life=life, ids=ids))
             progress()
         return rewound
 
-    async def _sweep(self, keys: Keys, life: str, progress: Callable[[], None]) -> None:
+    async def _sweep(self, target: Target, life: str, progress: Callable[[], None]) -> None:
         """Drop the documents and metadata that a rewind has left of forgotten messages, in steps."""
-        while await self._client.run(scripts.sweep(keys, life=life)):
+        while await self._client.run(scripts.sweep(target.keys, life=life)):
             progress()
 
-    async def _was_done(self, keys: Keys, token: str) -> bool:
+    async def _was_done(self, target: Target, token: str) -> bool:
         """Return whether a request was done before; its conditions then no longer matter."""
-        (found,) = await self._client.commands([("HEXISTS", keys.done, token)])
+        (found,) = await self._client.commands([("HEXISTS", target.keys.done, token)])
         return bool(found)
 
-    async def _left_behind(self, keys: Keys, gone: "_Gone", to_seq: int) -> AsyncIterator[list[str | int]]:
+    async def _left_behind(self, target: Target, gone: "_Gone", to_seq: int) -> AsyncIterator[list[str | int]]:
         """Yield the ids and seqs that a rewind forgot, in pieces: those in memory, or from the store when they are many."""
         for start in range(0, len(gone.ids), _CHUNK):
             yield gone.ids[start : start + _CHUNK]
         cursor = b"0" if not gone.names_ids else None
         while cursor is not None:
-            ((cursor, flat),) = await self._client.commands([("HSCAN", keys.ids, cursor, "COUNT", _CHUNK)])
+            ((cursor, flat),) = await self._client.commands([("HSCAN", target.keys.ids, cursor, "COUNT", _CHUNK)])
             pairs = [(flat[i].decode(), int(flat[i + 1])) for i in range(0, len(flat), 2)]
             yield [word for identity, seq in pairs if seq > to_seq for word in (identity, seq)]
             cursor = None if cursor == b"0" else cursor
 
-    async def _question(self, tenant: str, conversation: str, to_seq: int, state: State) -> int:
+    async def _question(self, target: Target, to_seq: int, state: State) -> int:
         """Return the seq of the newest user message up to ``to_seq``, 0 when there is none. Raises HistoryEdited."""
         if state.question <= to_seq:
             return state.question
         for last in range(to_seq, 0, -_CHUNK):
             first = max(1, last - _CHUNK + 1)
-            records = await self._reader.stretch(tenant, conversation, first, last, state=state)
+            records = await self._reader.stretch(target, first, last, state=state)
             place = records.roles.rfind(USER)
             if place >= 0:
                 return first + place
         return 0
 
-    async def _boundary(self, tenant: str, conversation: str, to_seq: int, state: State) -> tuple[bytes, list[int]]:
+    async def _boundary(self, target: Target, to_seq: int, state: State) -> tuple[bytes, list[int]]:
         """Return the tool group that waits for results once ``to_seq`` is the last message, and the seqs no longer pinned.
 
         The group is JSON, empty when there is none. Raises HistoryEdited.
@@ -200,14 +193,14 @@ class Histories:
         if to_seq == 0:
             return b"", []
         first = max(1, to_seq - LONGEST_GROUP + 1)
-        records = await self._reader.stretch(tenant, conversation, first, to_seq, state=state)
+        records = await self._reader.stretch(target, first, to_seq, state=state)
         start = len(records) - 1
         while start > 0 and records[start].measure.role == TOOL:
             start -= 1
         if not records[start].calls or records[start].in_progress:
             return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
         group = [(first + start, records[start:])]
-        bodies = await self._reader.bodies(tenant, conversation, group, state=state)
+        bodies = await self._reader.bodies(target, group, state=state)
         pending = _pending([calls_of(msgspec.json.decode(body)) for body in bodies])
         open_group = {"s": first + start, "x": int(records[start].calls > 1), "p": pending}
         pinned = any(record.pinned for record in records[start:])
@@ -216,8 +209,7 @@ class Histories:
 
     async def put_summary(
         self,
-        tenant: str,
-        conversation: str,
+        target: Target,
         summary: Summary | None,
         standing: State | None = None,
         **change: Unpack[Change],
@@ -229,14 +221,13 @@ class Histories:
         Raises:
             NotFound, PreconditionFailed, and Unprocessable when it covers more messages than there are, or one in progress.
         """
-        name = conversation_name(tenant, conversation)
         edited, covered = "*", None
         if standing is not None:
             edited = standing.made[1].decode().partition("~")[0]
             covered = standing.summary.through_seq if standing.summary else 0
-        sealer = await self._data_keys.sealer(tenant, name)
+        sealer = await self._data_keys.sealer(target.tenant, target.name)
         call = scripts.summarize(
-            keys_of(name),
+            target.keys,
             **change,
             summary=sealer.seal(Kind.SUMMARY, encode_json(summary)) if summary else b"",
             through_seq=summary.through_seq if summary else 0,
@@ -249,13 +240,12 @@ class Histories:
             detail = f"A summary can cover messages up to {error.last_seq}, the last that is not in progress"
             raise Unprocessable.at("#/through_seq", detail) from None
 
-    async def lease_summary(self, tenant: str, conversation: str, holder: str, *, now_ms: int, until_ms: int) -> bool:
+    async def lease_summary(self, target: Target, holder: str, *, now_ms: int, until_ms: int) -> bool:
         """Take the right to summarise until ``until_ms``, or return it with 0.
 
         Gives False where another holder has it, or there is no conversation.
         """
-        keys = keys_of(conversation_name(tenant, conversation))
-        call = scripts.lease(keys, holder=holder, now_ms=now_ms, until_ms=until_ms)
+        call = scripts.lease(target.keys, holder=holder, now_ms=now_ms, until_ms=until_ms)
         return await self._client.run(call) == 1
 
 

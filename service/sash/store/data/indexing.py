@@ -23,7 +23,7 @@ from sash.core.law.words import Numbering, pack_words, said_in, words_of
 from sash.store.data import scripts
 from sash.store.data.blocks import read_blocks, values_of
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import conversation_name, keys_of, places
+from sash.store.data.layout import Target, places
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Made, State, check_history
 from sash.store.data.sealing import PLAIN, Purpose
@@ -37,10 +37,6 @@ SHORT_BYTES = 16_384
 many encrypted conversations. Words of more bytes are computed in a thread."""
 _ON_THE_SPOT = 1000
 """Messages whose words a reader computes itself, in some ten microseconds each."""
-
-
-Place = tuple[str, str]
-"""A tenant and a conversation."""
 
 
 class Indexed(NamedTuple):
@@ -68,44 +64,40 @@ class Index:
         self._reader = reader
         self._data_keys = data_keys
 
-    async def progress(self, tenant: str, conversation: str) -> Progress:
+    async def progress(self, target: Target) -> Progress:
         """Return how many messages are indexed."""
-        keys = keys_of(conversation_name(tenant, conversation))
         words, vectors, model = await self._client.commands(
             [
-                ("HGET", keys.word_blocks, "n"),
-                ("HGET", keys.vector_blocks, "n"),
-                ("HGET", keys.conversation, "embedded"),
+                ("HGET", target.keys.word_blocks, "n"),
+                ("HGET", target.keys.vector_blocks, "n"),
+                ("HGET", target.keys.conversation, "embedded"),
             ]
         )
         return Progress(int(words or 0), int(vectors or 0), (model or b"").decode())
 
-    async def numbers(self, tenant: str, conversation: str, text: str) -> list[tuple[int, ...]]:
+    async def numbers(self, target: Target, text: str) -> list[tuple[int, ...]]:
         """Return, for each word, its numbers in this conversation: two where encryption was switched on later."""
-        sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
+        sealer = await self._data_keys.sealer(target.tenant, target.name)
         ways = (sealer, PLAIN) if sealer.active else (PLAIN,)
         return [tuple(way.number(word) for way in ways) for word in dict.fromkeys(words_of(text))]
 
-    async def read(
-        self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State, model: str = ""
-    ) -> Indexed:
+    async def read(self, target: Target, first_seq: int, last_seq: int, *, state: State, model: str = "") -> Indexed:
         """Return the index of ``first_seq`` to ``last_seq``; the words of up to a thousand newer messages are computed.
 
         Vectors are read where ``model`` made them. Raises HistoryEdited.
         """
-        keys = keys_of(conversation_name(tenant, conversation))
         packed: list[bytes] = []
         words: list[Packed] = []
         vectors: list[Packed] = []
         for first in range(first_seq, last_seq + 1, _STEP_MESSAGES):
             last = min(first + _STEP_MESSAGES - 1, last_seq)
             wanted: list[tuple[Any, ...]] = [
-                ("GETRANGE", keys.counts, *places(first, last)),
-                read_blocks(keys.word_blocks, first, last),
-                ("HMGET", keys.conversation, "life", "edited", "embedded"),
+                ("GETRANGE", target.keys.counts, *places(first, last)),
+                read_blocks(target.keys.word_blocks, first, last),
+                ("HMGET", target.keys.conversation, "life", "edited", "embedded"),
             ]
             if model:
-                wanted.append(read_blocks(keys.vector_blocks, first, last))
+                wanted.append(read_blocks(target.keys.vector_blocks, first, last))
             counts, some_words, (*made, embedded), *some_vectors = await self._client.commands(wanted)
             check_history(made, state.made)
             packed.append(counts)
@@ -114,50 +106,44 @@ class Index:
                 vectors.append(values_of(some_vectors[0], first, last))
         records, indexed = Records(b"".join(packed)), sum(map(len, words))
         if 0 < len(records) - indexed <= _ON_THE_SPOT:
-            newest = await self.words(tenant, conversation, first_seq + indexed, records[indexed:], state=state)
+            newest = await self.words(target, first_seq + indexed, records[indexed:], state=state)
             words.append(Packed.of(newest))
         return Indexed(first_seq, records, Packed.concatenated(words), Packed.concatenated(vectors))
 
-    async def texts(
-        self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
-    ) -> list[str]:
+    async def texts(self, target: Target, first_seq: int, records: Records, *, state: State) -> list[str]:
         """Return the texts of messages from ``first_seq`` on. Raises HistoryEdited."""
-        bodies = await self._reader.bodies(tenant, conversation, [(first_seq, records)], state=state)
+        bodies = await self._reader.bodies(target, [(first_seq, records)], state=state)
         return [said_in(msgspec.json.decode(body)) for body in bodies]
 
-    async def words(
-        self, tenant: str, conversation: str, first_seq: int, records: Records, *, state: State
-    ) -> list[bytes]:
+    async def words(self, target: Target, first_seq: int, records: Records, *, state: State) -> list[bytes]:
         """Return the words of messages from ``first_seq`` on, as the index keeps them. Raises HistoryEdited."""
-        bodies = await self._reader.bodies(tenant, conversation, [(first_seq, records)], state=state)
-        (words,) = await self.words_of_bodies([((tenant, conversation), bodies)])
+        bodies = await self._reader.bodies(target, [(first_seq, records)], state=state)
+        (words,) = await self.words_of_bodies([(target, bodies)])
         return words
 
-    async def digests(self, tenant: str, conversation: str, first_seq: int, last_seq: int) -> list[bytes]:
+    async def digests(self, target: Target, first_seq: int, last_seq: int) -> list[bytes]:
         """Return the stored digests of the entries ``first_seq`` to ``last_seq``.
 
         Read them before the bodies: then words of a body that was replaced meanwhile are not written.
         """
-        keys = keys_of(conversation_name(tenant, conversation))
-        (details,) = await self._client.commands([("LRANGE", keys.details, first_seq - 1, last_seq - 1)])
+        (details,) = await self._client.commands([("LRANGE", target.keys.details, first_seq - 1, last_seq - 1)])
         return [each[_DIGEST] for each in details]
 
-    async def stored_digests(self, tenant: str, conversation: str, plain: Sequence[bytes]) -> list[bytes]:
+    async def stored_digests(self, target: Target, plain: Sequence[bytes]) -> list[bytes]:
         """Return the digests of entries as this conversation stores them; ``plain`` are those without encryption."""
-        sealer = await self._data_keys.sealer(tenant, conversation_name(tenant, conversation))
+        sealer = await self._data_keys.sealer(target.tenant, target.name)
         return [sealer.digest(Purpose.ENTRY, digest) for digest in plain]
 
-    async def words_of_bodies(self, wanted: Sequence[tuple[Place, Sequence[bytes]]]) -> list[list[bytes]]:
+    async def words_of_bodies(self, wanted: Sequence[tuple[Target, Sequence[bytes]]]) -> list[list[bytes]]:
         """Return the words of each conversation's messages, as its index keeps them."""
-        sealers = [await self._data_keys.sealer(place[0], conversation_name(*place)) for place, _ in wanted]
+        sealers = [await self._data_keys.sealer(target.tenant, target.name) for target, _ in wanted]
         parts = [(sealer.number, bodies) for sealer, (_, bodies) in zip(sealers, wanted, strict=True)]
         size = sum(len(body) for _, bodies in parts for body in bodies)
         return _words_of(parts) if size <= SHORT_BYTES else await asyncio.to_thread(_words_of, parts)
 
     async def write(
         self,
-        tenant: str,
-        conversation: str,
+        target: Target,
         part: str,
         length: int,
         elements: Sequence[bytes],
@@ -172,7 +158,7 @@ class Index:
         index and of the log; None if the history has changed, or the index has another length.
         """
         call = scripts.index(
-            keys_of(conversation_name(tenant, conversation)),
+            target.keys,
             life=made[0].decode(),
             edited=made[1],
             part=part,

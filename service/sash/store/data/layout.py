@@ -109,9 +109,20 @@ HISTORY = slice(8)
 """The keys that a reading script needs, of a conversation's keys. Each key costs a script half a microsecond."""
 
 
-def conversation_name(tenant: str, conversation: str) -> str:
-    """Return the text of the hash tag; ids have no slash and no brace, so two conversations never share a tag."""
-    return f"{tenant}/{conversation}"
+class Target(NamedTuple):
+    """A conversation of a tenant, as a request names it: made once, and given to all that reads or writes it."""
+
+    tenant: str
+    id: str
+    name: str
+    """``tenant/id``, the text of the hash tag. Ids have no slash and no brace, so two conversations never share a tag."""
+    keys: Keys
+
+
+def target_at(tenant: str, conversation: str) -> Target:
+    """Return the target for these ids."""
+    name = f"{tenant}/{conversation}"
+    return Target(tenant, conversation, name, keys_of(name))
 
 
 def keys_of(name: str) -> Keys:

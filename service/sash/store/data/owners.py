@@ -33,7 +33,7 @@ from sash.core.law.conversation_settings import ConversationSettings, lifetime_o
 from sash.problems import CannotOpen, ConversationDamaged, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
 from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
-from sash.store.data.layout import owner_key
+from sash.store.data.layout import Target, owner_key, target_at
 from sash.store.data.replies import Shut, State
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.redis.client import Client
@@ -82,7 +82,7 @@ class Owners:
 
     # ---- writing
 
-    async def put(self, tenant: str, settings: ConversationSettings, conversation: str) -> None:
+    async def put(self, target: Target, settings: ConversationSettings) -> None:
         """Put a conversation on its owner's list; must be done before the conversation has these settings.
 
         The oldest lines are checked too, so that a list without readers does not keep expired conversations for ever.
@@ -92,8 +92,8 @@ class Owners:
             return
         lines = await self._client.run(
             scripts.enlist(
-                owner_key(tenant, owner),
-                conversation=conversation,
+                owner_key(target.tenant, owner),
+                conversation=target.id,
                 score=_now() & ~1,
                 keep_ms=self._keep_ms(settings.ttl_seconds),
                 oldest=_SWEPT,
@@ -101,7 +101,7 @@ class Owners:
         )
         old = [line for line in lines if float(line[1]) < _now() - _GRACE_MICROSECONDS]
         if old:
-            task = asyncio.create_task(self._sweep(tenant, owner, old))
+            task = asyncio.create_task(self._sweep(target.tenant, owner, old))
             self._sweeps.add(task)
             task.add_done_callback(self._sweeps.discard)
 
@@ -114,12 +114,12 @@ class Owners:
         with contextlib.suppress(StoreUnavailable, StoreFull):
             await self._checked(tenant, owner, lines)
 
-    def touch(self, tenant: str, settings: bytes, conversation: str) -> None:
+    def touch(self, target: Target, settings: bytes) -> None:
         """Note activity, to be written to the list soon; never waits and never fails."""
         owner = owner_of(settings)
         if owner is None:
             return
-        self._active[tenant, owner, conversation] = _now() | 1, self._keep_ms(lifetime_of(settings))
+        self._active[target.tenant, owner, target.id] = _now() | 1, self._keep_ms(lifetime_of(settings))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._tell())
 
@@ -146,7 +146,7 @@ class Owners:
             words.append(("PEXPIRE", key, keep_ms, "GT"))
         if (await self._client.commands(words))[1] is not None:
             return
-        state = await self._state(tenant, conversation)
+        state = await self._state(target_at(tenant, conversation))
         if not _is_owner(owner, state):
             return
         expires = isinstance(state, State) and state.expires_ms  # else it began when nothing expired
@@ -154,7 +154,7 @@ class Owners:
             key, conversation=conversation, score=score, keep_ms=keep_ms if expires else None, oldest=1
         )
         await self._client.run(listing)
-        if not _is_owner(owner, await self._state(tenant, conversation)):  # erased meanwhile
+        if not _is_owner(owner, await self._state(target_at(tenant, conversation))):  # erased meanwhile
             await self._client.run(scripts.unlist(key, (conversation, str(score))))
 
     async def close(self) -> None:
@@ -162,24 +162,22 @@ class Owners:
         await end_tasks(*self._sweeps, *([self._task] if self._task else []))
         await self._flush()
 
-    async def line(self, tenant: str, owner: str | None, conversation: str) -> OwnerLine | None:
+    async def line(self, target: Target, owner: str | None) -> OwnerLine | None:
         """Return a conversation's line, before its erasure for ``unlist``, or before a change of owner for ``leave``."""
         if owner is None:
             return None
         await self._flush()  # a hint written later would change the score
-        (score,) = await self._client.commands([("ZSCORE", owner_key(tenant, owner), conversation)])
-        return None if score is None else OwnerLine(tenant, owner, conversation, score)
+        (score,) = await self._client.commands([("ZSCORE", owner_key(target.tenant, owner), target.id)])
+        return None if score is None else OwnerLine(target.tenant, owner, target.id, score)
 
-    async def erase_listed(
-        self, tenant: str, owner: str | None, conversation: str, *, life: str, if_match: str = ""
-    ) -> None:
+    async def erase_listed(self, target: Target, owner: str | None, *, life: str, if_match: str = "") -> None:
         """Erase one life of a conversation, and its line on its owner's list. A life that has ended is no error.
 
         Raises PreconditionFailed.
         """
-        line = await self.line(tenant, owner, conversation)
+        line = await self.line(target, owner)
         with contextlib.suppress(NotFound):
-            await self._conversations.erase(tenant, conversation, life=life, if_match=if_match)
+            await self._conversations.erase(target, life=life, if_match=if_match)
         await self.unlist(line)
 
     async def unlist(self, line: OwnerLine | None) -> None:
@@ -232,7 +230,7 @@ class Owners:
 
     async def _checked(self, tenant: str, owner: str, lines: Lines) -> list[ListedConversation]:
         """Return the conversations that are the owner's and can be read; wrong old lines are removed."""
-        states = await asyncio.gather(*(self._state(tenant, identity) for identity, _ in lines))
+        states = await asyncio.gather(*(self._state(target_at(tenant, identity)) for identity, _ in lines))
         found: list[ListedConversation] = []
         wrong: list[str | bytes] = []
         for (identity, score), state in zip(lines, states, strict=True):
@@ -245,12 +243,12 @@ class Owners:
             await self._client.run(scripts.unlist(owner_key(tenant, owner), wrong))
         return found
 
-    async def _state(self, tenant: str, conversation: str) -> State | Shut | None:
+    async def _state(self, target: Target) -> State | Shut | None:
         with contextlib.suppress(NotFound):
             try:
-                return await self._conversations.reader.get(tenant, conversation)
+                return await self._conversations.reader.get(target)
             except (CannotOpen, ConversationDamaged):
-                return await self._conversations.reader.shut(tenant, conversation)
+                return await self._conversations.reader.shut(target)
         return None
 
     # ---- erasing
@@ -265,7 +263,9 @@ class Owners:
             erased, before = 0, (_FOREVER, "")
             await self._flush()
             while lines := await self._lines(tenant, owner, before, _BATCH):
-                done = await asyncio.gather(*(self._erase_one(tenant, owner, identity) for identity, _ in lines))
+                done = await asyncio.gather(
+                    *(self._erase_one(target_at(tenant, identity), owner) for identity, _ in lines)
+                )
                 old = _now() - _GRACE_MICROSECONDS
                 gone: list[str | bytes] = []
                 for (identity, score), was in zip(lines, done, strict=True):
@@ -279,19 +279,19 @@ class Owners:
             if not erased:
                 return
 
-    async def _erase_one(self, tenant: str, owner: str, conversation: str) -> bool:
+    async def _erase_one(self, target: Target, owner: str) -> bool:
         """Erase a conversation if it is the owner's; the entity tag in the condition makes sure that it still is."""
         while True:
-            state = await self._state(tenant, conversation)
+            state = await self._state(target)
             if state is None or not _is_owner(owner, state):
                 return False
             try:
-                await self._conversations.erase(tenant, conversation, life=state.life, if_match=state.etag)
+                await self._conversations.erase(target, life=state.life, if_match=state.etag)
             except PreconditionFailed:
                 continue
             except NotFound:
                 return True
-            self._active.pop((tenant, owner, conversation), None)
+            self._active.pop((target.tenant, owner, target.id), None)
             return True
 
 

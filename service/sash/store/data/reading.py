@@ -14,7 +14,7 @@ from sash.core.law.records import Record, Records, StoredGrounding
 from sash.problems import Conflict, StoreUnavailable
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import Keys, conversation_name, etag_of, keys_of, places, unpack_many
+from sash.store.data.layout import Target, etag_of, places, unpack_many
 from sash.store.data.replies import (
     STATE_FIELDS,
     HistoryEdited,
@@ -50,51 +50,47 @@ class Reader:
         self._client = client
         self._data_keys = data_keys
 
-    async def window(self, tenant: str, conversation: str, reach: Reach, known: Sequence[str] = ()) -> Tail | Known:
+    async def window(self, target: Target, reach: Reach, known: Sequence[str] = ()) -> Tail | Known:
         """Return the tail that a window likely needs; Known when the caller has this state: ``known`` are its entity tags.
 
         Raises NotFound, ConversationDamaged.
         """
-        name = conversation_name(tenant, conversation)
-        reply = await self._client.run(scripts.read_window(keys_of(name), reach, known))
-        return reply if isinstance(reply, Known) else await self.tail(tenant, name, reply)
+        reply = await self._client.run(scripts.read_window(target.keys, reach, known))
+        return reply if isinstance(reply, Known) else await self.tail(target, reply)
 
-    async def tail(self, tenant: str, name: str, reply: TailReply) -> Tail:
+    async def tail(self, target: Target, reply: TailReply) -> Tail:
         """Return the tail in a reply, with its values opened."""
         if self._data_keys.plain:
-            return tail_of(PLAIN, name, reply)
-        return await self._data_keys.reading(tenant, name, partial(tail_of, name=name, reply=reply))
+            return tail_of(PLAIN, target.name, reply)
+        return await self._data_keys.reading(
+            target.tenant, target.name, partial(tail_of, name=target.name, reply=reply)
+        )
 
-    async def records(self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State) -> Records:
+    async def records(self, target: Target, first_seq: int, last_seq: int, *, state: State) -> Records:
         """Return the records of ``first_seq`` to ``last_seq``, both included, of the history of ``state``.
 
         Raises HistoryEdited.
         """
-        keys = keys_of(conversation_name(tenant, conversation))
         found = Records(b"")
         for last in range(last_seq, first_seq - 1, -_STEP_MESSAGES):
             first = max(first_seq, last - _STEP_MESSAGES + 1)
-            wanted: list[tuple[Any, ...]] = [("GETRANGE", keys.counts, *places(first, last))]
+            wanted: list[tuple[Any, ...]] = [("GETRANGE", target.keys.counts, *places(first, last))]
             if state.rich:
-                wanted.append(("LRANGE", keys.details, first - 1, last - 1))
-            step = unpack_many(*await self._commands_on(keys, state.made, *wanted))
+                wanted.append(("LRANGE", target.keys.details, first - 1, last - 1))
+            step = unpack_many(*await self._commands_on(target, state.made, *wanted))
             found = step.before(found) if len(found) else step
         return found
 
-    async def bodies(
-        self, tenant: str, conversation: str, stretches: Iterable[tuple[int, Records]], *, state: State
-    ) -> list[bytes]:
+    async def bodies(self, target: Target, stretches: Iterable[tuple[int, Records]], *, state: State) -> list[bytes]:
         """Return the bodies of the messages in ``stretches``, in their order. A stretch is its first seq and its records.
 
         The bodies are of the history that ``state`` names. Large bodies take more than one round trip, so that their replies
         are not all in memory at once. Raises HistoryEdited.
         """
-        name = conversation_name(tenant, conversation)
-        keys = keys_of(name)
         bodies: list[bytes] = []
         for step in in_steps(stretches, SMALL_STEP_BYTES):
-            ranges = [("LRANGE", keys.log, first - 1, first + len(records) - 2) for first, records in step]
-            found = await self._commands_on(keys, state.made, *ranges)
+            ranges = [("LRANGE", target.keys.log, first - 1, first + len(records) - 2) for first, records in step]
+            found = await self._commands_on(target, state.made, *ranges)
 
             def opened(sealer: AnySealer, step: Any = step, found: Any = found) -> list[bytes]:
                 if not (state.sealed or sealer.active):
@@ -102,23 +98,21 @@ class Reader:
                 pairs = zip(step, found, strict=True)
                 return [body for (_, records), each in pairs for body in open_bodies(sealer, records, each)]
 
-            bodies += await self._data_keys.reading(tenant, name, opened)
+            bodies += await self._data_keys.reading(target.tenant, target.name, opened)
         return bodies
 
     async def grounding(
-        self, tenant: str, conversation: str, records: Mapping[int, Record], *, state: State
+        self, target: Target, records: Mapping[int, Record], *, state: State
     ) -> dict[int, StoredGrounding]:
         """Return the documents of the messages in ``records`` by seq, of the history of ``state``. Each must have documents.
 
         Raises HistoryEdited, ConversationDamaged.
         """
-        name = conversation_name(tenant, conversation)
-        keys = keys_of(name)
         documents: dict[int, StoredGrounding] = {}
         seqs = list(records)
         for start in range(0, len(seqs), _STEP_DOCUMENTS):
             step = seqs[start : start + _STEP_DOCUMENTS]
-            (found,) = await self._commands_on(keys, state.made, ("HMGET", keys.grounding, *step))
+            (found,) = await self._commands_on(target, state.made, ("HMGET", target.keys.grounding, *step))
             if None in found:
                 raise scripts.damaged("grounding")
 
@@ -126,41 +120,48 @@ class Reader:
                 pairs = zip(step, found, strict=True)
                 return {seq: open_grounding(sealer, value, records[seq]) for seq, value in pairs}
 
-            documents |= await self._data_keys.reading(tenant, name, opened)
+            documents |= await self._data_keys.reading(target.tenant, target.name, opened)
         return documents
 
-    async def get(self, tenant: str, conversation: str) -> State:
+    async def get(self, target: Target) -> State:
         """Return the state of a conversation. Raises NotFound, ConversationDamaged."""
-        name = conversation_name(tenant, conversation)
-        reply = await self._client.run(scripts.read_state(keys_of(name), STATE_FIELDS))
+        reply = await self._client.run(scripts.read_state(target.keys, STATE_FIELDS))
         expires_ms = reply.expires_ms if reply.expires_ms > 0 else None
         return await self._data_keys.reading(
-            tenant, name, lambda sealer: state_of(sealer, name, reply.fields, reply.length, expires_ms=expires_ms)
+            target.tenant,
+            target.name,
+            lambda sealer: state_of(sealer, target.name, reply.fields, reply.length, expires_ms=expires_ms),
         )
 
-    async def shut(self, tenant: str, conversation: str) -> Shut:
+    async def shut(self, target: Target) -> Shut:
         """Return what is left of a conversation whose data key, or one of whose keys in the store, is missing.
 
         Raises NotFound.
         """
-        name = conversation_name(tenant, conversation)
-        keys = keys_of(name)
-        wanted = ("HMGET", keys.conversation, "id", "v", "life", "change", "owner", "s")
-        rest = ("EXISTS", keys.log, keys.counts, keys.details, keys.ids, keys.grounding, keys.metadata, keys.pinned)
+        wanted = ("HMGET", target.keys.conversation, "id", "v", "life", "change", "owner", "s")
+        rest = (
+            "EXISTS",
+            target.keys.log,
+            target.keys.counts,
+            target.keys.details,
+            target.keys.ids,
+            target.keys.grounding,
+            target.keys.metadata,
+            target.keys.pinned,
+        )
         fields, left = await self._client.commands([wanted, rest])
         identity, version, life, change, owner, settings = fields
         if version is None:
             if not left:
                 raise scripts.no_conversation()
             return Shut(0, "0", "", None)
-        check_identity(identity, name)
+        check_identity(identity, target.name)
         whose = owner.decode() if owner else None if is_sealed(settings) else owner_of(settings)
         return Shut(int(version), etag_of(version, life, change), (life or b"").decode(), whose)
 
     async def page(
         self,
-        tenant: str,
-        conversation: str,
+        target: Target,
         first_seq: int,
         last_seq: int,
         *,
@@ -173,21 +174,21 @@ class Reader:
         ``first_seq``, or ends at ``last_seq`` with ``newest_first``. Negative numbers count from the end, as in Redis: -1 is
         the newest message. Raises NotFound, ConversationDamaged.
         """
-        name = conversation_name(tenant, conversation)
-        keys = keys_of(name)
         call = scripts.read_page(
-            keys, first_seq=first_seq, last_seq=last_seq, limit_bytes=limit_bytes, newest_first=newest_first
+            target.keys, first_seq=first_seq, last_seq=last_seq, limit_bytes=limit_bytes, newest_first=newest_first
         )
         for _ in range(_ATTEMPTS):
             reply = await self._client.run(call)
             try:
-                bodies = await self._page_bodies(keys, reply) if reply.bodies is None else reply.bodies
+                bodies = await self._page_bodies(target, reply) if reply.bodies is None else reply.bodies
             except HistoryEdited:
                 continue
-            return await self._data_keys.reading(tenant, name, partial(page_of, name=name, reply=reply, bodies=bodies))
+            return await self._data_keys.reading(
+                target.tenant, target.name, partial(page_of, name=target.name, reply=reply, bodies=bodies)
+            )
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
-    async def chunks(self, tenant: str, conversation: str, last_seq: int, state: State) -> AsyncIterator[Page]:
+    async def chunks(self, target: Target, last_seq: int, state: State) -> AsyncIterator[Page]:
         """Yield messages 1 to ``last_seq`` in order, in pages that fit in memory. ``state`` names the history.
 
         Raises Conflict when the conversation is rewound, redacted or replaced meanwhile, and NotFound when it is erased.
@@ -195,39 +196,36 @@ class Reader:
         next_seq = 1
         while next_seq <= last_seq:
             last = min(next_seq + _CHUNK_MESSAGES - 1, last_seq)
-            page = await self.page(tenant, conversation, next_seq, last, limit_bytes=SMALL_STEP_BYTES)
+            page = await self.page(target, next_seq, last, limit_bytes=SMALL_STEP_BYTES)
             if page.made != state.made:
                 raise changed()
             yield page
             next_seq = page.messages[-1].seq + 1
 
-    async def _page_bodies(self, keys: Keys, reply: PageReply) -> list[bytes]:
+    async def _page_bodies(self, target: Target, reply: PageReply) -> list[bytes]:
         """Return the bodies that the reply of ``read_page`` does not have. Raises HistoryEdited."""
         first, count = reply.first_seq, len(reply.details)
-        wanted = ("LRANGE", keys.log, first - 1, first - 2 + count)
-        (bodies,) = await self._commands_on(keys, made_of(reply.life, reply.edited), wanted)
+        wanted = ("LRANGE", target.keys.log, first - 1, first - 2 + count)
+        (bodies,) = await self._commands_on(target, made_of(reply.life, reply.edited), wanted)
         return list(bodies)
 
-    async def stretch(self, tenant: str, conversation: str, first_seq: int, last_seq: int, *, state: State) -> Records:
+    async def stretch(self, target: Target, first_seq: int, last_seq: int, *, state: State) -> Records:
         """Return the records of ``first_seq`` to ``last_seq``, with details. Raises HistoryEdited."""
-        return (await self.stretches(tenant, conversation, [(first_seq, last_seq)], state=state))[0]
+        return (await self.stretches(target, [(first_seq, last_seq)], state=state))[0]
 
-    async def stretches(
-        self, tenant: str, conversation: str, wanted: Sequence[tuple[int, int]], *, state: State
-    ) -> list[Records]:
+    async def stretches(self, target: Target, wanted: Sequence[tuple[int, int]], *, state: State) -> list[Records]:
         """Return the records of each (first seq, last seq) in ``wanted``, with details. Raises HistoryEdited."""
-        keys = keys_of(conversation_name(tenant, conversation))
         found = await self._commands_on(
-            keys,
+            target,
             state.made,
-            *[("GETRANGE", keys.counts, *places(first, last)) for first, last in wanted],
-            *[("LRANGE", keys.details, first - 1, last - 1) for first, last in wanted],
+            *[("GETRANGE", target.keys.counts, *places(first, last)) for first, last in wanted],
+            *[("LRANGE", target.keys.details, first - 1, last - 1) for first, last in wanted],
         )
         return [unpack_many(*pair) for pair in zip(found[: len(wanted)], found[len(wanted) :], strict=True)]
 
-    async def _commands_on(self, keys: Keys, made: Made, *wanted: tuple[Any, ...]) -> list[Any]:
+    async def _commands_on(self, target: Target, made: Made, *wanted: tuple[Any, ...]) -> list[Any]:
         """Return the replies to plain commands about the history that ``made`` names. Raises HistoryEdited."""
-        *found, history = await self._client.commands([*wanted, ("HMGET", keys.conversation, "life", "edited")])
+        *found, history = await self._client.commands([*wanted, ("HMGET", target.keys.conversation, "life", "edited")])
         check_history(history, made)
         return found
 

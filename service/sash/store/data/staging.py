@@ -16,7 +16,7 @@ from sash.problems import EntryConflict, OrphanToolResult, PreconditionFailed, S
 from sash.store.data import scripts
 from sash.store.data.conversations import blobs_of, entry_arguments
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import PARTS, conversation_name, encode_json, keys_of, new_name
+from sash.store.data.layout import PARTS, Target, encode_json, new_name
 from sash.store.data.replies import visible_owner
 from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import NewEntry
@@ -45,15 +45,11 @@ class OrphanEntry(Exception):  # noqa: N818
 class Staging:
     """A conversation under construction; ``token`` makes a repeated publication of one request succeed."""
 
-    def __init__(
-        self, client: Client, tenant: str, conversation: str, *, token: str, data_keys: DataKeys | None = None
-    ) -> None:
+    def __init__(self, client: Client, target: Target, *, token: str, data_keys: DataKeys | None = None) -> None:
         self._client = client
-        self._tenant = tenant
         self._data_keys = data_keys or DataKeys(client)
-        self._name = conversation_name(tenant, conversation)
-        self._keys = keys_of(self._name)
-        prefix = self._keys.log.removesuffix("log") + f"staged-{new_name()}:"
+        self._target = target
+        prefix = target.keys.log.removesuffix("log") + f"staged-{new_name()}:"
         self._staged = [prefix + part for part in PARTS]
         self._token = token
         self.length = 0
@@ -63,10 +59,10 @@ class Staging:
         """Put messages at the end. Raises StagedTwice, OrphanEntry, TooManyPinned, StoreUnavailable, StoreFull."""
         if not entries:
             return
-        sealer = await self._data_keys.sealer(self._tenant, self._name)
+        sealer = await self._data_keys.sealer(self._target.tenant, self._target.name)
         call = scripts.append(
             self._staged,
-            name=self._name,
+            name=self._target.name,
             settings=b"",
             entries=[entry_arguments(entry) for entry in entries],
             blobs=[blob for entry in entries for blob in blobs_of(sealer, entry)],
@@ -98,15 +94,15 @@ class Staging:
         summary: Summary | None,
     ) -> None:
         """Give the conversation its name. Raises ConversationExists, StoreUnavailable, StoreFull."""
-        sealer = await self._data_keys.sealer(self._tenant, self._name)
-        fields = ["id", self._name, "s", sealer.seal(Kind.SETTINGS, settings), "created", created_ms]
+        sealer = await self._data_keys.sealer(self._target.tenant, self._target.name)
+        fields = ["id", self._target.name, "s", sealer.seal(Kind.SETTINGS, settings), "created", created_ms]
         owner = visible_owner(sealer, settings)
         if owner:
             fields += ("owner", owner)
         if summary is not None:
             fields += ("summary", sealer.seal(Kind.SUMMARY, encode_json(summary)), "through", summary.through_seq)
         call = scripts.publish(
-            (*self._keys, *self._staged[:-_UNPUBLISHED]),
+            (*self._target.keys, *self._staged[:-_UNPUBLISHED]),
             token=self._token,
             messages=self.length,
             ttl_ms=ttl_ms,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from sash.core.chat.bounds import IDS
 from sash.problems import CannotOpen, ConversationDamaged, NotFound
-from sash.store.data.layout import conversation_name, keys_of
+from sash.store.data.layout import Target, target_at
 from sash.store.data.owners import ListedConversation
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State
@@ -49,7 +49,7 @@ class Tenants:
         wanted, last, size_bytes = newest[:limit], before, 0
         for start in range(0, len(wanted), _BATCH):
             batch = wanted[start : start + _BATCH]
-            states = await asyncio.gather(*(self._state(tenant, identity) for _, identity in batch))
+            states = await asyncio.gather(*(self._state(target_at(tenant, identity)) for _, identity in batch))
             progress()
             for place, state in zip(batch, states, strict=True):
                 if state is not None:
@@ -64,7 +64,7 @@ class Tenants:
         """Return the first ``count`` places after ``before``. A scan may name a conversation twice."""
         kept: dict[str, Place] = {}
         # Neither a tenant nor an id has a character that a pattern interprets.
-        async for names in self._client.scan_steps(keys_of(conversation_name(tenant, "*")).conversation):
+        async for names in self._client.scan_steps(target_at(tenant, "*").keys.conversation):
             ids = [name for name in names if IDS.fullmatch(name)]
             for start in range(0, len(ids), _TIMES):
                 times = await self._times(tenant, ids[start : start + _TIMES])
@@ -76,11 +76,11 @@ class Tenants:
 
     async def _times(self, tenant: str, ids: list[str]) -> list[Place]:
         """Return the place of each conversation that still exists."""
-        wanted = [("HGET", keys_of(conversation_name(tenant, each)).conversation, "updated") for each in ids]
+        wanted = [("HGET", target_at(tenant, each).keys.conversation, "updated") for each in ids]
         found = await self._client.commands(wanted)
         return [(int(time), each) for each, time in zip(ids, found, strict=True) if time is not None]
 
-    async def _state(self, tenant: str, conversation: str) -> State | None:
+    async def _state(self, target: Target) -> State | None:
         with contextlib.suppress(NotFound, CannotOpen, ConversationDamaged):
-            return await self._reader.get(tenant, conversation)
+            return await self._reader.get(target)
         return None
