@@ -61,12 +61,14 @@ async def cut(conversations: Conversations, conversation: str, etag: str, keep: 
     call = scripts.rewind(
         keys_of(f"default/{conversation}"),
         life=life_of(etag),
-        etag=etag,
+        if_match=etag,
         token="t",
         now_ms=1,
         to_seq=keep,
-        totals=(tokens[0] * gone, tokens[1] * gone, gone, documents[0] * gone, documents[1] * gone),
-        open_group=b"",
+        less=(tokens[0] * gone, tokens[1] * gone),
+        grounded=gone,
+        grounding=(documents[0] * gone, documents[1] * gone),
+        open=b"",
         question=keep,
         unpinned=(),
     )

@@ -13,8 +13,9 @@ same numbers are sent again under the same token, so that nothing is added twice
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
 
 from sash.operations.metrics import Metrics
 from sash.operations.registry import Flat
@@ -22,9 +23,10 @@ from sash.operations.requests import MINUTES, Requests
 from sash.operations.series import added
 from sash.operations.summary import Prices, RangeStats, Stats, moment, summarise
 from sash.problems import Problem
-from sash.store.data import scripts
 from sash.store.data.entries import new_id, wall_ms
+from sash.store.data.scripts import script
 from sash.store.redis.client import Client
+from sash.store.redis.lua import ScriptCall
 
 FLUSH_SECONDS = 5.0
 
@@ -43,6 +45,19 @@ _ADDED = (
 )
 READ_SECONDS = 1.0
 """Time for which an answer is cached, so that many dashboards cost the store one read a second for each worker."""
+
+
+class _AddFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker's ``number``-th addition: path and amount of each figure, in turn. Each of the keys is kept for a time."""
+
+    worker: str
+    number: int
+    now_ms: int
+    kept_ms: Sequence[int]
+    amounts: Sequence[str | float]
+
+
+_add_figures = script("add_figures", _AddFigures, int)
 
 
 class Statistics:
@@ -67,7 +82,7 @@ class Statistics:
         self._worker = new_id()
         self._number = 0
         self._added: Flat = {}
-        self._pending: tuple[list[str], list[Any]] | None = None
+        self._pending: ScriptCall[int] | None = None
         self._lock = asyncio.Lock()
         self._answer: tuple[float, Stats] | None = None
 
@@ -75,7 +90,7 @@ class Statistics:
         """Add the figures since the last flush. After StoreUnavailable or StoreFull the next flush adds them."""
         async with self._lock:
             if self._pending is not None:  # the same call again, as the store may have executed it
-                await self._add(*self._pending)
+                await self._add(self._pending)
             now = await asyncio.to_thread(self._metrics.registry.flat, *_ADDED) | self._requests.by_tenant()
             delta = {path: number - self._added.get(path, 0) for path, number in now.items()}
             delta = {path: number for path, number in delta.items() if number}
@@ -88,15 +103,15 @@ class Statistics:
                 f"{self._prefix}:hour:{at // _HOUR_MS}",
                 f"{self._prefix}:start",
             ]
-            self._pending = (
-                keys,
-                [self._worker, self._number, at, *_KEPT_MS, *(x for pair in delta.items() for x in pair)],
+            amounts = [word for pair in delta.items() for word in pair]
+            self._pending = _add_figures(
+                keys, worker=self._worker, number=self._number, now_ms=at, kept_ms=_KEPT_MS, amounts=amounts
             )
             self._added = now
-            await self._add(*self._pending)
+            await self._add(self._pending)
 
-    async def _add(self, keys: list[str], arguments: list[Any]) -> None:
-        await self._client.run(scripts.add_figures(keys, arguments))
+    async def _add(self, pending: ScriptCall[int]) -> None:
+        await self._client.run(pending)
         self._pending = None
 
     async def flush_or_later(self) -> None:

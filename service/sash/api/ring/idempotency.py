@@ -17,10 +17,9 @@ from sash.api.ring.asgi import App, Message, Receive, Scope, Send
 from sash.api.ring.incoming import read_whole
 from sash.api.ring.paths import Paths
 from sash.problems import BadRequest, Conflict, KeyInProgress, KeyReused, StoreFull, StoreUnavailable
-from sash.store.data.claims import HOLD_MS, Claim, Claims
+from sash.store.data.claims import HOLD_MS, Claim, Claims, Done
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import life_of
-from sash.store.data.scripts import Done
 from sash.tasks import end_tasks
 
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})

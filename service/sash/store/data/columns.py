@@ -67,4 +67,4 @@ class Columns:
             if sys.byteorder == "big":
                 counts.byteswap()
             fields += (f"{column.vocabulary} {block}", counts.tobytes())
-        return await self._client.run(scripts.fill(target.keys, made=made, fields=fields))
+        return await self._client.run(scripts.fill(target.keys, life=made[0], edited=made[1], fields=fields))

@@ -171,7 +171,8 @@ class Conversations:
                 now_ms=now_ms,
                 token=token,
                 owner=visible_owner(sealer, settings),
-                forget=forget,
+                forget_words="words" in forget,
+                forget_vectors="vectors" in forget,
             )
         )
 

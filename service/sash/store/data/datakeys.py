@@ -22,9 +22,9 @@ from typing import TypeVar
 import msgspec
 
 from sash.problems import CannotOpen, StoreFull, StoreUnavailable
-from sash.store.data import scripts
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX
+from sash.store.data.scripts import script
 from sash.store.data.sealing import (
     PLAIN,
     AnySealer,
@@ -50,6 +50,15 @@ _LIMIT = 10_000
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Wrapped).decode
+
+
+class _FirstKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """Names and wrapped keys for a tenant that has none."""
+
+    wrapped: Sequence[bytes]
+
+
+_first_keys = script("first_keys", _FirstKeys, int)
 
 
 class Rewrapped(msgspec.Struct, frozen=True):
@@ -207,7 +216,7 @@ class DataKeys:
         names = (_DIGEST, new_key()[:_ID_BYTES])
         made = wall_ms()
         wrapped = [part for name in names for part in (name, self._new(tenant, name, made))]
-        await self._client.run(scripts.first_keys(_key_of(tenant), wrapped))
+        await self._client.run(_first_keys((_key_of(tenant),), wrapped=wrapped))
         keys = (await self._load(tenant)).keys
         if not keys.can_seal:
             raise CannotOpen("This tenant's keys are not whole: some were taken from the store.")

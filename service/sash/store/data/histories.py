@@ -82,8 +82,9 @@ class Histories:
                 record=redacted.record,
                 details=redacted.details,
                 body=redacted.body,
-                tokens=(before[0] - after[0], before[1] - after[1]),
-                documents=message.record.grounding,
+                less=(before[0] - after[0], before[1] - after[1]),
+                grounded=0 if message.record.grounding is None else 1,
+                grounding=message.record.grounding or (0, 0),
                 words=pack_words([said_in(msgspec.json.decode(body))], sealer.number)[0],
             )
             written = await self._client.run(call)
@@ -134,12 +135,14 @@ class Histories:
             scripts.rewind(
                 target.keys,
                 life=state.life,
-                etag=state.etag,
+                if_match=state.etag,
                 token=change["token"],
                 now_ms=change["now_ms"],
                 to_seq=to_seq,
-                totals=gone.totals,
-                open_group=open_group,
+                less=gone.totals[:2],
+                grounded=gone.totals[2],
+                grounding=gone.totals[3:],
+                open=open_group,
                 question=question,
                 unpinned=unpinned,
             )
@@ -221,7 +224,8 @@ class Histories:
         Raises:
             NotFound, PreconditionFailed, and Unprocessable when it covers more messages than there are, or one in progress.
         """
-        edited, covered = "*", None
+        edited: str = "*"
+        covered: int | str = "*"
         if standing is not None:
             edited = standing.made[1].decode().partition("~")[0]
             covered = standing.summary.through_seq if standing.summary else 0
@@ -245,7 +249,7 @@ class Histories:
 
         Gives False where another holder has it, or there is no conversation.
         """
-        call = scripts.lease(target.keys, holder=holder, now_ms=now_ms, until_ms=until_ms)
+        call = scripts.lease(target.keys[:1], holder=holder, now_ms=now_ms, until_ms=until_ms)
         return await self._client.run(call) == 1
 
 

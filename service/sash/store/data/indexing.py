@@ -164,7 +164,7 @@ class Index:
             part=part,
             length=length,
             model=model,
-            digests=digests,
+            digests=b"".join(digests),
             elements=elements,
         )
         return await self._client.run(call)

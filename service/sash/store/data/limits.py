@@ -12,8 +12,10 @@ import asyncio
 import math
 import time
 
+import msgspec
+
 from sash.problems import StoreFull, StoreUnavailable, TooManyRequests
-from sash.store.data import scripts
+from sash.store.data.scripts import script
 from sash.store.redis.client import Client
 
 _SHARE = 0.1  # of a second: the requests that are taken at once
@@ -21,6 +23,24 @@ _KEPT_SECONDS = 1.0
 _PATIENCE_SECONDS = 0.25  # to wait for the store; then the request goes on without an answer
 _SECOND_LOOK_SECONDS = 0.05  # so that a stall of this process is not taken for the silence of the store
 _BUCKETS = 10_000  # in memory; the least recently used is dropped first
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """Requests granted from a bucket, and milliseconds until there is one more."""
+
+    granted: int
+    wait_ms: int
+
+
+class _Take(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests ``wanted`` from a bucket that fills at ``rate`` a second up to ``burst``."""
+
+    rate: float
+    burst: float
+    wanted: int
+
+
+_take = script("take", _Take, lambda reply: Taken(*reply))
 
 
 class _Lease:
@@ -86,7 +106,7 @@ class RateLimits:
     async def _refill(self, bucket: str, lease: _Lease, rate: float) -> None:
         key, wanted = f"sash:{{{bucket}}}:rate", max(1, int(rate * _SHARE))
         try:
-            taken = await self._client.run(scripts.take(key, rate=rate, burst=max(1.0, rate), wanted=wanted))
+            taken = await self._client.run(_take((key,), rate=rate, burst=max(1.0, rate), wanted=wanted))
         except (StoreUnavailable, StoreFull):
             lease.blind_until = time.monotonic() + _KEPT_SECONDS
             return

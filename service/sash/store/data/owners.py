@@ -24,17 +24,17 @@ time to live would do, if no hint could be lost. A list that had a conversation 
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
 
 from sash.core.law.conversation_settings import ConversationSettings, lifetime_of, owner_of
 from sash.problems import CannotOpen, ConversationDamaged, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
-from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, owner_key, target_at
 from sash.store.data.replies import Shut, State
+from sash.store.data.scripts import script
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.redis.client import Client
 from sash.tasks import end_tasks
@@ -45,6 +45,35 @@ _PASSES = 16
 _PAUSE_SECONDS = 0.05
 _SWEPT = 4
 _FOREVER = float("inf")
+
+
+Lines = list[tuple[str, bytes]]
+"""Ids and scores, as the store returns them."""
+
+
+def _pairs(flat: Sequence[bytes]) -> Lines:
+    return [(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)]
+
+
+class _Enlist(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation for an owner's list, kept ``keep_ms`` at least, or for ever; the call gives the ``oldest`` lines."""
+
+    score: int
+    conversation: str
+    keep_ms: int | None
+    oldest: int
+
+
+_enlist = script("enlist", _Enlist, _pairs)
+
+
+class _Unlist(msgspec.Struct, frozen=True, kw_only=True):
+    """Id and score of each conversation to remove from an owner's list; the call gives how many were removed."""
+
+    lines: Sequence[str | bytes]
+
+
+_unlist = script("unlist", _Unlist, int)
 
 
 class ListedConversation(msgspec.Struct, frozen=True):
@@ -63,10 +92,6 @@ class OwnerLine(msgspec.Struct, frozen=True):
     owner: str
     conversation: str
     score: bytes
-
-
-Lines = list[tuple[str, bytes]]
-"""Ids and scores, as the store returns them."""
 
 
 class Owners:
@@ -91,8 +116,8 @@ class Owners:
         if owner is None:
             return
         lines = await self._client.run(
-            scripts.enlist(
-                owner_key(target.tenant, owner),
+            _enlist(
+                (owner_key(target.tenant, owner),),
                 conversation=target.id,
                 score=_now() & ~1,
                 keep_ms=self._keep_ms(settings.ttl_seconds),
@@ -150,12 +175,12 @@ class Owners:
         if not _is_owner(owner, state):
             return
         expires = isinstance(state, State) and state.expires_ms  # else it began when nothing expired
-        listing = scripts.enlist(
-            key, conversation=conversation, score=score, keep_ms=keep_ms if expires else None, oldest=1
+        listing = _enlist(
+            (key,), conversation=conversation, score=score, keep_ms=keep_ms if expires else None, oldest=1
         )
         await self._client.run(listing)
         if not _is_owner(owner, await self._state(target_at(tenant, conversation))):  # erased meanwhile
-            await self._client.run(scripts.unlist(key, (conversation, str(score))))
+            await self._client.run(_unlist((key,), lines=(conversation, str(score))))
 
     async def close(self) -> None:
         """Write the noted activity, and stop."""
@@ -185,12 +210,14 @@ class Owners:
         if line is not None:
             self._active.pop((line.tenant, line.owner, line.conversation), None)
             key = owner_key(line.tenant, line.owner)
-            await self._client.run(scripts.unlist(key, (line.conversation, line.score + b"~")))
+            await self._client.run(_unlist((key,), lines=(line.conversation, line.score + b"~")))
 
     async def leave(self, line: OwnerLine | None) -> None:
         """Remove a conversation that now has another owner from its earlier owner's list, unless its line changed since."""
         if line is not None:
-            await self._client.run(scripts.unlist(owner_key(line.tenant, line.owner), (line.conversation, line.score)))
+            await self._client.run(
+                _unlist((owner_key(line.tenant, line.owner),), lines=(line.conversation, line.score))
+            )
 
     # ---- reading
 
@@ -222,7 +249,7 @@ class Owners:
         while True:
             words = ("ZRANGE", key, highest, "-inf", "BYSCORE", "REV", "LIMIT", skipped, count, "WITHSCORES")
             (flat,) = await self._client.commands([words])
-            lines = scripts.pairs(flat)
+            lines = _pairs(flat)
             left = [line for line in lines if (float(line[1]), line[0]) < (score, after)] if after else lines
             if left or not lines:
                 return left
@@ -240,7 +267,7 @@ class Owners:
             elif float(score) < _now() - _GRACE_MICROSECONDS:
                 wrong += (identity, score)
         if wrong:
-            await self._client.run(scripts.unlist(owner_key(tenant, owner), wrong))
+            await self._client.run(_unlist((owner_key(tenant, owner),), lines=wrong))
         return found
 
     async def _state(self, target: Target) -> State | Shut | None:
@@ -272,7 +299,7 @@ class Owners:
                     if was or float(score) < old:
                         gone += (identity, score + b"~" if was else score)
                 if gone:
-                    await self._client.run(scripts.unlist(owner_key(tenant, owner), gone))
+                    await self._client.run(_unlist((owner_key(tenant, owner),), lines=gone))
                 before = float(lines[-1][1]), lines[-1][0]
                 erased += sum(done)
                 yield sum(done)

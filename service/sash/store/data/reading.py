@@ -14,7 +14,7 @@ from sash.core.law.records import Record, Records, StoredGrounding
 from sash.problems import Conflict, StoreUnavailable
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import Target, etag_of, places, unpack_many
+from sash.store.data.layout import HISTORY, Target, etag_of, places, unpack_many
 from sash.store.data.replies import (
     STATE_FIELDS,
     HistoryEdited,
@@ -125,7 +125,7 @@ class Reader:
 
     async def get(self, target: Target) -> State:
         """Return the state of a conversation. Raises NotFound, ConversationDamaged."""
-        reply = await self._client.run(scripts.read_state(target.keys, STATE_FIELDS))
+        reply = await self._client.run(scripts.read_state(target.keys[HISTORY], fields=STATE_FIELDS))
         expires_ms = reply.expires_ms if reply.expires_ms > 0 else None
         return await self._data_keys.reading(
             target.tenant,
@@ -175,7 +175,11 @@ class Reader:
         the newest message. Raises NotFound, ConversationDamaged.
         """
         call = scripts.read_page(
-            target.keys, first_seq=first_seq, last_seq=last_seq, limit_bytes=limit_bytes, newest_first=newest_first
+            target.keys[HISTORY],
+            first_seq=first_seq,
+            last_seq=last_seq,
+            limit_bytes=limit_bytes,
+            newest_first=newest_first,
         )
         for _ in range(_ATTEMPTS):
             reply = await self._client.run(call)

@@ -5,11 +5,14 @@
     call = scripts.erase(keys, life=state.life, if_match="")       a ScriptCall[Written]: nothing is sent yet
     written = await client.run(call)                               a Written, or a problem raised
 
-Scripts about one conversation take all of its keys, in the order of ``layout.Keys``.
+A script's arguments are a Struct, whose fields are in the order of ARGV. Many scripts have some of these: ``life`` and
+``if_match`` must stand (the conversation's life, and an entity tag, ``*`` or ''); ``token`` is the request's, under which a
+repeated call changes nothing more; ``change`` is a random name for this write. Scripts about one conversation take all of
+its keys, in the order of ``layout.Keys``.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
@@ -30,6 +33,7 @@ from sash.store.data.sealing import no_key_set
 from sash.store.redis.lua import SCRIPTS, ScriptCall
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MOST_PINNED = 1000
 """Messages of one conversation that may be in every window; each window reads all of them."""
@@ -37,8 +41,35 @@ MOST_PINNED = 1000
 _encode = msgspec.json.Encoder().encode
 
 
-def _call(name: str, keys: Sequence[str], arguments: Sequence[Any], read: Callable[[Any], T]) -> ScriptCall[T]:
-    return ScriptCall(SCRIPTS[name], keys, arguments, read)
+def script(
+    name: str, arguments: Callable[P, msgspec.Struct], read: Callable[[Any], T]
+) -> Callable[Concatenate[Sequence[str], P], ScriptCall[T]]:
+    """Return the function that makes a script's calls, of its keys and of its ``arguments``."""
+
+    def call(keys: Sequence[str], /, *values: P.args, **named: P.kwargs) -> ScriptCall[T]:
+        return ScriptCall(SCRIPTS[name], keys, argv(arguments(*values, **named)), read)
+
+    return call
+
+
+def argv(arguments: msgspec.Struct) -> list[Any]:
+    """Return the arguments as the store takes them: a list's values in its place, '' for None, '1' or '' for a boolean."""
+    found: list[Any] = []
+    for value in msgspec.structs.astuple(arguments):
+        match value:
+            case list() | tuple():
+                found += value
+            case None | False:
+                found.append("")
+            case True:
+                found.append("1")
+            case _:
+                found.append(value)
+    return found
+
+
+def _named() -> Any:
+    return msgspec.field(default_factory=new_name)
 
 
 def _ok(make: Callable[..., T]) -> Callable[[Any], T]:
@@ -135,7 +166,7 @@ def append(
     ConversationDamaged, and for a repeat Conflict and NotFound.
     """
     asked = _AppendArguments(name, str(now_ms), if_match, new_name(), MOST_PINNED, entries, before, ttl_ms, repeats)
-    return _call("append", keys, (_encode(asked), settings, *blobs), _read_append)
+    return ScriptCall(SCRIPTS["append"], keys, (_encode(asked), settings, *blobs), _read_append)
 
 
 def _read_append(reply: list[Any]) -> AppendReply:
@@ -169,34 +200,28 @@ def _read_append(reply: list[Any]) -> AppendReply:
             raise _refusal(reply)
 
 
-def create(
-    keys: Keys, *, name: str, settings: bytes, now_ms: int, ttl_ms: int | None, token: str, owner: str
-) -> ScriptCall[str]:
-    """Create a conversation without messages; gives its entity tag.
+class _Create(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation without messages; the call gives its entity tag. ``owner`` is given where the settings are sealed."""
 
-    ``token`` makes a repeated call of one request succeed; ``owner`` is given where the settings are sealed. The call raises
-    ConversationExists, ConversationDamaged.
-    """
-    arguments = (name, settings, now_ms, ttl_ms or "", token, owner, new_name())
-    return _call("create", keys, arguments, _read_begun)
+    name: str
+    settings: bytes
+    now_ms: int
+    ttl_ms: int | None
+    token: str
+    owner: str
+    change: str = _named()
 
 
-def publish(
-    keys: Sequence[str],
-    *,
-    token: str,
-    messages: int,
-    ttl_ms: int | None,
-    version: int,
-    now_ms: int,
-    fields: Sequence[Any],
-) -> ScriptCall[str | None]:
-    """Give a staged conversation its name; gives its entity tag, None when the staged keys have expired.
+class _Publish(msgspec.Struct, frozen=True, kw_only=True):
+    """The name of a staged conversation; the call gives its entity tag, None when the staged keys have expired."""
 
-    The call raises ConversationExists, ConversationDamaged.
-    """
-    arguments = (token, messages, ttl_ms or "", new_name(), version, now_ms, *fields)
-    return _call("publish", keys, arguments, lambda reply: None if reply == [b"lost"] else _read_begun(reply))
+    token: str
+    messages: int
+    ttl_ms: int | None
+    change: str = _named()
+    version: int
+    now_ms: int
+    fields: Sequence[Any]
 
 
 def _read_begun(reply: list[Any]) -> str:
@@ -209,117 +234,141 @@ def _read_begun(reply: list[Any]) -> str:
             raise _refusal(reply)
 
 
-def change(
-    keys: Keys,
-    *,
-    life: str,
-    if_match: str,
-    settings: bytes,
-    standing: bytes,
-    ttl_ms: int | None,
-    now_ms: int,
-    token: str,
-    owner: str,
-    forget: Collection[str] = (),
-) -> ScriptCall[Written]:
-    """Replace the settings, which must still be ``standing``, by ``settings``. The call raises NotFound, PreconditionFailed.
+create = script("create", _Create, _read_begun)
+"""Create a conversation. The call raises ConversationExists, ConversationDamaged."""
+publish = script("publish", _Publish, lambda reply: None if reply == [b"lost"] else _read_begun(reply))
+"""Give a staged conversation its name. The call raises ConversationExists, ConversationDamaged."""
 
-    ``forget`` names the parts of the index that recall no longer needs: ``words``, ``vectors``.
+
+class _Change(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings in place of those ``standing``. ``forget_words`` and ``forget_vectors`` name what recall no longer needs."""
+
+    life: str
+    if_match: str
+    settings: bytes
+    ttl_ms: int | None
+    now_ms: int
+    standing: bytes
+    token: str
+    owner: str
+    change: str = _named()
+    forget_words: bool = False
+    forget_vectors: bool = False
+
+
+change = script("change", _Change, _read_written)
+"""Replace the settings. The call raises NotFound, PreconditionFailed."""
+
+
+class _Fill(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts in a vendor's vocabulary, kept if the history is still the one that was counted."""
+
+    life: bytes
+    edited: bytes
+    fields: Sequence[str | bytes]
+
+
+fill = script("fill", _Fill, bool)
+
+
+class _Erase(msgspec.Struct, frozen=True, kw_only=True):
+    """The life to erase, '' for any."""
+
+    life: str
+    if_match: str
+
+
+erase = script("erase", _Erase, _read_written)
+"""Erase a conversation. The call raises NotFound, PreconditionFailed."""
+
+
+class _Redact(msgspec.Struct, frozen=True, kw_only=True):
+    """A message without content, for ``seq``.
+
+    ``standing`` are the record and the details that must be there. The conversation's totals become less by ``less`` tokens
+    in both encodings, by ``grounded`` messages with documents, and by the documents' ``grounding`` tokens in both. ``words``
+    are the new message's, for recall.
     """
-    flags = ["1" if part in forget else "" for part in ("words", "vectors")]
-    arguments = (life, if_match, settings, ttl_ms or "", now_ms, standing, token, owner, new_name(), *flags)
-    return _call("change", keys, arguments, _read_written)
+
+    life: str
+    if_match: str
+    token: str
+    now_ms: int
+    change: str = _named()
+    seq: int
+    standing: bytes
+    record: bytes
+    details: bytes
+    body: bytes
+    less: tuple[int, int]
+    grounded: int
+    grounding: tuple[int, int]
+    words: bytes
 
 
-def fill(keys: Keys, *, made: tuple[bytes, bytes], fields: Sequence[str | bytes]) -> ScriptCall[bool]:
-    """Keep counts in a vendor's vocabulary, if the history is unchanged since they were made."""
-    return _call("fill", keys, (*made, *fields), bool)
+redact = script("redact", _Redact, lambda reply: None if reply == [b"changed"] else _read_written(reply))
+"""Redact a message; gives None where another record is there. The call raises NotFound, PreconditionFailed."""
 
 
-def erase(keys: Keys, *, life: str, if_match: str) -> ScriptCall[Written]:
-    """Erase a conversation, of one ``life`` or of any. The call raises NotFound, PreconditionFailed."""
-    return _call("erase", keys, (life, if_match), _read_written)
+class _Rewind(msgspec.Struct, frozen=True, kw_only=True):
+    """The last seq to keep. The totals become less as in ``_Redact``; then ``open`` waits for results, JSON or ''.
 
-
-def redact(
-    keys: Keys,
-    *,
-    life: str,
-    if_match: str,
-    token: str,
-    now_ms: int,
-    seq: int,
-    standing: bytes,
-    record: bytes,
-    details: bytes,
-    body: bytes,
-    tokens: tuple[int, int],
-    documents: tuple[int, int] | None,
-    words: bytes,
-) -> ScriptCall[Written | None]:
-    """Put a message without content at ``seq``; gives None where record and details are no longer ``standing``.
-
-    ``tokens`` and ``documents`` are subtracted from the conversation's totals; ``documents`` is None where the message had
-    none. ``words`` are the new message's, for recall. The call raises NotFound, PreconditionFailed.
+    ``question`` is the newest user message then, and ``unpinned`` are seqs that are no longer in every window.
     """
-    totals = (*tokens, 0 if documents is None else 1, *(documents or (0, 0)))
-    arguments = (life, if_match, token, now_ms, new_name(), seq, standing, record, details, body, *totals, words)
-    return _call("redact", keys, arguments, lambda it: None if it == [b"changed"] else _read_written(it))
+
+    life: str
+    if_match: str
+    token: str
+    now_ms: int
+    change: str = _named()
+    to_seq: int
+    less: Sequence[int]
+    grounded: int
+    grounding: Sequence[int]
+    open: bytes
+    question: int
+    unpinned: Sequence[int]
 
 
-def rewind(
-    keys: Keys,
-    *,
-    life: str,
-    etag: str,
-    token: str,
-    now_ms: int,
-    to_seq: int,
-    totals: Sequence[int],
-    open_group: bytes,
-    question: int,
-    unpinned: Sequence[int],
-) -> ScriptCall[Rewound]:
-    """Forget the messages after ``to_seq``, if the state is still that of ``etag``.
+rewind = script("rewind", _Rewind, _ok(lambda version, etag, stale: Rewound(int(version), etag.decode(), int(stale))))
+"""Forget the messages after one. The call raises NotFound, PreconditionFailed."""
 
-    ``totals`` are the forgotten amounts: tokens in both encodings, messages with documents, tokens of documents in both. The
-    call raises NotFound, PreconditionFailed.
+
+class _Sweep(msgspec.Struct, frozen=True, kw_only=True):
+    """The life of a conversation whose rewind left documents or metadata."""
+
+    life: str
+
+
+sweep = script("sweep", _Sweep, int)
+"""Drop some documents and metadata that a rewind left; gives the last seq that may have some, 0 when none has."""
+
+
+class _ForgetIds(msgspec.Struct, frozen=True, kw_only=True):
+    """The id and the seq of each entry that a rewind forgot."""
+
+    life: str
+    ids: Sequence[str | int]
+
+
+forget_ids = script("forget_ids", _ForgetIds, int)
+
+
+class _Summarize(msgspec.Struct, frozen=True, kw_only=True):
+    """A summary, '' to remove it. ``edited`` and ``covered`` are the last edit and the present summary's last seq.
+
+    Both must stand, or be ``*``.
     """
-    arguments = (life, etag, token, now_ms, new_name(), to_seq, *totals, open_group, question, *unpinned)
-    read = _ok(lambda version, etag, stale: Rewound(int(version), etag.decode(), int(stale)))
-    return _call("rewind", keys, arguments, read)
 
-
-def sweep(keys: Keys, *, life: str) -> ScriptCall[int]:
-    """Drop some documents and metadata that a rewind left; gives the last seq that may have some, 0 when none has."""
-    return _call("sweep", keys, (life,), int)
-
-
-def forget_ids(keys: Keys, *, life: str, ids: Sequence[str | int]) -> ScriptCall[int]:
-    """Drop ids that a rewind left: ``ids`` are id and seq of each."""
-    return _call("forget_ids", keys, (life, *ids), int)
-
-
-def summarize(
-    keys: Keys,
-    *,
-    life: str,
-    if_match: str,
-    token: str,
-    now_ms: int,
-    summary: bytes,
-    through_seq: int,
-    edited: str = "*",
-    covered: int | None = None,
-) -> ScriptCall[Written]:
-    """Put a summary; an empty one removes it.
-
-    ``edited`` and ``covered`` are the last edit and the present summary's last seq, which must be unchanged. The call raises
-    NotFound, PreconditionFailed, and SummaryTooLong where the summary covers a message that is not there, or is in progress.
-    """
-    covers = "*" if covered is None else covered
-    arguments = (life, if_match, token, now_ms, new_name(), summary, through_seq, edited, covers)
-    return _call("summarize", keys, arguments, _read_summarized)
+    life: str
+    if_match: str
+    token: str
+    now_ms: int
+    change: str = _named()
+    summary: bytes
+    through_seq: int
+    edited: str = "*"
+    covered: int | str = "*"
 
 
 class SummaryTooLong(Exception):  # noqa: N818 - it reads as what happened
@@ -336,9 +385,20 @@ def _read_summarized(reply: list[Any]) -> Written:
     return _read_written(reply)
 
 
-def lease(keys: Keys, *, holder: str, now_ms: int, until_ms: int) -> ScriptCall[int]:
-    """Take the right to summarise until ``until_ms``, or return it with 0; gives 0 where another holder has it."""
-    return _call("lease", keys[:1], (holder, now_ms, until_ms), int)
+summarize = script("summarize", _Summarize, _read_summarized)
+"""Put, replace or remove the summary. The call raises NotFound, PreconditionFailed, SummaryTooLong."""
+
+
+class _Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """The right to summarise, until ``until_ms``; 0 gives it back."""
+
+    holder: str
+    now_ms: int
+    until_ms: int
+
+
+lease = script("lease", _Lease, int)
+"""Take or return the right to summarise a conversation; gives 0 where another holder has it."""
 
 
 def _refusal(reply: list[Any]) -> Exception:
@@ -374,24 +434,23 @@ def damaged(part: str) -> ConversationDamaged:
     )
 
 
-def index(
-    keys: Keys,
-    *,
-    life: str,
-    edited: bytes,
-    part: str,
-    length: int,
-    model: str,
-    digests: Sequence[bytes],
-    elements: Sequence[bytes],
-) -> ScriptCall[tuple[int, int] | None]:
-    """Append to the index of ``part`` (``words``, ``vectors``), which must have ``length`` messages.
+class _Index(msgspec.Struct, frozen=True, kw_only=True):
+    """The values of messages, ``elements``, for the end of the index of ``part``, which must have ``length`` messages.
 
-    ``digests`` are those of the entries, as they are stored; each of ``elements`` belongs to one. Gives the lengths of the
-    index and of the log; None when the conversation has changed, or the index has another length.
+    ``digests`` are those of the entries as they are stored, joined; ``model`` is that of the vectors.
     """
-    arguments = (life, edited, part, length, model, b"".join(digests), *elements)
-    return _call("index", keys, arguments, lambda reply: (int(reply[0]), int(reply[1])) if reply else None)
+
+    life: str
+    edited: bytes
+    part: str
+    length: int
+    model: str
+    digests: bytes
+    elements: Sequence[bytes]
+
+
+index = script("index", _Index, lambda reply: (int(reply[0]), int(reply[1])) if reply else None)
+"""Append to an index; gives its length and the log's, None when the conversation or the index has changed."""
 
 
 # ---- a conversation is read
@@ -439,9 +498,8 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     """
     tags = f" {'  '.join(known)} " if known else ""
     budget, column, limit, needs_scripts = reach
-    return _call(
-        "read_window", keys[HISTORY], (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts)), _read_tail
-    )
+    wanted = (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts))
+    return ScriptCall(SCRIPTS["read_window"], keys[HISTORY], wanted, _read_tail)
 
 
 def _read_tail(reply: list[Any]) -> TailReply | Known:
@@ -469,16 +527,17 @@ class PageReply(NamedTuple):
     metadata: list[bytes | None]
 
 
-def read_page(
-    keys: Keys, *, first_seq: int, last_seq: int, limit_bytes: int, newest_first: bool
-) -> ScriptCall[PageReply]:
-    """Read messages ``first_seq`` to ``last_seq``, at most ``limit_bytes``; negative numbers count from the end.
+class _ReadPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages ``first_seq`` to ``last_seq``, at most ``limit_bytes``; negative numbers count from the end."""
 
-    The call raises NotFound, ConversationDamaged.
-    """
-    return _call(
-        "read_page", keys[HISTORY], (first_seq, last_seq, limit_bytes, "1" if newest_first else ""), _ok(PageReply)
-    )
+    first_seq: int
+    last_seq: int
+    limit_bytes: int
+    newest_first: bool
+
+
+read_page = script("read_page", _ReadPage, _ok(PageReply))
+"""Read a page, of the keys ``HISTORY``. The call raises NotFound, ConversationDamaged."""
 
 
 class StateReply(NamedTuple):
@@ -489,125 +548,11 @@ class StateReply(NamedTuple):
     expires_ms: int
 
 
-def read_state(keys: Keys, fields: Sequence[str]) -> ScriptCall[StateReply]:
-    """Read ``fields`` of a conversation, its length and its expiry. The call raises NotFound, ConversationDamaged."""
-    return _call("read_state", keys[HISTORY], fields, _ok(StateReply))
+class _ReadState(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a conversation to read."""
+
+    fields: Sequence[str]
 
 
-# ---- requests under a key
-
-
-class Begun(msgspec.Struct, frozen=True):
-    """The caller may run the request. ``again`` is true when an earlier run may have changed something."""
-
-    began_ms: int
-    again: bool
-
-
-class Done(msgspec.Struct, frozen=True):
-    """A request took effect before: its status, the life of the conversation that it left, and a streamed body's SHA-256.
-
-    ``life`` is empty where the answer named no state.
-    """
-
-    began_ms: int
-    status: int
-    life: str
-    read: bytes
-
-
-def claim(
-    key: str, *, fingerprint: bytes, run: str, now_ms: int, hold_ms: int, keep_ms: int, erases: bool
-) -> ScriptCall[Begun | Done | bytes]:
-    """Take an idempotency key for one run; otherwise gives the reason: Done, ``b"busy"`` or ``b"other"``.
-
-    A full store takes the key of a request that ``erases``.
-    """
-    name = "claim_erasure" if erases else "claim"
-    return _call(name, (key,), (fingerprint, run, now_ms, hold_ms, keep_ms), _read_claim)
-
-
-def _read_claim(reply: list[Any]) -> Begun | Done | bytes:
-    match reply:
-        case [b"run", began, again]:
-            return Begun(int(began), again == 1)
-        case [b"done", began, status, life, read]:
-            return Done(int(began), int(status), life.decode(), read)
-        case _:
-            return bytes(reply[0])
-
-
-def aim(key: str, *, life: str) -> ScriptCall[str]:
-    """Bind the request of a claim to a life; gives the life that its first run was bound to."""
-    return _call("aim", (key,), (life,), lambda reply: str(reply.decode()))
-
-
-def settle(key: str, *, run: str, until_ms: int) -> ScriptCall[int]:
-    """Hold a claim longer, or release it with 0."""
-    return _call("settle", (key,), (run, until_ms), int)
-
-
-def finish(key: str, *, run: str, status: int, life: str, read: bytes) -> ScriptCall[int]:
-    """Note that a request is done: its answer's status, the life of its conversation, and a streamed body's SHA-256."""
-    return _call("settle", (key,), (run, 0, "status", status, "life", life, "read", read), int)
-
-
-# ---- keys of no conversation
-
-
-class Taken(msgspec.Struct, frozen=True):
-    """Requests granted from a bucket, and milliseconds until there is one more."""
-
-    granted: int
-    wait_ms: int
-
-
-def take(key: str, *, rate: float, burst: float, wanted: int) -> ScriptCall[Taken]:
-    """Take requests from a bucket that fills at ``rate`` a second up to ``burst``."""
-    return _call("take", (key,), (rate, burst, wanted), lambda reply: Taken(*reply))
-
-
-class Reports(msgspec.Struct, frozen=True):
-    """A model's bills: how many, the sum of errors and the worst one in tokens, and ratios, newest first."""
-
-    count: int
-    total: int
-    worst: int
-    ratios: list[bytes]
-
-
-def report(
-    keys: Sequence[str], *, token: str, ratio: float | str, error: int, keep_ms: int, remembered: int
-) -> ScriptCall[Reports]:
-    """Count one bill, once; with an empty ``ratio`` only read the reports."""
-    return _call("report", keys, (token, ratio, error, keep_ms, remembered), lambda reply: Reports(*reply))
-
-
-def enlist(
-    key: str, *, conversation: str, score: int, keep_ms: int | None, oldest: int
-) -> ScriptCall[list[tuple[str, bytes]]]:
-    """Put a conversation on an owner's list, which is kept ``keep_ms`` at least, or for ever.
-
-    Gives the ``oldest`` lines: id and score of each.
-    """
-    return _call("enlist", (key,), (score, conversation, "" if keep_ms is None else keep_ms, oldest), pairs)
-
-
-def pairs(flat: Sequence[bytes]) -> list[tuple[str, bytes]]:
-    """Return ids and scores of a flat reply."""
-    return [(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)]
-
-
-def unlist(key: str, lines: Sequence[str | bytes]) -> ScriptCall[int]:
-    """Remove conversations from an owner's list: ``lines`` are id and score of each. Gives how many were removed."""
-    return _call("unlist", (key,), lines, int)
-
-
-def first_keys(key: str, wrapped: Sequence[bytes]) -> ScriptCall[int]:
-    """Give a tenant its first keys of encryption: names and wrapped keys. Gives 0 when it has some."""
-    return _call("first_keys", (key,), wrapped, int)
-
-
-def add_figures(keys: Sequence[str], arguments: Sequence[Any]) -> ScriptCall[int]:
-    """Add one worker's figures to the statistics, once; the script's head lists ``arguments``."""
-    return _call("add_figures", keys, arguments, int)
+read_state = script("read_state", _ReadState, _ok(StateReply))
+"""Read a state, of the keys ``HISTORY``. The call raises NotFound, ConversationDamaged."""

@@ -19,8 +19,8 @@ import msgspec
 from sash.core.counts.calibration import NO_REPORTS, ModelReports, billed_ratio, corrected_margin
 from sash.core.counts.models import Model, find_model, unknown_model
 from sash.problems import StoreFull, StoreUnavailable, UnknownModel
-from sash.store.data import scripts
 from sash.store.data.layout import PREFIX
+from sash.store.data.scripts import script
 from sash.store.redis.client import Client
 
 _KEEP_MS = 90 * 24 * 3600 * 1000
@@ -29,6 +29,28 @@ _FRESH_SECONDS = 5.0
 _LATE_SECONDS = 60.0
 """A report is expected within this time after its window, so its prediction had one of the margins of that time."""
 _MOST_CACHED = 10_000
+
+
+class Reports(msgspec.Struct, frozen=True):
+    """A model's bills: how many, the sum of errors and the worst one in tokens, and ratios, newest first."""
+
+    count: int
+    total: int
+    worst: int
+    ratios: list[bytes]
+
+
+class _Report(msgspec.Struct, frozen=True, kw_only=True):
+    """One bill, counted once: billed / predicted, '' to read only, and predicted - billed in tokens."""
+
+    token: str
+    ratio: float | str
+    error: int
+    keep_ms: int
+    remembered: int
+
+
+_report = script("report", _Report, lambda reply: Reports(*reply))
 
 
 class _Cached(msgspec.Struct):
@@ -91,7 +113,7 @@ class Calibrations:
         tag = f"{PREFIX}{{{tenant}/model/{blake2b(model.id.lower().encode(), digest_size=16).hexdigest()}}}:"
         keys = (tag + "calibration", tag + "ratios")
         known = await self._client.run(
-            scripts.report(keys, token=token, ratio=ratio, error=error, keep_ms=_KEEP_MS, remembered=_REMEMBERED)
+            _report(keys, token=token, ratio=ratio, error=error, keep_ms=_KEEP_MS, remembered=_REMEMBERED)
         )
         ratios = tuple(float(each.partition(b" ")[0]) for each in reversed(known.ratios))
         return ModelReports(known.count, known.total, known.worst, ratios)
