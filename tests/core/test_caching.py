@@ -189,9 +189,9 @@ def test_breakpoints_stand_where_newer_models_take_them() -> None:
 
 def test_a_key_names_nobody_and_is_the_same_each_time() -> None:
     """A cache key is the same each time, differs by tenant, conversation and life, and does not contain the tenant."""
-    key = cache_key("acme", "ann", "life-1")
-    assert key == cache_key("acme", "ann", "life-1")
-    others = cache_key("acme", "bob", "life-1"), cache_key("other", "ann", "life-1"), cache_key("acme", "ann", "life-2")
+    key = cache_key("acme/ann", "life-1")
+    assert key == cache_key("acme/ann", "life-1")
+    others = cache_key("acme/bob", "life-1"), cache_key("other/ann", "life-1"), cache_key("acme/ann", "life-2")
     assert len({key, *others}) == 4
     assert "acme" not in key
     assert len(key) <= 64

@@ -13,11 +13,12 @@
         ▼                                                         │
     Windows.of_tail                                               │
         │ asked.limits_of        model, reserve, budget           │
-        │ tail.GrowingTail       reads older messages if needed   │
+        │ tail.GrowingTail       what was read so far: a Seen     │ all of it: a Seen
         ▼                                                         ▼
-    answer.make_if_read ── or what must be read first: older messages, or bodies
-        │ core.window.build_window   the law, which chooses the messages: a Window of seqs and figures
-        ▼                            figures are encoded, and stored bodies spliced in
+    flow.window ── a generator: yields what it needs, is sent what was read (needs.py)
+        │ core.law.window.build_window   the law, which chooses the messages: a Window of seqs and figures
+        │ answer.made                    figures are encoded, and stored bodies spliced in
+        ▼
     Made, whose body is sent unchanged
 
 Nothing is kept between requests. Each parameter is declared once, in ``core/law/parameters.py``.

@@ -20,13 +20,12 @@ from sash.core.law.records import StoredGrounding
 from sash.core.law.render import Bodies, render_openai, render_other
 from sash.core.law.results import cut_result, line_cost
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder, Window
+from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.thoughts import without_reasoning
 from sash.core.providers.turns import is_of
-from sash.windows.asked import Asked, build, documents_of
-from sash.windows.cache_hints import Hints, hints_of
-from sash.windows.recalling import recollected
+from sash.windows.asked import Asked
+from sash.windows.cache_hints import Hints
 
 _encode = msgspec.json.Encoder().encode
 
@@ -132,40 +131,7 @@ class Made(msgspec.Struct, frozen=True):
 _NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False)
 
 
-def make_if_read(
-    asked: Asked,
-    history: History,
-    bodies: Bodies,
-    grounding: Mapping[int, StoredGrounding],
-    chosen: Window | None = None,
-) -> Made | Window | NeedOlder:
-    """The finished window; the choice of messages if some bodies are not read yet; or NeedOlder.
-
-    ``chosen`` is the choice that was returned before its bodies were read.
-
-    Raises WindowDoesNotFit, FormatCannotCarry.
-    """
-    recollection = asked.recollection
-    if recollection is not None and not recollection.block:
-        history = msgspec.structs.replace(history, recalled=recollection.lines.keys())
-    documents = documents_of(asked, history, bodies, grounding)
-    window = chosen or build(asked, history, documents)
-    if isinstance(window, NeedOlder) or asked.draft:
-        return window
-    if recollection is not None and chosen is None:
-        window = recollected(window, recollection)
-    if not bodies.have(window.seqs):
-        return window
-    trimmed = None
-    if window.edits:
-        window, bodies, trimmed = edit(window, history, bodies, asked.limits.model)
-    hints = hints_of(asked, history, window, documents) if asked.query.cache != "none" else None
-    if isinstance(hints, NeedOlder):
-        return hints
-    return _made(asked, history, window, bodies, documents, hints, trimmed)
-
-
-def _made(
+def made(
     asked: Asked,
     history: History,
     window: Window,

@@ -38,12 +38,10 @@ class Asked(msgspec.Struct, frozen=True):
     version: int | None = None
     """The version of the stored conversation; None for a history in the request, which is not stored."""
     recall: str | None = None
-    """The conversation's recall mode; None for the default."""
+    """The stored conversation's recall mode, if messages may be recalled."""
     aside: int = 0
     """Tokens of the budget that are reserved for recall."""
     recollection: Recollection | None = None
-    draft: bool = False
-    """Whether only the choice of messages is wanted, without their bodies."""
     cache_key: str = ""
     """The conversation's ``prompt_cache_key``, with ``cache=auto``."""
 

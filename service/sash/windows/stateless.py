@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -13,31 +14,21 @@ from sash.core.counts.models import Model
 from sash.core.law.caching import settled
 from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
 from sash.core.law.costs import reference_costs
-from sash.core.law.recall import Recollection, bound
+from sash.core.law.recall import bound
 from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
-from sash.core.law.window import Window
 from sash.core.law.words import pack_words, plain_number, said_in, words_of
 from sash.core.providers.given import ReadEntries
-from sash.problems import EntryConflict, Internal, Problem, WindowDoesNotFit
+from sash.problems import EntryConflict, Internal, Problem
 from sash.store.data.entries import check_entries, opened_by, prepare
 from sash.store.data.layout import decode_grounding
 from sash.store.data.stored_messages import NewEntry
-from sash.windows.answer import Made, make_if_read
-from sash.windows.asked import Asked, build, documents_of, limits_of
-from sash.windows.recalling import (
-    NOTHING,
-    Old,
-    Question,
-    block_place,
-    chosen,
-    costs_of,
-    in_block,
-    in_places,
-    last_left_out,
-    shortlist,
-)
+from sash.windows.answer import Made
+from sash.windows.asked import Asked, limits_of
+from sash.windows.flow import advance, window
+from sash.windows.needs import Apart, Need, Search, Searchable, Seen, Whole
+from sash.windows.recalling import Old, Question
 from sash.windows.request import WindowRequest
 
 
@@ -79,58 +70,36 @@ def window_of_request(
     history = _history(kept, limits.model)
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
     asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
-    grounding = _grounding(wanted, kept, history)
-    if wanted.recall_max_tokens:
-        asked = _with_recall(asked, history, bodies, grounding)
-    try:
-        made = make_if_read(asked, history, bodies, grounding)
-    except WindowDoesNotFit:
-        if asked.recollection is None or not asked.recollection.lines:
-            raise
-        # A recalled message may bring words with it, such as a turn of the user before the assistant.
-        made = make_if_read(msgspec.structs.replace(asked, recollection=NOTHING), history, bodies, grounding)
-    if not isinstance(made, Made):
-        raise Internal("A whole history was too short.")
-    return made, counting_seconds
+    seen = Seen(history, bodies, _grounding(wanted, kept, history))
+    flow = window(asked, seen)
+    found = advance(flow)
+    while not isinstance(found, Made):
+        found = advance(flow, _answer(found, seen))
+    return found, counting_seconds
 
 
-def _with_recall(asked: Asked, history: History, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Asked:
-    """The request with the messages to recall. Raises WindowDoesNotFit."""
-    replace, aside = msgspec.structs.replace, asked.query.recall_max_tokens
-    documents = documents_of(asked, history, bodies, grounding)
-    draft = build(asked, history, documents)
-    if isinstance(draft, Window) and draft.dropped["messages"] == 0:
-        return replace(asked, recollection=NOTHING)
-    draft = build(replace(asked, aside=aside), history, documents)
-    if not isinstance(draft, Window):
-        raise Internal("A whole history was too short.")
-    recollection = _recollection(asked, history, draft, bodies)
-    return replace(asked, recollection=recollection, aside=aside if asked.query.stable else 0)
+def _answer(need: Need, seen: Seen) -> Any:
+    """What a flow needs, from memory: all of the history was sent."""
+    history, bodies, _ = seen
+    match need:
+        case Search(text, last_seq):
+            return _searchable(text, last_seq, history, bodies)
+        case Whole(seqs):
+            return {seq: history.record(seq) for seq in seqs}
+        case Apart(records):
+            return {seq: bodies.body(seq) for seq in records}
+        case _:
+            raise Internal("A whole history was too short.")
 
 
-def _recollection(asked: Asked, history: History, draft: Window, bodies: Bodies) -> Recollection:
-    """The messages that the draft leaves out and that are recalled. Their words are computed here, without an index."""
-    wanted, model, first = asked.query, asked.limits.model, bound(history.length)
-    room = min(wanted.recall_max_tokens, asked.limits.budget - draft.tokens["total"])
-    if room <= 0:
-        return NOTHING
-    last = last_left_out(draft.seqs, history.length)
-    said = [said_in(msgspec.json.decode(body)) for body in bodies.run(first, last)]
+def _searchable(text: str, last_seq: int, history: History, bodies: Bodies) -> Searchable:
+    """What recall knows of these messages. Their words are computed here, without an index."""
+    first = bound(history.length)
+    said = [said_in(msgspec.json.decode(body)) for body in bodies.run(first, last_seq)]
     # The same as from the store: plain records of the searched messages only.
-    records = Records(history.records.packed[(first - 1) * RECORD_BYTES : last * RECORD_BYTES])
-    old = Old(first, records, Packed.of(pack_words(said)))
-    query = wanted.recall_query
-    if query is None:
-        query = said_in(msgspec.json.decode(bodies.body(history.question))) if history.question else ""
-    question = Question([(plain_number(word),) for word in dict.fromkeys(words_of(query))])
-    listed = shortlist(old, question, draft, room, history.column, user_first=wanted.start == "user")
-    costs = costs_of({seq: history.record(seq) for each in listed for seq in each.seqs}, model, wanted)
-    taken = chosen(listed, old, draft, room, costs)
-    if not wanted.stable:
-        return in_places(taken, old, costs)
-    by_seq = {seq: bodies.body(seq) for each in taken for seq in each.seqs}
-    before = block_place(history.question, history.records.roles, history.length)
-    return in_block(taken, old, costs, by_seq, asked.parts.recall_template, model, room, before)
+    records = Records(history.records.packed[(first - 1) * RECORD_BYTES : last_seq * RECORD_BYTES])
+    question = Question([(plain_number(word),) for word in dict.fromkeys(words_of(text))])
+    return Searchable(Old(first, records, Packed.of(pack_words(said))), question)
 
 
 def _grounding(

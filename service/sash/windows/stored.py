@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
@@ -13,9 +13,7 @@ from sash.core.law.caching import settled
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings
 from sash.core.law.hints import cache_key
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import StoredGrounding
-from sash.core.law.window import NeedOlder, Window
-from sash.problems import Internal, Problem, StoreUnavailable, WindowDoesNotFit
+from sash.problems import Internal, Problem, StoreUnavailable
 from sash.store.data.conversations import Conversations, Writing
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
@@ -23,10 +21,11 @@ from sash.store.data.replies import HistoryEdited, State, Tail
 from sash.store.data.scripts import AppendReply, Known, Reach
 from sash.store.data.stored_messages import NewEntry
 from sash.store.data.usage import Calibrations
-from sash.windows.answer import Made, make_if_read
+from sash.windows.answer import Made
 from sash.windows.asked import Asked, Limits, limits_of
-from sash.windows.recaller import Recaller
-from sash.windows.recalling import NOTHING
+from sash.windows.flow import advance, window
+from sash.windows.needs import Apart, Need, Older, Search, Searchable, Seen, Texts, Whole
+from sash.windows.recaller import Recaller, is_long
 from sash.windows.tail import GrowingTail
 from sash.windows.vocabulary_counts import Counts
 
@@ -108,7 +107,8 @@ class Windows:
                 limits = limits_of(query, settings, models)
             wanted = settled(query, limits.model, limits.budget) if query.stable == "auto" else query
             key = cache_key(target.name, tail.state.life) if query.cache == "auto" else ""
-            asked = Asked(wanted, limits, parts, target.id, tail.state.version, settings.recall, cache_key=key)
+            recall = self._recaller.mode(settings) if query.recall_max_tokens else None
+            asked = Asked(wanted, limits, parts, target.id, tail.state.version, recall, cache_key=key)
             try:
                 return await self._make(target, asked, tail), tail.state
             except HistoryEdited:
@@ -124,71 +124,54 @@ class Windows:
     async def _make(self, target: Target, asked: Asked, tail: Tail) -> Made:
         """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
         read = GrowingTail(self._reader, target, tail)
-        if asked.query.recall_max_tokens:
-            asked = await self._recall(asked, read)
-        try:
-            made = await self._decided(asked, read)
-        except WindowDoesNotFit:
-            if asked.recollection is None or not asked.recollection.lines:
-                raise
-            # A recalled message may bring words with it, such as a turn of the user before the assistant.
-            asked = msgspec.structs.replace(asked, recollection=NOTHING)
-            made = await self._decided(asked, GrowingTail(self._reader, target, tail))
-        assert isinstance(made, Made)  # noqa: S101 - drafts alone give a Window
-        return made
-
-    async def _recall(self, asked: Asked, read: GrowingTail) -> Asked:
-        """The request with the messages to recall. Raises HistoryEdited, WindowDoesNotFit."""
-        replace, aside = msgspec.structs.replace, asked.query.recall_max_tokens
-        draft = await self._drafted(asked, read)
-        if draft.dropped["messages"] == 0:
-            return replace(asked, recollection=NOTHING)
-        draft = await self._drafted(replace(asked, aside=aside), read)
-        recollection = await self._recaller.recollect(asked, read, draft)
-        return replace(asked, recollection=recollection, aside=aside if asked.query.stable else 0)
-
-    async def _drafted(self, asked: Asked, read: GrowingTail) -> Window:
-        """The choice of messages, without reading their bodies. Raises HistoryEdited, WindowDoesNotFit."""
-        draft = await self._decided(msgspec.structs.replace(asked, draft=True), read)
-        assert isinstance(draft, Window)  # noqa: S101 - a draft never gives Made
-        return draft
-
-    async def _decided(self, asked: Asked, read: GrowingTail) -> Made | Window:
-        """The window; for a draft, the choice of messages. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
-        chosen: Window | None = None
+        seen = await self._seen(asked, read)
+        flow, answer, quick = window(asked, seen), None, _is_quick(asked, read, seen)
         while True:
-            if chosen is None:
-                grounding = await self._counted(asked, read)
-                history = read.history(asked.limits.model.column)
-            # A summary and results that are cut are counted in the model's own vocabulary.
-            may_count = TOOL in read.records.roles or history.summary is not None
-            may_count = may_count and asked.limits.model.vocabulary is not None
-            if read.is_short and not grounding and not may_count:
-                found = make_if_read(asked, history, read.bodies, grounding, chosen)
+            found = advance(flow, answer) if quick else await asyncio.to_thread(advance, flow, answer)
+            if isinstance(found, Made):
+                return found
+            if isinstance(found, Older):
+                await read.read_older(found.first_seq)
+                answer = seen = await self._seen(asked, read)
             else:
-                found = await asyncio.to_thread(make_if_read, asked, history, read.bodies, grounding, chosen)
-            match found:
-                case Made():
-                    return found
-                case NeedOlder(first_seq=first_seq):
-                    await read.read_older(first_seq)
-                    chosen = None
-                case Window() if asked.draft:
-                    return found
-                case Window(seqs=seqs) as chosen:
-                    await read.read_bodies(seqs)
+                answer = await self._answer(found, asked, read)
+            ranks = isinstance(answer, Searchable) and is_long(answer.old)
+            quick = _is_quick(asked, read, seen) and not ranks and not isinstance(found, Apart)
 
-    async def _counted(self, asked: Asked, read: GrowingTail) -> Mapping[int, StoredGrounding]:
-        """Count all messages read, for the model. Returns the documents that the window may send. Raises HistoryEdited."""
+    async def _answer(self, need: Need, asked: Asked, read: GrowingTail) -> Any:
+        """Read what a flow needs. Raises HistoryEdited."""
+        match need:
+            case Texts(seqs, history):
+                await read.read_bodies(seqs, history)
+                return read.bodies
+            case Search(text, last_seq):
+                return await self._recaller.read(read.target, text, asked.recall or "", last_seq, read.state)
+            case Whole(seqs, old):
+                return await self._recaller.whole(asked.limits.model, read, old, seqs)
+            case Apart(records):
+                return await read.apart(records)
+
+    async def _seen(self, asked: Asked, read: GrowingTail) -> Seen:
+        """What was read, with all messages counted for the model. Raises HistoryEdited."""
         vocabulary = asked.limits.model.vocabulary
         if vocabulary is not None and len(read.said) < len(read.records):
             read.said = await self._counts.of(read, vocabulary)
         if vocabulary is not None and (uncounted := read.uncounted()):
             read.count(await self._counts.each(read, vocabulary, uncounted))
         grounding = await read.grounding(asked.query.grounding) if read.state.grounding_messages else {}
+        history = read.history(asked.limits.model.column)
         if grounding:
-            await read.read_bodies(sorted(grounding))
-        return grounding
+            await read.read_bodies(sorted(grounding), history)
+        return Seen(history, read.bodies, grounding)
+
+
+def _is_quick(asked: Asked, read: GrowingTail, seen: Seen) -> bool:
+    """Whether choosing and writing takes a few milliseconds at most, and so needs no thread."""
+    if seen.grounding or not read.is_short:
+        return False
+    # A summary and results that are cut are counted in the model's own vocabulary.
+    may_count = TOOL in read.records.roles or seen.history.summary is not None
+    return not (may_count and asked.limits.model.vocabulary is not None)
 
 
 def reach_of(query: WindowQuery, limits: Limits) -> Reach:

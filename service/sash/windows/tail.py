@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from sash.core.counts.families import TOOL
-from sash.core.law.records import Identity, Record, Records, StoredGrounding
+from sash.core.law.records import Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
 from sash.core.law.view import History
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
-from sash.store.data.replies import Message, Tail
+from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import STEP_BYTES
 
 _SHORT = 2000
@@ -55,13 +55,6 @@ class GrowingTail:
         self.first_seq = first_seq
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
 
-    def add(self, records: Mapping[int, Record]) -> None:
-        """Add messages before the tail, like pinned ones. Their bodies are read if the window sends them."""
-        nobody = Identity("", 0, b"")
-        self.outside |= {
-            seq: Message(seq, nobody, record, b"") for seq, record in records.items() if seq < self.first_seq
-        }
-
     def uncounted(self) -> dict[int, Record]:
         """Records of the messages before the tail that have no count in the model's own vocabulary yet."""
         return {seq: each.record for seq, each in self.outside.items() if each.record.said is None}
@@ -71,8 +64,8 @@ class GrowingTail:
         replaced = {seq: msgspec.structs.replace(self.outside[seq], record=record) for seq, record in records.items()}
         self.outside |= replaced
 
-    async def read_bodies(self, seqs: Sequence[int]) -> None:
-        """Read the bodies of ``seqs``, which are ascending, except those that were read before."""
+    async def read_bodies(self, seqs: Sequence[int], history: History) -> None:
+        """Read the bodies of messages in ``history``, except those that were read before. ``seqs`` are ascending."""
         bodies = self.bodies
         index = bisect_left(seqs, self.first_seq)
         oldest = seqs[index] if index < len(seqs) else self.state.length + 1
@@ -83,18 +76,15 @@ class GrowingTail:
         missing = [seq for seq in seqs[: bisect_left(seqs, bodies.first_seq)] if seq not in bodies.outside]
         if missing:
             # Read these bodies only: the messages between them may be more than fits in memory.
-            found = await self._read([*self._stretches(missing)])
+            found = await self._read([*_stretches(missing, history)])
             apart = {**bodies.outside, **dict(zip(missing, found, strict=True))}
             bodies = Bodies(bodies.first_seq, bodies.tail, apart)
         self.bodies = bodies
 
-    def _stretches(self, seqs: Sequence[int]) -> Iterator[tuple[int, Records]]:
-        """Runs of consecutive ``seqs``: the first seq and the records of each run."""
-        before = bisect_left(seqs, self.first_seq)
-        for first, last in runs(seqs, 0, before):
-            yield first, Records.of([self.outside[seq].record for seq in range(first, last + 1)])
-        for first, last in runs(seqs, before):
-            yield first, self.records[first - self.first_seq : last - self.first_seq + 1]
+    async def apart(self, records: Mapping[int, Record]) -> dict[int, bytes]:
+        """Read the bodies of single messages, by seq, beside those of the window."""
+        found = await self._read([(seq, Records.of([record])) for seq, record in records.items()])
+        return dict(zip(records, found, strict=True))
 
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
         return await self._reader.bodies(self.target, stretches, state=self.state)
@@ -137,3 +127,12 @@ class GrowingTail:
             question=state.question,
             summary=state.summary,
         )
+
+
+def _stretches(seqs: Sequence[int], history: History) -> Iterator[tuple[int, Records]]:
+    """Runs of consecutive ``seqs``: the first seq and the records of each run."""
+    before = bisect_left(seqs, history.first_seq)
+    for first, last in runs(seqs, 0, before):
+        yield first, Records.of([history.outside[seq] for seq in range(first, last + 1)])
+    for first, last in runs(seqs, before):
+        yield first, history.records[first - history.first_seq : last - history.first_seq + 1]

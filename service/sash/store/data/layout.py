@@ -128,7 +128,7 @@ def target_at(tenant: str, conversation: str) -> Target:
 def keys_of(name: str) -> Keys:
     """Return the keys of the conversation called ``tenant/conversation``."""
     tag = f"{PREFIX}{{{name}}}:"
-    return Keys(*[tag + part for part in PARTS])
+    return Keys(*map(tag.__add__, PARTS))
 
 
 _LIFE_BYTES = 12

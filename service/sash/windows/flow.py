@@ -1,0 +1,146 @@
+"""The flow of a window, from what was read to the answer: the same for stored histories and for those in a request.
+
+::
+
+    flow = window(asked, seen)          a generator: nothing is read here
+    found = advance(flow)               a Need, or the Made window
+    found = advance(flow, answer)       … once the driver has read what was needed
+
+``stored.py`` answers from the store and ``stateless.py`` from the request.
+"""
+
+from collections.abc import Generator, Mapping
+from typing import Any
+
+import msgspec
+
+from sash.core.law.records import Record
+from sash.core.law.view import History
+from sash.core.law.window import NeedOlder, Window
+from sash.core.law.words import said_in
+from sash.problems import WindowDoesNotFit
+from sash.windows.answer import Made, edit, made
+from sash.windows.asked import Asked, build, documents_of
+from sash.windows.cache_hints import hints_of
+from sash.windows.needs import Apart, Need, Older, Search, Searchable, Seen, Texts, Whole
+from sash.windows.recalling import (
+    NOTHING,
+    block_place,
+    chosen,
+    costs_of,
+    in_block,
+    in_places,
+    last_left_out,
+    recollected,
+    shortlist,
+)
+
+Flow = Generator[Need, Any, Made]
+_replace = msgspec.structs.replace
+
+
+def advance(flow: Flow, answer: Any = None) -> Need | Made:
+    """Give a flow the answer to its last need. Returns its next need, or the window.
+
+    Raises WindowDoesNotFit, FormatCannotCarry.
+    """
+    try:
+        return flow.send(answer)
+    except StopIteration as end:
+        window: Made = end.value
+        return window
+
+
+def window(asked: Asked, seen: Seen) -> Flow:
+    """Make the window that is asked for. Raises WindowDoesNotFit, FormatCannotCarry."""
+    if not asked.query.recall_max_tokens:
+        return (yield from _made(asked, seen, {}))
+    asked, seen, recalled = yield from _recall(asked, seen)
+    try:
+        return (yield from _made(asked, seen, recalled))
+    except WindowDoesNotFit:
+        if not (asked.recollection and asked.recollection.lines):
+            raise
+        # A recalled message may bring words with it, such as a turn of the user before the assistant.
+        return (yield from _made(_replace(asked, recollection=NOTHING), seen, {}))
+
+
+def _made(asked: Asked, seen: Seen, recalled: Mapping[int, Record]) -> Flow:
+    """Choose the messages, read their bodies, and write the answer. ``recalled`` are the messages that must be in."""
+    while True:
+        seen = _with(seen, recalled) if recalled else seen
+        history, bodies, _ = seen
+        documents = documents_of(asked, *seen)
+        choice = build(asked, history, documents)
+        if isinstance(choice, NeedOlder):
+            seen = yield Older(choice.first_seq)
+            continue
+        if asked.recollection is not None:
+            choice = recollected(choice, asked.recollection)
+        if not bodies.have(choice.seqs):
+            bodies = yield Texts(choice.seqs, history)
+        trimmed = None
+        if choice.edits:
+            choice, bodies, trimmed = edit(choice, history, bodies, asked.limits.model)
+        hints = hints_of(asked, history, choice, documents) if asked.query.cache != "none" else None
+        if isinstance(hints, NeedOlder):
+            seen = yield Older(hints.first_seq)
+            continue
+        return made(asked, history, choice, bodies, documents, hints, trimmed)
+
+
+def _with(seen: Seen, recalled: Mapping[int, Record]) -> Seen:
+    """What was seen, with recalled messages, which the window must contain."""
+    history = seen.history
+    before = {seq: record for seq, record in recalled.items() if seq < history.first_seq}
+    history = _replace(history, recalled=recalled.keys(), outside={**history.outside, **before})
+    return seen._replace(history=history)
+
+
+def _recall(asked: Asked, seen: Seen) -> Generator[Need, Any, tuple[Asked, Seen, Mapping[int, Record]]]:
+    """Find the messages to recall: the request with its recollection, what was read, and messages to put in their places."""
+    query, aside = asked.query, asked.query.recall_max_tokens
+    nothing = _replace(asked, recollection=NOTHING)
+    draft, seen, _ = yield from _draft(asked, seen)
+    if not draft.dropped["messages"]:
+        return nothing, seen, {}
+    draft, seen, history = yield from _draft(_replace(asked, aside=aside), seen)
+    asked = _replace(nothing, aside=aside if query.stable else 0)
+    model, room = asked.limits.model, min(aside, asked.limits.budget - draft.tokens["total"])
+    if asked.recall == "off" or room <= 0:
+        return asked, seen, {}
+    text = query.recall_query
+    if text is None:
+        text, seen = yield from _question(seen)
+    found: Searchable = yield Search(text, last_left_out(draft.seqs, history.length))
+    old, question = found
+    wanted = shortlist(old, question, draft, room, model.column, user_first=query.start == "user")
+    records: Mapping[int, Record] = yield Whole(sorted({seq for each in wanted for seq in each.seqs}), old)
+    costs = costs_of(records, model, query)
+    taken = chosen(wanted, old, draft, room, costs)
+    recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
+    if not query.stable:
+        return _replace(asked, recollection=in_places(taken, old, costs)), seen, recalled
+    bodies = yield Apart(recalled)
+    before = block_place(history.question, history.records.roles, history.length)
+    block = in_block(taken, old, costs, bodies, asked.parts.recall_template, model, room, before)
+    return _replace(asked, recollection=block), seen, {}
+
+
+def _draft(asked: Asked, seen: Seen) -> Generator[Need, Any, tuple[Window, Seen, History]]:
+    """Choose the messages, without reading their bodies."""
+    while True:
+        draft = build(asked, seen.history, documents_of(asked, *seen))
+        if isinstance(draft, Window):
+            return draft, seen, seen.history
+        seen = yield Older(draft.first_seq)
+
+
+def _question(seen: Seen) -> Generator[Need, Any, tuple[str, Seen]]:
+    """Return the newest user message's text, and what was read."""
+    seq = seen.history.question
+    if not seq:
+        return "", seen
+    if not seen.bodies.have([seq]):
+        seen = seen._replace(bodies=(yield Texts([seq], seen.history)))
+    return said_in(msgspec.json.decode(seen.bodies.body(seq))), seen

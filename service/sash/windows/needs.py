@@ -1,0 +1,62 @@
+"""What a window's flow asks its driver for, and what it is sent."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from sash.core.law.records import Record, StoredGrounding
+from sash.core.law.render import Bodies
+from sash.core.law.view import History
+from sash.windows.recalling import Old, Question
+
+
+class Seen(NamedTuple):
+    """What was read of a history so far: its newest messages, their bodies, and the documents that a window may send."""
+
+    history: History
+    bodies: Bodies
+    grounding: Mapping[int, StoredGrounding]
+
+
+class Older(msgspec.Struct, frozen=True):
+    """Messages from ``first_seq`` on. The answer is a Seen."""
+
+    first_seq: int
+
+
+class Texts(msgspec.Struct, frozen=True):
+    """The bodies of messages in a history: ``seqs`` are ascending. The answer is the Bodies that were read so far."""
+
+    seqs: Sequence[int]
+    history: History
+
+
+class Search(msgspec.Struct, frozen=True):
+    """What recall knows of the messages up to ``last_seq``, and of a text. The answer is a Searchable."""
+
+    text: str
+    last_seq: int
+
+
+class Searchable(NamedTuple):
+    """The answer to a Search."""
+
+    old: Old
+    question: Question
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """The records of ``seqs`` in ``old``, with all that the model's costs need. The answer is a dict by seq."""
+
+    seqs: Sequence[int]
+    old: Old
+
+
+class Apart(msgspec.Struct, frozen=True):
+    """The bodies of single messages, beside those of the window. The answer is a dict by seq."""
+
+    records: Mapping[int, Record]
+
+
+Need = Older | Texts | Search | Whole | Apart
