@@ -1,9 +1,17 @@
-"""The body of ``GET /stats``, computed from sums by series."""
+"""The body of ``GET /stats``: a table of figures, each declared beside its type with how it is computed.
+
+::
+
+    windows: Annotated[int, total("sash_windows_total")]     the sum of a metric's series, for a model or for all
+
+A figure is a function of ``Sums``. A member without one is a Struct of figures.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from functools import cache, partial
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
@@ -11,6 +19,8 @@ from sash.operations.registry import SECONDS, Flat
 from sash.operations.requests import ProblemCount, counts
 from sash.operations.series import Series
 from sash.operations.window_metrics import FILL, TOKENS, TWENTIETHS_FROM
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Prices(msgspec.Struct, frozen=True):
@@ -21,11 +31,107 @@ class Prices(msgspec.Struct, frozen=True):
     cache_write: float | None = None
 
 
+class Sums(NamedTuple):
+    """What figures are computed from: sums by series, and the model that they are of, with its list prices.
+
+    ``model`` is None for all models, which ``prices`` has by name. ``cut`` is ``stable`` or ``sliding`` for figures of one
+    kind of window.
+    """
+
+    series: Series
+    model: str | None = None
+    prices: Mapping[str, Prices] = {}
+    cut: str | None = None
+
+    def total(self, name: str, *labels: str | None) -> int:
+        """The sum of a metric whose first label is the model."""
+        return self.series.sum(name, self.model, *labels)
+
+    def usd(self, per_million: Callable[[Prices], float | None], name: str, *labels: str) -> float | None:
+        """The dollars of all models' tokens; None if no model has a price."""
+        known = [
+            self.series.sum(name, model, *labels) * dollars
+            for model, price in self.prices.items()
+            if (dollars := per_million(price)) is not None
+        ]
+        return round(sum(known) / 1e6, 6) if known else None
+
+
+Figure = Callable[[Sums], Any]
+
+
+def collected(struct: type[T], sums: Sums) -> T:
+    """Return a Struct whose members are computed by their figures."""
+    return struct(**{name: figure(sums) for name, figure in _figures(struct).items()})
+
+
+@cache
+def _figures(struct: type[msgspec.Struct]) -> dict[str, Figure]:
+    found: dict[str, Figure] = {}
+    for name, hint in get_type_hints(struct, include_extras=True).items():
+        metadata = getattr(hint, "__metadata__", ())
+        found[name] = metadata[0] if metadata else partial(collected, hint)
+    return found
+
+
+def total(name: str, *labels: str) -> Figure:
+    """The sum of a metric's series with these labels."""
+    return lambda sums: sums.total(name, *labels)
+
+
+def total_of_cut(name: str, *labels: str) -> Figure:
+    """The sum of a metric's series for one kind of window."""
+    return lambda sums: sums.total(name, sums.cut, *labels)
+
+
+def of_cut(struct: type[msgspec.Struct], cut: str) -> Figure:
+    """The figures of one kind of window."""
+    return lambda sums: collected(struct, sums._replace(cut=cut))
+
+
+def share(part: Figure, whole: Figure, digits: int) -> Figure:
+    """The quotient of two figures; None where the second is 0."""
+
+    def quotient(sums: Sums) -> float | None:
+        of = whole(sums)
+        return round(part(sums) / of, digits) if of else None
+
+    return quotient
+
+
+def usd(per_million: Callable[[Prices], float | None], name: str, *labels: str) -> Figure:
+    """The dollars of tokens; ``per_million`` is the value of a million."""
+    return lambda sums: sums.usd(per_million, name, *labels)
+
+
 class Quantiles(msgspec.Struct, frozen=True):
     """The median and the 95th percentile; null without values. Taken from a histogram, so accurate to ±10 %."""
 
     p50: float | None
     p95: float | None
+
+
+def quantiles(name: str, bounds: tuple[float, ...], scale: float = 1) -> Figure:
+    """The quantiles of a histogram, times ``scale``."""
+    return lambda sums: Quantiles(*sums.series.quantiles(name, bounds, sums.model, scale=scale))
+
+
+def _input(price: Prices) -> float | None:
+    return price.input
+
+
+def _cheaper(price: Prices) -> float | None:
+    """The saving of a million tokens that are read from the cache."""
+    return None if price.input is None or price.cached_input is None else price.input - price.cached_input
+
+
+def _saved(price: Prices) -> float | None:
+    return price.input and (_cheaper(price) or 0.0)
+
+
+def _dearer(price: Prices) -> float | None:
+    """The extra cost of a million tokens that are written to the cache."""
+    return price.input and (price.cache_write or price.input) - price.input
 
 
 class FillStats(msgspec.Struct, frozen=True):
@@ -36,13 +142,23 @@ class FillStats(msgspec.Struct, frozen=True):
     histogram: list[int]
 
 
+def _fill(sums: Sums) -> FillStats:
+    p50, p95 = sums.series.quantiles("sash_window_fill_ratio", FILL, sums.model)
+    buckets = sums.series.buckets("sash_window_fill_ratio", FILL, sums.model)[:-1]
+    first, rest = buckets[: TWENTIETHS_FROM + 1], buckets[TWENTIETHS_FROM + 1 :]
+    return FillStats(p50, p95, [sum(first), *rest])
+
+
 class StopReasons(msgspec.Struct, frozen=True):
     """Numbers of windows by ``stop_reason``."""
 
-    complete: int
-    budget: int
-    limit: int
-    summary: int
+    complete: Annotated[int, total("sash_windows_total", "complete")]
+    budget: Annotated[int, total("sash_windows_total", "budget")]
+    limit: Annotated[int, total("sash_windows_total", "limit")]
+    summary: Annotated[int, total("sash_windows_total", "summary")]
+
+
+_FOLLOWED, _REUSED = "sash_window_followup_tokens_total", "sash_window_reused_tokens_total"
 
 
 class ReuseStats(msgspec.Struct, frozen=True):
@@ -52,11 +168,22 @@ class ReuseStats(msgspec.Struct, frozen=True):
     same place there, so a provider's prompt cache can serve them. A lower bound: each worker compares its own windows.
     """
 
-    windows: int
-    same_beginning: int
-    tokens: int
-    reused_tokens: int
-    share: float | None
+    windows: Annotated[int, total_of_cut("sash_window_followups_total")]
+    same_beginning: Annotated[int, total_of_cut("sash_window_followups_total", "same")]
+    tokens: Annotated[int, total_of_cut(_FOLLOWED)]
+    reused_tokens: Annotated[int, total_of_cut(_REUSED)]
+    share: Annotated[float | None, share(total_of_cut(_REUSED), total_of_cut(_FOLLOWED), 4)]
+
+
+_REPORTS, _ERRORS, _BILLED = "sash_predictions_total", "sash_prediction_error_tokens_total", "sash_billed_tokens_total"
+
+
+def _error(sums: Sums) -> int:
+    return sums.total(_ERRORS, "over") - sums.total(_ERRORS, "under")
+
+
+def _absolute_error(sums: Sums) -> int:
+    return sums.total(_ERRORS, "over") + sums.total(_ERRORS, "under")
 
 
 class PredictionStats(msgspec.Struct, frozen=True):
@@ -65,22 +192,25 @@ class PredictionStats(msgspec.Struct, frozen=True):
     ``mean_error_tokens`` is the mean of predicted - billed. ``mean_error_share`` is all absolute errors / billed tokens.
     """
 
-    reports: int
-    under: int
-    exact: int
-    over: int
-    under_tokens: int
-    over_tokens: int
-    billed_tokens: int
-    mean_error_tokens: float | None
-    mean_error_share: float | None
+    reports: Annotated[int, total(_REPORTS)]
+    under: Annotated[int, total(_REPORTS, "under")]
+    exact: Annotated[int, total(_REPORTS, "exact")]
+    over: Annotated[int, total(_REPORTS, "over")]
+    under_tokens: Annotated[int, total(_ERRORS, "under")]
+    over_tokens: Annotated[int, total(_ERRORS, "over")]
+    billed_tokens: Annotated[int, total(_BILLED)]
+    mean_error_tokens: Annotated[float | None, share(_error, total(_REPORTS), 2)]
+    mean_error_share: Annotated[float | None, share(_absolute_error, total(_BILLED), 6)]
 
 
 class SavedStats(msgspec.Struct, frozen=True):
     """Saved dollars at list prices: documents not repeated, and tokens of stable windows that a cache can serve."""
 
-    documents_usd: float | None
-    prompt_cache_usd: float | None
+    documents_usd: Annotated[float | None, usd(_input, "sash_documents_saved_tokens_total")]
+    prompt_cache_usd: Annotated[float | None, usd(_cheaper, _REUSED, "stable")]
+
+
+_CACHED = "sash_prompt_cache_tokens_total"
 
 
 class CacheStats(msgspec.Struct, frozen=True):
@@ -90,31 +220,31 @@ class CacheStats(msgspec.Struct, frozen=True):
     saving by reading, and ``lost_usd`` the extra cost of writing.
     """
 
-    billed_tokens: int
-    read_tokens: int
-    written_tokens: int
-    hit_share: float | None
-    saved_usd: float | None
-    lost_usd: float | None
+    billed_tokens: Annotated[int, total(_CACHED)]
+    read_tokens: Annotated[int, total(_CACHED, "read")]
+    written_tokens: Annotated[int, total(_CACHED, "written")]
+    hit_share: Annotated[float | None, share(total(_CACHED, "read"), total(_CACHED), 4)]
+    saved_usd: Annotated[float | None, usd(_saved, _CACHED, "read")]
+    lost_usd: Annotated[float | None, usd(_dearer, _CACHED, "written")]
 
 
 class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
     """Served windows. Tokens are the model's; dropped, saved and trimmed tokens are the encoding's."""
 
-    windows: int
-    does_not_fit: int
+    windows: Annotated[int, total("sash_windows_total")]
+    does_not_fit: Annotated[int, total("sash_window_does_not_fit_total")]
     stop_reasons: StopReasons
-    milliseconds: Quantiles
-    tokens: Quantiles
-    fill: FillStats
-    kept_messages: int
-    dropped_messages: int
-    dropped_tokens: int
-    grounding_tokens_saved: int
-    grounding_tokens_trimmed: int
-    grounding_truncations: int
-    stable: ReuseStats
-    sliding: ReuseStats
+    milliseconds: Annotated[Quantiles, quantiles("sash_window_duration_seconds", SECONDS, scale=1000)]
+    tokens: Annotated[Quantiles, quantiles("sash_window_tokens", TOKENS)]
+    fill: Annotated[FillStats, _fill]
+    kept_messages: Annotated[int, total("sash_window_kept_messages_total")]
+    dropped_messages: Annotated[int, total("sash_window_dropped_messages_total")]
+    dropped_tokens: Annotated[int, total("sash_window_dropped_tokens_total")]
+    grounding_tokens_saved: Annotated[int, total("sash_documents_saved_tokens_total")]
+    grounding_tokens_trimmed: Annotated[int, total("sash_documents_trimmed_tokens_total")]
+    grounding_truncations: Annotated[int, total("sash_document_truncations_total")]
+    stable: Annotated[ReuseStats, of_cut(ReuseStats, "stable")]
+    sliding: Annotated[ReuseStats, of_cut(ReuseStats, "sliding")]
     prediction: PredictionStats
     cache: CacheStats
     saved: SavedStats
@@ -123,8 +253,31 @@ class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
 class ModelStats(WindowStats, frozen=True, kw_only=True):
     """Served windows of one model; ``other`` is all unpublished names."""
 
-    model: str
-    usd_per_million: Prices
+    model: Annotated[str, lambda sums: sums.model]
+    usd_per_million: Annotated[Prices, lambda sums: sums.prices[sums.model]]
+
+
+_WATCHERS = frozenset({"live", "ready", "getMetrics", "getStats", "getStatus", "getDashboard"})
+
+
+def answered(status: str = "") -> Figure:
+    """The number of clients' requests whose status begins so."""
+
+    def number(sums: Sums) -> int:
+        requests = sums.series.of("sash_requests_total")
+        return sum(n for (operation, code), n in requests if operation not in _WATCHERS and code.startswith(status))
+
+    return number
+
+
+def took(operation: str) -> Figure:
+    """The milliseconds of an operation's requests."""
+    name = "sash_request_duration_seconds"
+    return lambda sums: Quantiles(*sums.series.quantiles(name, SECONDS, operation, scale=1000))
+
+
+def _problems(sums: Sums) -> list[ProblemCount]:
+    return counts(Counter({slug: number for (slug,), number in sums.series.of("sash_refused_total")}))
 
 
 class RequestStats(msgspec.Struct, frozen=True):
@@ -134,12 +287,12 @@ class RequestStats(msgspec.Struct, frozen=True):
     and ``GET …/window``.
     """
 
-    requests: int
-    client_errors: int
-    server_errors: int
-    append_milliseconds: Quantiles
-    window_milliseconds: Quantiles
-    problems: list[ProblemCount]
+    requests: Annotated[int, answered()]
+    client_errors: Annotated[int, answered("4")]
+    server_errors: Annotated[int, answered("5")]
+    append_milliseconds: Annotated[Quantiles, took("appendMessages")]
+    window_milliseconds: Annotated[Quantiles, took("getWindow")]
+    problems: Annotated[list[ProblemCount], _problems]
     """Requests answered with a problem, by its type, the most frequent first."""
 
 
@@ -195,15 +348,12 @@ def summarise(
     series = Series(flat)
     names = series.values("sash_windows_total") | series.values("sash_window_does_not_fit_total")
     known = {name: prices(name) for name in sorted(names | series.values("sash_predictions_total"))}
-    models = [
-        ModelStats(model=name, usd_per_million=price, **_windows(series, name, {name: price}))
-        for name, price in known.items()
-    ]
+    models = [collected(ModelStats, Sums(series, name, {name: price})) for name, price in known.items()]
     return RangeStats(
         since=moment(since_ms),
         seconds=max(1, (at_ms - since_ms) // 1000),
-        requests=_requests(series),
-        all=WindowStats(**_windows(series, None, known)),
+        requests=collected(RequestStats, Sums(series)),
+        all=collected(WindowStats, Sums(series, None, known)),
         models=sorted(models, key=lambda each: -each.windows),
         tenants=_tenants(series),
         timeline=[_moment(start, each) for start, each in sorted(slices.items())],
@@ -215,122 +365,7 @@ def moment(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds // 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _windows(series: Series, model: str | None, prices: Mapping[str, Prices]) -> dict[str, Any]:
-    """The figures of ``model``; None for all models, which ``prices`` has by name."""
-    return {
-        "windows": series.sum("sash_windows_total", model),
-        "does_not_fit": series.sum("sash_window_does_not_fit_total", model),
-        "stop_reasons": StopReasons(
-            *(series.sum("sash_windows_total", model, name) for name in StopReasons.__struct_fields__)
-        ),
-        "milliseconds": Quantiles(*series.quantiles("sash_window_duration_seconds", SECONDS, model, scale=1000)),
-        "tokens": Quantiles(*series.quantiles("sash_window_tokens", TOKENS, model)),
-        "fill": _fill(series, model),
-        "kept_messages": series.sum("sash_window_kept_messages_total", model),
-        "dropped_messages": series.sum("sash_window_dropped_messages_total", model),
-        "dropped_tokens": series.sum("sash_window_dropped_tokens_total", model),
-        "grounding_tokens_saved": series.sum("sash_documents_saved_tokens_total", model),
-        "grounding_tokens_trimmed": series.sum("sash_documents_trimmed_tokens_total", model),
-        "grounding_truncations": series.sum("sash_document_truncations_total", model),
-        "stable": _reuse(series, model, "stable"),
-        "sliding": _reuse(series, model, "sliding"),
-        "prediction": _prediction(series, model),
-        "cache": _cache(series, model, prices),
-        "saved": SavedStats(
-            _usd(series, prices, lambda price: price.input, "sash_documents_saved_tokens_total"),
-            _usd(series, prices, _cheaper, "sash_window_reused_tokens_total", "stable"),
-        ),
-    }
-
-
-def _fill(series: Series, model: str | None) -> FillStats:
-    p50, p95 = series.quantiles("sash_window_fill_ratio", FILL, model)
-    buckets = series.buckets("sash_window_fill_ratio", FILL, model)[:-1]
-    first, rest = buckets[: TWENTIETHS_FROM + 1], buckets[TWENTIETHS_FROM + 1 :]
-    return FillStats(p50, p95, [sum(first), *rest])
-
-
-def _reuse(series: Series, model: str | None, cut: str) -> ReuseStats:
-    tokens = series.sum("sash_window_followup_tokens_total", model, cut)
-    reused = series.sum("sash_window_reused_tokens_total", model, cut)
-    return ReuseStats(
-        windows=series.sum("sash_window_followups_total", model, cut),
-        same_beginning=series.sum("sash_window_followups_total", model, cut, "same"),
-        tokens=tokens,
-        reused_tokens=reused,
-        share=round(reused / tokens, 4) if tokens else None,
-    )
-
-
-def _prediction(series: Series, model: str | None) -> PredictionStats:
-    under, exact, over = (series.sum("sash_predictions_total", model, name) for name in ("under", "exact", "over"))
-    short, long = (series.sum("sash_prediction_error_tokens_total", model, name) for name in ("under", "over"))
-    billed, reports = series.sum("sash_billed_tokens_total", model), under + exact + over
-    return PredictionStats(
-        reports=reports,
-        under=under,
-        exact=exact,
-        over=over,
-        under_tokens=short,
-        over_tokens=long,
-        billed_tokens=billed,
-        mean_error_tokens=round((long - short) / reports, 2) if reports else None,
-        mean_error_share=round((long + short) / billed, 6) if billed else None,
-    )
-
-
-def _cache(series: Series, model: str | None, prices: Mapping[str, Prices]) -> CacheStats:
-    name = "sash_prompt_cache_tokens_total"
-    read, written, neither = (series.sum(name, model, part) for part in ("read", "written", "neither"))
-    billed = read + written + neither
-    return CacheStats(
-        billed_tokens=billed,
-        read_tokens=read,
-        written_tokens=written,
-        hit_share=round(read / billed, 4) if billed else None,
-        saved_usd=_usd(series, prices, lambda price: price.input and (_cheaper(price) or 0.0), name, "read"),
-        lost_usd=_usd(
-            series,
-            prices,
-            lambda price: price.input and (price.cache_write or price.input) - price.input,
-            name,
-            "written",
-        ),
-    )
-
-
-def _cheaper(price: Prices) -> float | None:
-    """The saving of a million tokens that are read from the cache."""
-    return None if price.input is None or price.cached_input is None else price.input - price.cached_input
-
-
-def _usd(
-    series: Series, prices: Mapping[str, Prices], per_million: Callable[[Prices], float | None], name: str, *labels: str
-) -> float | None:
-    """The dollars of all models' tokens; None if no model has a price."""
-    known = [
-        series.sum(name, model, *labels) * dollars
-        for model, price in prices.items()
-        if (dollars := per_million(price)) is not None
-    ]
-    return round(sum(known) / 1e6, 6) if known else None
-
-
 _TENANTS_SHOWN = 20
-_WATCHERS = frozenset({"live", "ready", "getMetrics", "getStats", "getStatus", "getDashboard"})
-
-
-def _requests(series: Series) -> RequestStats:
-    by_status: Counter[str] = Counter()
-    for (operation, status), number in series.of("sash_requests_total"):
-        if operation not in _WATCHERS:
-            by_status[status[0]] += number
-    append, window = (
-        Quantiles(*series.quantiles("sash_request_duration_seconds", SECONDS, name, scale=1000))
-        for name in ("appendMessages", "getWindow")
-    )
-    problems = Counter({slug: number for (slug,), number in series.of("sash_refused_total")})
-    return RequestStats(by_status.total(), by_status["4"], by_status["5"], append, window, counts(problems))
 
 
 def _tenants(series: Series) -> list[TenantStats]:
@@ -348,7 +383,7 @@ _OF_A_MOMENT = ("sash_windows_total|", "sash_requests_total|", "sash_request_dur
 
 def _moment(start_ms: int, flat: Flat) -> Moment:
     series = Series({path: number for path, number in flat.items() if path.startswith(_OF_A_MOMENT)})
-    requests = _requests(series)
+    requests = collected(RequestStats, Sums(series))
     return Moment(
         at=moment(start_ms),
         windows=series.sum("sash_windows_total"),
