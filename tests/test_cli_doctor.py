@@ -1,5 +1,6 @@
 """``sash doctor``: its findings about settings, store and service, and the change that each problem needs."""
 
+import asyncio
 import base64
 import json
 import os
@@ -26,7 +27,8 @@ from sash.cli import main
 from sash.commands import doctor
 from sash.core.counts.text import count_text
 from sash.store.redis import checks
-from sash.store.redis.checks import Finding, check_server, check_store
+from sash.store.redis.checks import Finding, check_at
+from sash.store.redis.durability import Inspection, Level
 from sash.store.redis.embedded import EmbeddedStore
 from sash.store.redis.versions import LAYOUT, LAYOUT_KEY
 
@@ -50,6 +52,18 @@ def server(patient: EmbeddedStore) -> Iterator[redis.Redis]:
         connection.replicaof("NO", "ONE")
         for name, value in before.items():
             connection.config_set(name, value)
+
+
+def check_server(server: redis.Redis, durability: Level = "durable") -> list[Finding]:
+    """Return the doctor's findings about the server of a connection, as its user."""
+    known = server.connection_pool.connection_kwargs
+    login = f"{known['username']}:{known['password']}@" if known.get("username") else ""
+    return asyncio.run(check_at(f"unix://{login}{known['path']}", durability, "start it"))
+
+
+def check_store(url: str, data_dir: Path, durability: Level) -> list[Finding]:
+    """Return the doctor's findings about a deployment's store."""
+    return asyncio.run(checks.check_store(url, data_dir, durability))
 
 
 def worst(findings: list[Finding]) -> dict[str, Finding]:
@@ -222,7 +236,7 @@ def test_a_slow_way_and_clocks_apart_are_found() -> None:
 
 def test_a_disk_that_failed_is_found() -> None:
     """A failed last write to the append-only file is a problem."""
-    found = checks._persistence({"aof_last_write_status": "err"}, None, "durable")
+    found = checks._persistence(Inspection("yes", "always", "", info={"aof_last_write_status": "err"}), "durable")
     assert found.verdict == "problem"
 
 

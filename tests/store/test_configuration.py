@@ -71,7 +71,7 @@ async def test_a_server_from_the_files_is_ready(name: str, tmp_path: Path) -> No
         async with lifespan(create_app(Settings(redis_url=url))) as app, http(app) as client:
             answer = await client.get("/readyz")
         assert (answer.status_code, answer.json()["store"]["how"]) == (200, "appendfsync always")
-        findings = check_store(url, tmp_path, "durable")
+        findings = await check_store(url, tmp_path, "durable")
         assert [each for each in findings if each.verdict == "problem"] == []
     finally:
         running.kill()

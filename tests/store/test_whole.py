@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 ACL = (ROOT / "deploy" / "redis" / "sash.acl").read_text()
 ELSEWHERE = {
     "asking": "a slot that moves; the tests of clusters move some",
+    "ping": "a health check of the operator's",
     "pttl": "recall of a conversation with a retention, and counts in other vocabularies",
     "hscan": "a rewind of a history of many thousand messages",
     "role": "a primary that sentinels named",

@@ -27,7 +27,7 @@ async def whole_dialogue(url: str, folder: Path, **settings: object) -> None:
         assert (await client.get("/stats")).status_code == 200
         assert (await client.get("/metrics")).status_code == 200
     await _keys(url)
-    problems = [finding for finding in check_store(url, folder, "fast") if finding.verdict == "problem"]
+    problems = [finding for finding in await check_store(url, folder, "fast") if finding.verdict == "problem"]
     assert problems == [], problems
 
 

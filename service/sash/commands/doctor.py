@@ -1,5 +1,7 @@
 """``sash doctor``: check everything that a start depends on, and say what to change."""
 
+import asyncio
+import contextlib
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -12,8 +14,9 @@ import click
 from rich.text import Text
 
 from sash.commands.keys import check_encryption
-from sash.commands.store import read_settings
+from sash.commands.store import on_store, read_settings
 from sash.commands.terminal import console, grid, print_json, shape_option, wants_json
+from sash.problems import StoreUnavailable
 from sash.settings import Settings, SettingsError, mask_url
 from sash.store.redis.findings import Finding, halves
 
@@ -72,7 +75,7 @@ def examine(variables: Mapping[str, str]) -> Iterator[Finding]:
         yield from _check_settings(settings)
         if settings.redis_url is not None:
             yield Finding("store address", "good", mask_url(settings.redis_url))
-        findings = check_store(settings.redis_url, settings.data_dir, settings.durability)
+        findings = asyncio.run(check_store(settings.redis_url, settings.data_dir.absolute(), settings.durability))
         yield from findings
         if not any(each.subject == "store" and each.verdict == "problem" for each in findings):
             yield from check_encryption(settings)
@@ -90,8 +93,9 @@ def _try(url: str) -> Iterator[Finding]:
         settings = read_settings({**environ, "SASH_REDIS_URL": url})
     except SettingsError as error:
         raise click.UsageError(str(error)) from None
-    yield from check_store(url, settings.data_dir, settings.durability)
-    yield from try_store(url)
+    yield from asyncio.run(check_store(url, settings.data_dir.absolute(), settings.durability))
+    with contextlib.suppress(StoreUnavailable):  # the finding above says why
+        yield from on_store(url, try_store)
 
 
 def _check_service(url: str) -> Finding:

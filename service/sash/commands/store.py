@@ -83,12 +83,21 @@ def refuse(lines: "Iterable[str]") -> NoReturn:
     sys.exit(2)
 
 
+def on_store(url: str, act: "Callable[[Client], Awaitable[T]]") -> T:
+    """Return the result of ``act`` on the store at ``url``. Raises what ``act`` raises, and StoreUnavailable."""
+    return asyncio.run(_opened(url, act))
+
+
 async def _act_on(url: str, settings: Settings, act: "Callable[[Client, Settings], Awaitable[T]]") -> T:
+    return await _opened(url, lambda client: act(client, settings))
+
+
+async def _opened(url: str, act: "Callable[[Client], Awaitable[T]]") -> T:
     from sash.store.redis.client import Client  # noqa: PLC0415
 
     client = Client(url, timeout_seconds=3, connections=1)
     await client.open()
     try:
-        return await act(client, settings)
+        return await act(client)
     finally:
         await client.close()

@@ -1,4 +1,4 @@
-"""Check a store with commands, for ``sash doctor``; not used while serving.
+"""Check a store for ``sash doctor``, with the service's own client: its questions and its judgement of the answers.
 
 Each finding says what was found, and what to change where that is not good. Only one key is written, and it expires at once.
 A store that denies a command, or does not answer within three seconds, is a finding.
@@ -6,159 +6,98 @@ A store that denies a command, or does not answer within three seconds, is a fin
 
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from redis import Redis
-from redis.backoff import NoBackoff
-from redis.cluster import ClusterNode, RedisCluster
-from redis.exceptions import (
-    AuthenticationError,
-    MovedError,
-    NoPermissionError,
-    RedisClusterException,
-    RedisError,
-    ResponseError,
-)
-from redis.retry import Retry
-from redis.sentinel import Sentinel
+from redis.exceptions import MovedError, NoPermissionError, ResponseError
 
+from sash.problems import StorePermissionDenied, StoreUnavailable
 from sash.store.redis import datafiles
-from sash.store.redis.addresses import Address, read_url
-from sash.store.redis.durability import Durability, Level, evicts
+from sash.store.redis.client import Client
+from sash.store.redis.durability import Durability, Inspection, Level, evicts
 from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, socket_url
 from sash.store.redis.findings import Finding, Verdict, halves
-from sash.store.redis.permissions import CHECK, denial, denial_behind, denied_call, denied_commands
+from sash.store.redis.permissions import denial
+from sash.store.redis.servers import Server
 from sash.store.redis.versions import LAYOUT, LAYOUT_KEY, too_new
 
-T = TypeVar("T")
 _OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
 _SKEW_SECONDS = 2.0
 _LEAST_FREE_BYTES = 1 << 30
 _TIMEOUT_SECONDS = 3
+_LOGIN = re.compile("username-password|Authentication required|WRONGPASS|NOAUTH")
 
 
-def check_store(redis_url: str | None, data_dir: Path, durability: Level) -> list[Finding]:
-    """Look at the store of a deployment, the embedded one when there is no URL.
+async def check_store(redis_url: str | None, data_dir: Path, durability: Level) -> list[Finding]:
+    """Look at the store of a deployment, the embedded one of ``data_dir``, an absolute path, when there is no URL.
 
     Raises nothing: a store that cannot be reached is a finding.
     """
     if redis_url is None:
-        return list(_check_embedded(data_dir, durability))
-    return list(_check_at(redis_url, durability, "start it, or correct SASH_REDIS_URL"))
+        return await _check_embedded(data_dir, durability)
+    return await check_at(redis_url, durability, "start it, or correct SASH_REDIS_URL")
 
 
-def _check_at(url: str, durability: Level, change: str) -> Iterator[Finding]:
-    """Look at each server of a deployment; ``change`` says what to do when one does not answer."""
+async def check_at(url: str, durability: Level, change: str) -> list[Finding]:
+    """Look at each server of a deployment that takes writes; ``change`` says what to do when one does not answer."""
+    client = Client(url, timeout_seconds=_TIMEOUT_SECONDS, connections=1, durability=durability)
+    await client.open()
     try:
-        with ExitStack() as stack:
-            for client in clients_of(url, stack):
-                yield from check_server(client, durability)
-    except AuthenticationError as error:
-        yield Finding("store", "problem", str(error), "put user and password into SASH_REDIS_URL")
-    except (RedisError, RedisClusterException, OSError, ValueError) as error:
-        denied = denial_behind(error)
-        if denied is not None:
-            yield Finding("store", "problem", *halves(denied_call(denied).detail))
-        else:
-            yield Finding("store", "problem", f"does not answer: {error or type(error).__name__}", change)
-
-
-def clients_of(url: str, stack: ExitStack) -> Iterator["Redis"]:
-    """Yield a connection to each server that keeps data."""
-    address = read_url(url)
-    timeouts: dict[str, Any] = {
-        "socket_timeout": _TIMEOUT_SECONDS,
-        "socket_connect_timeout": _TIMEOUT_SECONDS,
-        "retry": Retry(NoBackoff(), 0),  # a store that answers only at the second try is worth a finding
-    }
-    if address.kind == "cluster":
-        nodes = [ClusterNode(host, port) for host, port in address.hosts]  # type: ignore[no-untyped-call]
-        cluster = RedisCluster(startup_nodes=nodes, ssl=address.tls, **_login(address), **timeouts)
-        stack.callback(cluster.close)
-        for node in cluster.get_primaries():  # type: ignore[no-untyped-call]
-            yield cluster.get_redis_connection(node)
-    elif address.kind == "sentinel":
-        sentinels = {**timeouts, **address.sentinel_options, "ssl": address.tls}
-        sentinel = Sentinel(address.hosts, sentinel_kwargs=sentinels, ssl=address.tls, **timeouts)  # type: ignore[no-untyped-call]
-        login = {**_login(address), "db": address.options.get("db", 0)}
-        yield stack.enter_context(sentinel.master_for(address.service, **login))  # type: ignore[no-untyped-call]
-    else:
-        yield stack.enter_context(Redis.from_url(url, **timeouts))
-
-
-def _login(address: Address) -> dict[str, Any]:
-    """Return user, password and TLS options."""
-    wanted = ("username", "password")
-    return {name: value for name, value in address.options.items() if name in wanted or name.startswith("ssl_")}
+        servers = await client.connected()
+        return [finding for server in servers for finding in await _check_server(server, durability)]
+    except StorePermissionDenied as denied:
+        return [Finding("store", "problem", *halves(denied.detail))]
+    except (StoreUnavailable, OSError) as lost:
+        why = client.trouble or str(lost)
+        if _LOGIN.search(why):
+            return [Finding("store", "problem", why, "put user and password into SASH_REDIS_URL")]
+        return [Finding("store", "problem", f"does not answer: {why}", change)]
+    finally:
+        await client.close()
 
 
 # ---- one server
 
 
-def check_server(client: "Redis", durability: Level = "durable") -> list[Finding]:
-    """Look at one server: age, role, permissions, persistence, memory, scripts, clock.
-
-    Raises RedisError when it does not answer.
-    """
-    _unless_denied(client.ping)  # connects, so that the next call measures only a round trip
-    findings = [_permissions(client, durability), *_times(client)]
-    facts: dict[str, Any] | None = _unless_denied(client.info)
-    if facts is not None:
-        info, settings = {name: str(value) for name, value in facts.items()}, _configuration(client)
-        findings += [_version(info), _role(info), _persistence(info, settings, durability), _memory(info)]
+async def _check_server(server: Server, durability: Level) -> list[Finding]:
+    """Look at one server: permissions, clock, age, role, persistence, memory, scripts. Raises StoreUnavailable."""
+    found = server.found
+    if found is None:
+        raise StoreUnavailable(server.trouble)
+    findings = [_permissions(found), *await _times(server)]
+    if info := found.info:  # the user may not ask otherwise, which ``_permissions`` reports
+        findings += [_version(info), _role(info), _persistence(found, durability), _memory(info)]
         if durability == "replicated":
             findings.append(_replicas(info, durability))
-    return [*findings, _scripts(client), _layout(client)]
+    return [*findings, await _scripts(server), await _layout(server)]
 
 
-def _unless_denied(ask: Callable[[], T]) -> T | None:
-    """Return a server's answer; None where the user may not ask, which ``_permissions`` reports."""
-    try:
-        return ask()
-    except NoPermissionError:
-        return None
+async def _ask(server: Server, *words: str) -> Any:
+    """Return a server's answer to a command. Raises ResponseError, StoreUnavailable."""
+    (answer,) = await server.submit([words], time.monotonic() + _TIMEOUT_SECONDS).future
+    return answer
 
 
-def _permissions(client: "Redis", durability: Level) -> Finding:
+def _permissions(found: Inspection) -> Finding:
     """Check that the user may run every command that the service sends."""
-    try:
-        reply: Any = client.eval(CHECK[1], 0, *CHECK[3:])
-    except ResponseError as error:
-        reply = error
-    denied = denied_commands(reply, sometimes=("WAIT",) if durability == "replicated" else ())
-    if denied:
-        return Finding("store permissions", "problem", *halves(denial(denied).detail))
+    if found.denied:
+        return Finding("store permissions", "problem", *halves(denial(found.denied).detail))
     return Finding("store permissions", "good", "every command that the service sends")
 
 
-def _times(client: "Redis") -> list[Finding]:
+async def _times(server: Server) -> list[Finding]:
     """Check how long an answer takes, and how far apart the clocks are."""
     before = time.time()
-    answer = _unless_denied(client.time)
-    if answer is None:
+    try:
+        seconds, microseconds = map(int, await _ask(server, "TIME"))
+    except NoPermissionError:
         return []
-    seconds, microseconds = answer
     took = time.time() - before
     return [_speed(took), _clock(before + took / 2, seconds + microseconds / 1e6)]
-
-
-def _configuration(client: "Redis") -> dict[str, str] | None:
-    """Return the server's settings; None where it does not show them, as hosted servers do."""
-    try:
-        held = client.config_get("appendonly", "appendfsync")
-    except ResponseError:
-        return None
-    return {_text(name): _text(value) for name, value in held.items()}
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _version(info: dict[str, str]) -> Finding:
@@ -197,14 +136,15 @@ def _clock(ours: float, theirs: float) -> Finding:
     return Finding("store clock", "good", f"within {_SKEW_SECONDS:.0f} s of the store's")
 
 
-def _persistence(info: dict[str, str], held: dict[str, str] | None, durability: Level) -> Finding:
+def _persistence(found: Inspection, durability: Level) -> Finding:
     """Check the settings for the disk, as the service judges them; ``fast`` needs the file, synced each second."""
-    if info.get("aof_last_write_status", "ok") != "ok":
+    if found.info.get("aof_last_write_status", "ok") != "ok":
         return Finding(
             "store disk", "problem", "the last write to the append-only file failed", "make room on its disk"
         )
-    is_fast = durability == "fast"
-    judged = Durability("durable" if is_fast else durability, wait_seconds=_TIMEOUT_SECONDS).sync(held, info)
+    shown = {"appendonly": found.appendonly, "appendfsync": found.appendfsync}
+    settings, is_fast = shown if found.appendfsync != "unknown" else None, durability == "fast"
+    judged = Durability("durable" if is_fast else durability, wait_seconds=_TIMEOUT_SECONDS).sync(settings, found.info)
     if judged.refusal and not (is_fast and (judged.appendonly, judged.appendfsync) == ("yes", "everysec")):
         verdict: Verdict = "advice" if is_fast and judged.appendfsync == "unknown" else "problem"
         return Finding("store persistence", verdict, *halves(judged.refusal))
@@ -232,10 +172,10 @@ def _replicas(info: dict[str, str], durability: Level) -> Finding:
     return Finding("store replicas", "good", f"{info.get('connected_slaves', '0')} connected")
 
 
-def _scripts(client: "Redis") -> Finding:
+async def _scripts(server: Server) -> Finding:
     """Run a script that writes, as every append does, on a key that expires at once."""
     try:
-        client.eval("return redis.call('SET', KEYS[1], '1', 'PX', '1')", 1, "sash:{doctor}:check")
+        await _ask(server, "EVAL", "return redis.call('SET', KEYS[1], '1', 'PX', '1')", "1", "sash:{doctor}:check")
     except MovedError:
         return Finding("store scripts", "good", "another node of the cluster runs this one")
     except ResponseError as error:
@@ -245,15 +185,15 @@ def _scripts(client: "Redis") -> Finding:
     return Finding("store scripts", "good", "run and may write")
 
 
-def _layout(client: "Redis") -> Finding:
+async def _layout(server: Server) -> Finding:
     """Check that this version can read the stored data."""
     try:
-        noted = client.get(LAYOUT_KEY)
+        noted = await _ask(server, "GET", LAYOUT_KEY)
     except MovedError:
         return Finding("store layout", "good", "another node of the cluster knows")
     except ResponseError as error:
         return Finding("store layout", "problem", str(error), "allow this user GET and SET on sash:*")
-    layout = int(noted) if isinstance(noted, str | bytes) else LAYOUT
+    layout = int(noted) if noted is not None else LAYOUT
     newer = too_new(layout)
     if newer:
         return Finding("store layout", "problem", *halves(newer))
@@ -263,24 +203,20 @@ def _layout(client: "Redis") -> Finding:
 # ---- the embedded store
 
 
-def _check_embedded(data_dir: Path, durability: Level) -> Iterator[Finding]:
+async def _check_embedded(directory: Path, durability: Level) -> list[Finding]:
     """Check the server that runs on the directory; where none runs, try one in a temporary directory."""
-    directory = data_dir.absolute()
-    yield _room(directory)
-    holder = _holder(directory)
+    room, holder = _room(directory), _holder(directory)
     if holder is not None:
-        yield from _check_running(directory, holder, durability)
-        return
-    yield Finding("embedded store", "good", "none runs here; one was tried in a temporary directory")
+        return [room, *await _check_running(directory, holder, durability)]
+    tried = Finding("embedded store", "good", "none runs here; one was tried in a temporary directory")
+    own = "set SASH_REDIS_URL to a Redis or Valkey of your own"
     with tempfile.TemporaryDirectory(prefix="sash-doctor-") as scratch:
         store = EmbeddedStore(Path(scratch), fsync="everysec" if durability == "fast" else "always")
         try:
-            with store, Redis.from_url(store.url, socket_timeout=_TIMEOUT_SECONDS) as client:
-                yield from check_server(client, durability)
-        except (EmbeddedStoreFailed, DataDirectoryBusy, RedisError) as error:
-            yield Finding(
-                "embedded store", "problem", str(error), "set SASH_REDIS_URL to a Redis or Valkey of your own"
-            )
+            with store:
+                return [room, tried, *await check_at(store.url, durability, own)]
+        except (EmbeddedStoreFailed, DataDirectoryBusy) as error:
+            return [room, tried, Finding("embedded store", "problem", str(error), own)]
 
 
 def _holder(directory: Path) -> str | None:
@@ -296,19 +232,20 @@ def _holder(directory: Path) -> str | None:
     return None
 
 
-def _check_running(directory: Path, holder: str, durability: Level) -> Iterator[Finding]:
-    yield Finding("embedded store", "good", f"the one that runs here, of {holder}")
+async def _check_running(directory: Path, holder: str, durability: Level) -> list[Finding]:
+    findings = [Finding("embedded store", "good", f"the one that runs here, of {holder}")]
     try:
         lost = datafiles.missing(datafiles.identify(directory))
     except OSError:
         lost = f"the store's files in {directory} were deleted or moved: export what you need; start the service anew"
     if lost:
-        yield Finding("store files", "problem", *halves(lost))
+        findings.append(Finding("store files", "problem", *halves(lost)))
     url = socket_url(directory)
     if url is None:
-        yield Finding("store", "problem", "its socket cannot be found", "ask the service itself: sash doctor --url")
-        return
-    yield from _check_at(url, durability, f"it hangs, or its disk does: look at {holder}, and start the service anew")
+        unfound = Finding("store", "problem", "its socket cannot be found", "ask the service itself: sash doctor --url")
+        return [*findings, unfound]
+    change = f"it hangs, or its disk does: look at {holder}, and start the service anew"
+    return [*findings, *await check_at(url, durability, change)]
 
 
 def _room(directory: Path) -> Finding:

@@ -12,7 +12,7 @@ one slot, because a conversation's keys share a hash tag.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -44,6 +44,7 @@ T = TypeVar("T")
 
 _RETRY_SECONDS = 0.1
 _WATCH_SECONDS = 0.25
+_SOON_SECONDS = 0.01
 _SCANNED = 1000  # keys of one step of a scan, which takes well under a millisecond
 _WAIT_SHARE = 0.4  # of the timeout, for one barrier: a batch may wait for an earlier barrier, and then for its own
 _TRY_LATER = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "BUSY")
@@ -233,6 +234,29 @@ class Client:
     async def _primaries(self) -> list[Server]:
         """Return the servers that together have all keys."""
         return self._servers if self._cluster is None else await self._cluster.primaries()
+
+    async def connected(self) -> list[Server]:
+        """Return the servers that together have all keys, once each was inspected.
+
+        Raises StoreUnavailable, StorePermissionDenied.
+        """
+        servers, deadline = await self._primaries(), time.monotonic() + self._timeout_seconds
+        while (lost := next((server for server in servers if server.found is None), None)) is not None:
+            if lost.trouble or time.monotonic() > deadline:
+                raise StoreUnavailable(lost.trouble or "nothing answered a new connection in time")
+            await asyncio.sleep(_SOON_SECONDS)
+        return servers
+
+    async def attempt(self, words: Sequence[str]) -> str:
+        """Return why the store refuses a command, in its own words; empty where it runs it. Raises StoreUnavailable."""
+        server = self._only or self._find([tuple(words)])
+        try:
+            await server.submit([tuple(words)], time.monotonic() + self._timeout_seconds).future
+        except ResponseError as error:
+            return str(error)
+        except NodeLost as error:
+            raise StoreUnavailable(str(error)) from None
+        return ""
 
     async def _answer(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
         started, failed = time.monotonic(), True

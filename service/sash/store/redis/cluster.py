@@ -57,8 +57,13 @@ class Cluster:
         return self._server(place)
 
     async def primaries(self) -> list[Server]:
-        """Return the nodes that together have all keys. Raises StoreUnavailable while some slot has no node."""
+        """Return the nodes that together have all keys.
+
+        Raises StoreUnavailable while some slot has no node, StorePermissionDenied where the user may not read the map.
+        """
         await asyncio.shield(self.refresh())
+        if self._unread is not None and not self._slots:
+            raise denied_call(self._unread)
         if len(self._slots) < SLOTS:
             raise StoreUnavailable("A part of the cluster has no node now; try again.")
         return [self._server(place) for place in sorted(set(self._slots.values()))]

@@ -86,13 +86,6 @@ def is_denial(error: Exception) -> bool:
     )
 
 
-def denial_behind(error: BaseException | None) -> NoPermissionError | None:
-    """Return the denial that caused an error of redis-py; None where another error did."""
-    while error is not None and not isinstance(error, NoPermissionError):
-        error = error.__cause__ or error.__context__
-    return error
-
-
 def denial(denied: Collection[str], what: str = "") -> StorePermissionDenied:
     """Return the problem of denied commands; its detail begins with ``what``."""
     user = f"{what}: the store's user" if what else "The store's user"
