@@ -83,6 +83,31 @@ async def test_a_repeat_after_a_rewind_stores_nothing(
     assert len(await history(client, conversation)) == 1
 
 
+@pytest.mark.parametrize("erased", [False, True])
+async def test_a_repeat_whose_model_is_gone(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], *, erased: bool
+) -> None:
+    """If the conversation's model was removed, a repeated append is stored all the same; if it was erased, the repeat is 409."""
+    path = f"/conversations/{conversation}"
+    await client.post("/conversations", json={"id": conversation, "model": "gpt-4o"})
+    first = await client.post(f"{path}/messages?max_tokens=200", json=turn(), headers=key)
+    assert first.json()["window"] is not None
+    if erased:
+        await client.delete(path)
+        await append(client, conversation, user("other words"))
+    else:
+        await client.patch(path, json={"model": None})
+
+    again = await client.post(f"{path}/messages?max_tokens=200", json=turn(), headers=key)
+
+    if erased:
+        problem(again, 409, "conflict")
+    else:
+        assert (again.status_code, again.json()["window"]) == (201, None)
+        assert again.json()["window_error"]["type"] == "/problems/unprocessable"
+    assert len(await history(client, conversation)) == 1
+
+
 async def test_a_repeat_meets_no_condition_again(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str]
 ) -> None:

@@ -19,7 +19,7 @@ from sash.api.body import (
     run_in_thread_if_large,
     target_of,
 )
-from sash.api.context import Context, Req, context_of, fresh_id, life_before, line_of, tell_made
+from sash.api.context import Context, Req, context_of, fresh_id, life_before, line_of, tell_made, was_done
 from sash.api.conversation_handlers import timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.direct import Answer
@@ -35,7 +35,7 @@ from sash.api.schemas import (
 from sash.core.chat.messages import Document, Entry, Grounding, decode_entries, decode_json
 from sash.core.counts.counting import reference_tokens
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
-from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Flags
 from sash.core.providers import PROVIDERS
@@ -91,47 +91,64 @@ async def append_messages(request: Req) -> Answer:
     """Append entries, all or none, each id once. With ``model`` the answer contains the window."""
     started = time.perf_counter()
     context, target = context_of(request), target_of(request)
-    query = query_of(request, WindowQuery)
-    wants_window = _wants_window(request.scope["query_string"])
-    if wants_window:
+    query, with_window = query_of(request, WindowQuery), _wants_window(request.scope["query_string"])
+    if with_window:
         context.windows.plan(query)  # raises for an unknown model, which must happen before the append
     expected = if_match(request)
-    body = await read_body(request)
-    native, most = None, context.settings.max_entries
-    if PROVIDERS[query.format].is_chat_form:
+    given, native, size = await _given(request, query.format)
+    try:
+        template = await _template(request, target, given, query if with_window else None)
+        now, counting = wall_ms(), time.perf_counter()
+        entries = await run_in_thread_if_large(size, _prepared, given, template, now)
+        seconds = time.perf_counter() - counting
+        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
+        if with_window:
+            reply, tail = await context.windows.append(target, query, entries, **writing)
+        else:
+            reply, tail = await context.conversations.append(target, entries, **writing), None
+        _follow_up(request, target, entries, reply, (started, seconds))
+        window = await _window(request, target, query, tail) if tail is not None else b""
+        return _answer(target, entries, reply, window)
+    except Problem as problem:
+        (native or chat_entries(given)).point(problem)
+        raise
+
+
+async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | None, int]:
+    """Read the body. Returns its entries, each with an id; how they came about, for a provider's format; the body's bytes.
+
+    Raises BadRequest, InvalidEntry, TooLarge.
+    """
+    body, most = await read_body(request), context_of(request).settings.max_entries
+    native = None
+    if PROVIDERS[form].is_chat_form:
         given = (await run_in_thread_if_large(len(body), decode_entries, body, _append)).messages
         if len(given) > most:
             raise _too_many(most, "entries")
     else:
-        native = await run_in_thread_if_large(len(body), _read_native, body, query.format, most)
+        native = await run_in_thread_if_large(len(body), _read_native, body, form, most)
         given = native.entries
-    try:
-        template, grounded = _DEFAULT_TEMPLATE, False
-        for place, entry in enumerate(given):
-            grounded = grounded or entry.grounding is not None
-            if entry.id is None:
-                entry.id = fresh_id(request, place)
-        unnamed = wants_window and query.model is None
-        if unnamed or grounded:
-            settings, parts = decode_settings(await _stored_settings(context, target))
-            template = parts.template
-            if unnamed:
-                limits_of(query, settings, context.models)  # raises for wrong settings: before the append, too
-        now, counting = wall_ms(), time.perf_counter()
-        entries = await run_in_thread_if_large(len(body), _prepared, given, template, now)
-        counting_seconds = time.perf_counter() - counting
-        writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
-        if not wants_window:
-            reply = await context.conversations.append(target, entries, **writing)
-            _follow_up(request, context, target, entries, reply, (started, counting_seconds))
-            return _answer(reply, _appended(target.id, entries, reply))
-        reply, tail = await context.windows.append(target, query, entries, **writing)
-        _follow_up(request, context, target, entries, reply, (started, counting_seconds))
-        window = await _window(request, context, target, query, tail)
-        return _answer(reply, b"".join((_appended(target.id, entries, reply)[:-1], window, b"}")))
-    except Problem as problem:
-        (native or chat_entries(given)).point(problem)
-        raise
+    for place, entry in enumerate(given):
+        if entry.id is None:
+            entry.id = fresh_id(request, place)
+    return given, native, len(body)
+
+
+async def _template(request: Req, target: Target, given: list[Entry], query: WindowQuery | None) -> Template:
+    """The template of the entries' documents. The settings are read only where something depends on them.
+
+    Raises what a window of ``query`` would, where the settings name its model: before anything is stored.
+    """
+    depends = unnamed = query is not None and query.model is None
+    for entry in given:
+        depends = depends or entry.grounding is not None
+    if not depends:
+        return _DEFAULT_TEMPLATE
+    context = context_of(request)
+    settings, parts = decode_settings(await _stored_settings(context, target))
+    if query is not None and unnamed and not was_done(request):
+        limits_of(query, settings, context.models)
+    return parts.template
 
 
 @lru_cache(maxsize=1024)
@@ -142,7 +159,6 @@ def _wants_window(query: bytes) -> bool:
 
 def _follow_up(
     request: Req,
-    context: Context,
     target: Target,
     entries: list[NewEntry],
     reply: AppendReply,
@@ -152,6 +168,7 @@ def _follow_up(
 
     ``times`` are the append's start (``time.perf_counter``) and the seconds spent on counting.
     """
+    context = context_of(request)
     with best_effort:
         _tell(request, context, entries, reply, times)
     if reply.settings != _DEFAULTS:
@@ -160,11 +177,11 @@ def _follow_up(
         context.indexer.appended(target, entries, reply)
 
 
-async def _window(request: Req, context: Context, target: Target, query: WindowQuery, tail: Tail | Problem) -> bytes:
+async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail | Problem) -> bytes:
     """The answer's member ``window``, or ``window_error``. The turn is stored already, so a failure is not raised."""
     if isinstance(tail, Problem):
         return _no_window(request, tail)
-    started = time.perf_counter()
+    context, started = context_of(request), time.perf_counter()
     try:
         made, state = await context.windows.of_tail(target, query, tail)
         tell_made(request, context, target, made, state, time.perf_counter() - started)
@@ -224,20 +241,16 @@ def _prepared(entries: list[Entry], template: Any, now: int) -> list[NewEntry]:
     return prepare(entries, template, now)
 
 
-def _appended(identity: str, entries: list[NewEntry], reply: AppendReply) -> bytes:
-    messages = []
+def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: bytes) -> Answer:
+    """What became of each entry, and ``window``, members of JSON."""
+    messages, seqs, status = [], [], 200
     for entry, step in zip(entries, reply.entries, strict=True):
         tokens = entry.tokens_parallel if step.parallel else entry.tokens
         messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*tokens)))
-    seqs = [message.seq for message in messages]
-    return msgspec.json.encode(AppendedMessages(identity, reply.version, min(seqs), max(seqs), messages))
-
-
-def _answer(reply: AppendReply, body: bytes) -> Answer:
-    status = 201
-    if reply.entries[0].duplicate and all(step.duplicate for step in reply.entries):
-        status = 200
-    return Answer(body, etag=reply.etag, status=status)
+        seqs.append(step.seq)
+        status = status if step.duplicate else 201
+    appended = AppendedMessages(target.id, reply.version, min(seqs), max(seqs), messages)
+    return Answer(b"".join((msgspec.json.encode(appended)[:-1], window, b"}")), etag=reply.etag, status=status)
 
 
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
