@@ -87,7 +87,7 @@ async def test_a_repeat_after_a_rewind_stores_nothing(
 async def test_a_repeat_whose_model_is_gone(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], *, erased: bool
 ) -> None:
-    """If the conversation's model was removed, a repeated append is stored all the same; if it was erased, the repeat is 409."""
+    """A repeated append does not need the model that its conversation named; it is 409 if the conversation was erased."""
     path = f"/conversations/{conversation}"
     await client.post("/conversations", json={"id": conversation, "model": "gpt-4o"})
     first = await client.post(f"{path}/messages?max_tokens=200", json=turn(), headers=key)
