@@ -30,7 +30,7 @@ from sash.api import (
     window_handlers,
 )
 from sash.api.body import check_no_query
-from sash.api.context import Context
+from sash.api.context import Context, Recall, Watching
 from sash.api.direct import Direct
 from sash.api.ring import errors
 from sash.api.ring.asgi import App
@@ -55,17 +55,9 @@ from sash.operations.summary import Prices
 from sash.operations.tracing import OpenTelemetry, wants_spans
 from sash.operations.watch import Watch
 from sash.settings import Settings, read_models
-from sash.store.data.api_keys import ApiKeys
-from sash.store.data.claims import Claims
-from sash.store.data.columns import Columns
-from sash.store.data.conversations import Conversations
-from sash.store.data.datakeys import DataKeys
-from sash.store.data.histories import Histories
-from sash.store.data.indexing import Index
 from sash.store.data.limits import RateLimits
-from sash.store.data.owners import Owners
-from sash.store.data.tenants import Tenants
-from sash.store.data.usage import Calibrations, model_or_unknown
+from sash.store.data.stores import Stores, stores_of
+from sash.store.data.usage import model_or_unknown
 from sash.store.redis import datafiles
 from sash.store.redis.client import Client
 from sash.tasks import end_tasks
@@ -114,83 +106,42 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
 
     ``log`` writes the lines of requests. With ``ends_on_sigterm`` the process drains and ends on SIGTERM (drain.py).
     """
-    if settings.redis_url is None:
-        raise ValueError("create_app needs redis_url: the command line starts the embedded store and sets it")
     metrics = Metrics()
     spans = _spans(metrics)
-    client = Client(
-        settings.redis_url,
-        timeout_seconds=settings.store_timeout_seconds,
-        connections=settings.store_connections,
-        durability=settings.durability,
-        data_files=os.environ.get(datafiles.VARIABLE, ""),
-        observer=metrics,
-    )
-    retention_ms = settings.retention_seconds * 1000 if settings.retention_seconds else None
-    data_keys = DataKeys(client, settings.encryption_key)
-    stored = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
-    histories = Histories(client, stored)
-    index = Index(client, stored.reader, data_keys)
-    embedder = _embedder(settings, metrics)
-    embeddings = Embeddings(embedder.model, embedder.vector_of) if embedder else None
-    counts = Counts(stored.reader, Columns(client))
-    recaller = Recaller(stored.reader, index, counts, default=settings.recall, embeddings=embeddings)
-    claims = Claims(client, data_keys)
-    calibrations = Calibrations(client)
+    store = _store(settings, metrics)
     models = read_models(settings.models_file, settings.tokenizers)
-    pseudonyms = Pseudonyms()
-    requests = Requests(metrics, pseudonyms, log)
-    statistics = Statistics(client, metrics, requests, prices=lambda name: _prices(name, models))
-    watch = Watch(
-        client,
-        metrics,
-        pseudonyms,
-        ready=lambda: judged(client, data_keys),
-        data_dir=datafiles.folder_of(os.environ.get(datafiles.VARIABLE, "")),
-    )
+    embedder = _embedder(settings, metrics)
+    counts = Counts(store.reader, store.columns)
+    recall = _recall(settings, store, counts, embedder)
     context = Context(
         settings=settings,
-        client=client,
-        conversations=stored,
-        reader=stored.reader,
-        windows=Windows(stored, calibrations, counts, models, recaller),
-        histories=histories,
-        claims=claims,
-        calibrations=calibrations,
-        owners=Owners(client, stored),
-        tenants=Tenants(client, stored.reader),
         models=models,
-        metrics=metrics,
-        statistics=statistics,
-        watch=watch,
-        requests=requests,
-        recaller=recaller,
-        indexer=Indexer(stored.reader, index, default=settings.recall, embedder=embedder),
-        index=index,
-        summarizer=_summarizer(settings, stored, histories),
+        store=store,
+        windows=Windows(store.conversations, store.calibrations, counts, models, recall.recaller),
+        recall=recall,
+        watching=_watching(store, metrics, models, log),
+        summarizer=_summarizer(settings, store),
     )
+    parts = [
+        part for part in (context.summarizer, recall.indexer, embedder, counts, store.owners, store.client) if part
+    ]
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         load_vocabularies()
         metrics.windows.know(model.id for model in list_models(models))
-        await client.open()
-        tasks = [asyncio.create_task(each.run()) for each in (watch, statistics)]
+        await store.client.open()
+        watching = context.watching
+        tasks = [asyncio.create_task(each.run()) for each in (watching.watch, watching.statistics)]
         try:
             yield
         finally:
             await end_tasks(*tasks)
-            await statistics.flush_or_later()  # so that a drained worker's figures are not lost
+            await watching.statistics.flush_or_later()  # so that a drained worker's figures are not lost
             metrics.registry.share()
             ended(os.getpid())
-            if context.summarizer is not None:
-                await context.summarizer.close()
-            await context.indexer.close()
-            if embedder is not None:
-                await embedder.close()
-            await counts.close()
-            await context.owners.close()
-            await client.close()
+            for part in parts:
+                await part.close()
             if spans is not None:
                 spans.close()
 
@@ -207,16 +158,16 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     app, paths = cast("App", framework), Paths(ROUTES)
     return Ring(
         Direct(framework, app, (message_handlers.append_messages, window_handlers.get_window)),
-        once=Idempotent(app, claims, paths),
+        once=Idempotent(app, store.claims, paths),
         keys=Callers(
-            settings.api_keys, ApiKeys(client), required=settings.require_keys, metrics_key=settings.metrics_key
+            settings.api_keys, store.api_keys, required=settings.require_keys, metrics_key=settings.metrics_key
         ),
         paths=paths,
-        limits=RateLimits(client, settings.rate_limit),
+        limits=RateLimits(store.client, settings.rate_limit),
         timeout_seconds=settings.request_timeout_seconds,
         max_body_bytes=settings.max_body_bytes,
         max_import_bytes=settings.max_import_bytes,
-        requests=requests,
+        requests=context.watching.requests,
         metrics=metrics,
         spans=spans,
         hosts=_hosts(settings),
@@ -232,13 +183,50 @@ def _hosts(settings: Settings) -> re.Pattern[bytes] | None:
     return None
 
 
-def _summarizer(settings: Settings, conversations: Conversations, histories: Histories) -> Summarizer | None:
+def _store(settings: Settings, metrics: Metrics) -> Stores:
+    """The store of the settings; the lifespan connects to it."""
+    if settings.redis_url is None:
+        raise ValueError("create_app needs redis_url: the command line starts the embedded store and sets it")
+    client = Client(
+        settings.redis_url,
+        timeout_seconds=settings.store_timeout_seconds,
+        connections=settings.store_connections,
+        durability=settings.durability,
+        data_files=os.environ.get(datafiles.VARIABLE, ""),
+        observer=metrics,
+    )
+    return stores_of(client, retention_seconds=settings.retention_seconds, encryption_keys=settings.encryption_key)
+
+
+def _recall(settings: Settings, store: Stores, counts: Counts, embedder: Embedder | None) -> Recall:
+    embeddings = Embeddings(embedder.model, embedder.vector_of) if embedder else None
+    return Recall(
+        Recaller(store.reader, store.index, counts, default=settings.recall, embeddings=embeddings),
+        Indexer(store.reader, store.index, default=settings.recall, embedder=embedder),
+    )
+
+
+def _watching(store: Stores, metrics: Metrics, models: Mapping[str, Model], log: RequestLog | None) -> Watching:
+    pseudonyms = Pseudonyms()
+    requests = Requests(metrics, pseudonyms, log)
+    statistics = Statistics(store.client, metrics, requests, prices=lambda name: _prices(name, models))
+    watch = Watch(
+        store.client,
+        metrics,
+        pseudonyms,
+        ready=lambda: judged(store.client, store.data_keys),
+        data_dir=datafiles.folder_of(os.environ.get(datafiles.VARIABLE, "")),
+    )
+    return Watching(metrics, requests, statistics, watch)
+
+
+def _summarizer(settings: Settings, store: Stores) -> Summarizer | None:
     """The built-in summariser; None if its endpoint is not set."""
     if settings.summarizer_url is None or settings.summarizer_model is None:
         return None
     return Summarizer(
-        conversations.reader,
-        histories,
+        store.reader,
+        store.histories,
         url=settings.summarizer_url,
         model=settings.summarizer_model,
         key=settings.summarizer_key,

@@ -18,19 +18,12 @@ from sash.operations.statistics import Statistics
 from sash.operations.summarizer import Summarizer
 from sash.operations.watch import Watch
 from sash.settings import Settings
-from sash.store.data.claims import Claim, Claims
-from sash.store.data.conversations import Conversations
+from sash.store.data.claims import Claim
 from sash.store.data.entries import new_id
-from sash.store.data.histories import Histories
-from sash.store.data.indexing import Index
 from sash.store.data.layout import Target
-from sash.store.data.owners import Owners
-from sash.store.data.reading import Reader
 from sash.store.data.replies import Shut, State
 from sash.store.data.scripts import no_conversation
-from sash.store.data.tenants import Tenants
-from sash.store.data.usage import Calibrations
-from sash.store.redis.client import Client
+from sash.store.data.stores import Stores
 from sash.windows.answer import Made
 from sash.windows.recaller import Recaller
 from sash.windows.stored import Windows
@@ -38,28 +31,32 @@ from sash.windows.stored import Windows
 Req = Request[Any, Any, Any]
 
 
+class Recall(msgspec.Struct, frozen=True):
+    """What finds older messages, and what keeps their index up to date."""
+
+    recaller: Recaller
+    indexer: Indexer
+
+
+class Watching(msgspec.Struct, frozen=True):
+    """What counts and watches, for operators."""
+
+    metrics: Metrics
+    requests: Requests
+    statistics: Statistics
+    watch: Watch
+
+
 class Context(msgspec.Struct, frozen=True):
     """The objects that handlers share. ``service/sash/app.py`` makes one when the application starts."""
 
     settings: Settings
-    client: Client
-    conversations: Conversations
-    reader: Reader
-    windows: Windows
-    histories: Histories
-    claims: Claims
-    calibrations: Calibrations
-    owners: Owners
-    tenants: Tenants
     models: Mapping[str, Model]
     """A deployment's own models, by name."""
-    metrics: Metrics
-    statistics: Statistics
-    watch: Watch
-    requests: Requests
-    recaller: Recaller
-    index: Index
-    indexer: Indexer
+    store: Stores
+    windows: Windows
+    recall: Recall
+    watching: Watching
     summarizer: Summarizer | None = None
     long_lines: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while an import's line that is longer than a body may be is decoded."""
@@ -109,7 +106,7 @@ def was_done(request: Req) -> bool:
 def tell_made(request: Req, context: Context, target: Target, made: Made, state: State, seconds: float) -> None:
     """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
     with best_effort:
-        tell_window(context.metrics, made, seconds, line_of(request), key=(target.name, made.head.model))
+        tell_window(context.watching.metrics, made, seconds, line_of(request), key=(target.name, made.head.model))
     with best_effort:
         if context.summarizer is not None:
             context.summarizer.notice(target, state, made.window, made.asked.limits.model)
@@ -127,7 +124,7 @@ async def require_life(request: Req, context: Context, state: State | Shut) -> N
     Raises NotFound if that life has ended.
     """
     claim: Claim | None = request.scope.get("sash.claim")  # type: ignore[assignment]
-    if claim is not None and await context.claims.aim(claim, state.life) != state.life:
+    if claim is not None and await context.store.claims.aim(claim, state.life) != state.life:
         raise no_conversation()
 
 

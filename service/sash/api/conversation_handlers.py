@@ -84,12 +84,12 @@ async def create_conversation(request: Req) -> Response[bytes]:
     _refuse_large(stored, context.settings.max_body_bytes)
     target = target_at(tenant_of(request), wanted.id or fresh_id(request))
     if not was_done(request):
-        ttl_ms = context.conversations.ttl_ms(settings.ttl_seconds)
-        await context.owners.put(target, settings)
-        await context.conversations.create(
+        ttl_ms = context.store.conversations.ttl_ms(settings.ttl_seconds)
+        await context.store.owners.put(target, settings)
+        await context.store.conversations.create(
             target, stored, ttl_ms=ttl_ms, now_ms=wall_ms(), token=request_token(request)
         )
-    state = await context.reader.get(target)
+    state = await context.store.reader.get(target)
     require_same_life(request, state)
     headers = {"Location": f"/conversations/{target.id}", "ETag": etag(state.etag)}
     return Response(conversation_body(target.id, state), status_code=201, headers=headers)
@@ -100,7 +100,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
 async def get_conversation(request: Req) -> Response[bytes]:
     """A conversation's settings and state."""
     context, target = context_of(request), target_of(request)
-    state = await context.reader.get(target)
+    state = await context.store.reader.get(target)
     progress = await _progress(context, target, state)
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
@@ -110,11 +110,11 @@ async def get_conversation(request: Req) -> Response[bytes]:
 
 async def _progress(context: Context, target: Target, state: State) -> RecallProgress | None:
     """How much of a conversation is indexed; None if it has no index. Also resumes indexing that has stopped."""
-    mode = context.indexer.mode(state.settings)
+    mode = context.recall.indexer.mode(state.settings)
     if mode == "off":
         return None
-    context.indexer.notice(target, state.settings)
-    progress = await context.index.progress(target)
+    context.recall.indexer.notice(target, state.settings)
+    progress = await context.store.index.progress(target)
     vectors = progress.vectors if progress.model == context.settings.embeddings_model else 0
     return RecallProgress(mode, state.length, progress.words, vectors)
 
@@ -135,7 +135,7 @@ async def change_conversation(request: Req) -> Response[bytes]:
     expected = if_match(request)
     token = request_token(request)
     for attempt in range(_ATTEMPTS):
-        state = await context.reader.get(target)
+        state = await context.store.reader.get(target)
         await require_life(request, context, state)
         if was_done(request):
             break
@@ -143,15 +143,15 @@ async def change_conversation(request: Req) -> Response[bytes]:
         stored = encode_settings(settings)
         _refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
         before = owner_of(state.settings)
-        left = await context.owners.line(target, before) if before != settings.owner else None
-        await context.owners.put(target, settings)
+        left = await context.store.owners.line(target, before) if before != settings.owner else None
+        await context.store.owners.put(target, settings)
         try:
-            await context.conversations.change(
+            await context.store.conversations.change(
                 target,
                 settings=stored,
                 standing=state.standing,
                 life=state.life,
-                ttl_ms=context.conversations.ttl_ms(settings.ttl_seconds),
+                ttl_ms=context.store.conversations.ttl_ms(settings.ttl_seconds),
                 if_match=expected,
                 now_ms=wall_ms(),
                 token=token,
@@ -162,10 +162,10 @@ async def change_conversation(request: Req) -> Response[bytes]:
             if expected or attempt == _ATTEMPTS - 1:
                 raise
             continue
-        await context.owners.leave(left)
+        await context.store.owners.leave(left)
         break
-    state = await context.reader.get(target)
-    context.indexer.notice(target, state.settings)
+    state = await context.store.reader.get(target)
+    context.recall.indexer.notice(target, state.settings)
     return Response(conversation_body(target.id, state), headers={"ETag": etag(state.etag)})
 
 
@@ -208,19 +208,19 @@ async def delete_conversation(request: Req) -> None:
     if was_done(request):
         return
     life, owner = await _life_and_owner(request, context, target)
-    await context.owners.erase_listed(target, owner, life=life, if_match=expected)
+    await context.store.owners.erase_listed(target, owner, life=life, if_match=expected)
     with best_effort:
-        context.requests.forget(target)
+        context.watching.requests.forget(target)
 
 
 async def _life_and_owner(request: Req, context: Context, target: Target) -> tuple[str, str | None]:
     """The life to erase, and its owner. Raises NotFound."""
     standing: State | Shut
     try:
-        standing = await context.reader.get(target)
+        standing = await context.store.reader.get(target)
         owner = owner_of(standing.settings)
     except (CannotOpen, ConversationDamaged):
-        standing = await context.reader.shut(target)
+        standing = await context.store.reader.shut(target)
         owner = standing.owner
     await require_life(request, context, standing)
     return standing.life, owner

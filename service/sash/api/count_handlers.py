@@ -60,14 +60,14 @@ async def count(request: Req) -> Count:
     wanted = await run_in_thread_if_large(len(body), decode_json, body, decoder)
     name = wanted.model if isinstance(wanted, CountRequest) else _model_of(wanted)
     context = context_of(request)
-    models = await context.calibrations.correct(tenant_of(request), context.models, name)
+    models = await context.store.calibrations.correct(tenant_of(request), context.models, name)
     model = named_model(name, models, "#/model")
     started = time.perf_counter()
     size = LONG_BYTES if model.waits else len(body)
     counted = await run_in_thread_if_large(size, count_in_format, wanted, model, form)
-    context.metrics.counted(time.perf_counter() - started)
+    context.watching.metrics.counted(time.perf_counter() - started)
     line = line_of(request)
-    line["model"] = context.metrics.windows.label(counted.model)
+    line["model"] = context.watching.metrics.windows.label(counted.model)
     line["tokens"] = counted.tokens + (counted.text or 0)
     return counted
 
@@ -142,7 +142,7 @@ async def model(request: Req, model_id: FromPath[str]) -> ModelInfo:
         found = find_model(model_id.lstrip("/"), context.models)
     except UnknownModel as unknown:
         raise NotFound(unknown.detail, members=unknown.members) from None
-    calibration = await context.calibrations.read(tenant_of(request), found)
+    calibration = await context.store.calibrations.read(tenant_of(request), found)
     info = _info(found)
     if calibration != NO_REPORTS:
         info = msgspec.structs.replace(info, calibration=shown(found, calibration))
@@ -220,14 +220,14 @@ async def report_usage(request: Req) -> Reported:
     context, target = context_of(request), target_of(request)
     wanted = await decode(request, _usage)
     billed = wanted.billed()
-    state = await context.reader.get(target)
+    state = await context.store.reader.get(target)
     model = model_or_unknown(wanted.model, context.models)
     _refuse_implausible(wanted, billed, model)
     if was_done(request):
-        known = await context.calibrations.read(target.tenant, model)
+        known = await context.store.calibrations.read(target.tenant, model)
         return Reported(model.id, wanted.window_tokens - billed, shown(model, known))
     require_version(state, if_match(request))
-    known = await context.calibrations.report(
+    known = await context.store.calibrations.report(
         target.tenant,
         model,
         billed=billed,
@@ -242,10 +242,10 @@ async def report_usage(request: Req) -> Reported:
 
 def _record(context: Context, wanted: Usage, model: Model, billed: int, known: ModelReports) -> None:
     """Record a report in metrics and the log."""
-    context.metrics.windows.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
+    context.watching.metrics.windows.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
     if wanted.from_cache() is not None:
         read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
-        context.metrics.windows.record_cache(model.id, billed=billed, read=read, written=written)
+        context.watching.metrics.windows.record_cache(model.id, billed=billed, read=read, written=written)
     if billed > wanted.window_tokens and not model.exact:
         _warn_of_short(context, model, billed, wanted.window_tokens)
     _warn_of_drift(context, model, known)
@@ -275,7 +275,7 @@ def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) 
     """Log that an estimate was too low. For an exact model a drift is logged instead."""
     _log.warning(
         "a request was billed above its prediction",
-        model=context.metrics.windows.label(published_name(model.id)),
+        model=context.watching.metrics.windows.label(published_name(model.id)),
         provider=model.provider,
         counting=model.counting,
         predicted=predicted,
@@ -290,7 +290,7 @@ def _warn_of_drift(context: Context, model: Model, known: ModelReports) -> None:
         context.drifting.add(model.id)
         _log.warning(
             "an exact model drifts: it is billed otherwise than it is counted",
-            model=context.metrics.windows.label(published_name(model.id)),
+            model=context.watching.metrics.windows.label(published_name(model.id)),
             reports=known.reports,
             mean_error=round(known.mean_error, 2),
             worst_error=known.worst_error,

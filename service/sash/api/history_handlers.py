@@ -82,8 +82,8 @@ async def redact_message(request: Req, seq: FromPath[str]) -> Response[None]:
     place, state = checked_seq(seq), await _standing(request, context, target)
     tag = state.etag
     if not was_done(request):
-        tag = (await context.histories.redact(target, place, **_change(request, state))).etag
-        context.owners.touch(target, state.settings)
+        tag = (await context.store.histories.redact(target, place, **_change(request, state))).etag
+        context.store.owners.touch(target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
@@ -95,7 +95,7 @@ async def rewind_conversation(request: Req) -> Response[bytes]:
     wanted = await decode(request, _rewind)
     state = await _standing(request, context, target)
     if not was_done(request):
-        await context.histories.rewind(
+        await context.store.histories.rewind(
             target, wanted.to_seq, **_change(request, state), progress=lambda: extend_deadline(request)
         )
     return await _conversation(context, target)
@@ -115,7 +115,7 @@ async def put_summary(request: Req) -> Response[bytes]:
     summary = make_summary(text, wanted.through_seq, compaction) if stands else None
     state = await _standing(request, context, target)
     if not was_done(request):
-        await context.histories.put_summary(target, summary, **_change(request, state))
+        await context.store.histories.put_summary(target, summary, **_change(request, state))
     return await _conversation(context, target)
 
 
@@ -127,8 +127,8 @@ async def delete_summary(request: Req) -> Response[None]:
     state = await _standing(request, context, target)
     tag = state.etag
     if not was_done(request):
-        tag = (await context.histories.put_summary(target, None, **_change(request, state))).etag
-        context.owners.touch(target, state.settings)
+        tag = (await context.store.histories.put_summary(target, None, **_change(request, state))).etag
+        context.store.owners.touch(target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
@@ -137,7 +137,7 @@ async def _standing(request: Req, context: Context, target: Target) -> State:
 
     Raises NotFound if there is none, or if it began after the request that this one repeats.
     """
-    state = await context.reader.get(target)
+    state = await context.store.reader.get(target)
     await require_life(request, context, state)
     return state
 
@@ -148,8 +148,8 @@ def _change(request: Req, state: State) -> Change:
 
 
 async def _conversation(context: Context, target: Target) -> Response[bytes]:
-    state = await context.reader.get(target)
-    context.owners.touch(target, state.settings)
+    state = await context.store.reader.get(target)
+    context.store.owners.touch(target, state.settings)
     return Response(conversation_body(target.id, state), headers={"ETag": etag(state.etag)})
 
 
@@ -165,14 +165,14 @@ async def fork_conversation(request: Req) -> Response[bytes]:
     if copy == source:
         raise ConversationExists("A conversation cannot be forked into itself: choose another id.")
     if not was_done(request):
-        state = await context.reader.get(source)
-        if not await context.conversations.require_absent(copy, token=request_token(request)):
+        state = await context.store.reader.get(source)
+        if not await context.store.conversations.require_absent(copy, token=request_token(request)):
             require_version(state, expected)
             await _copy(request, source, copy, state, _last(wanted, state))
             await _require_unedited(context, source, copy, state)
-    copied = await context.reader.get(copy)
+    copied = await context.store.reader.get(copy)
     require_same_life(request, copied)
-    context.indexer.notice(copy, copied.settings)
+    context.recall.indexer.notice(copy, copied.settings)
     headers = {"Location": f"/conversations/{copy.id}", "ETag": etag(copied.etag)}
     return Response(conversation_body(copy.id, copied), status_code=201, headers=headers)
 
@@ -187,20 +187,20 @@ def _last(wanted: Fork, state: State) -> int:
 async def _copy(request: Req, source: Target, copy: Target, state: State, at_seq: int) -> None:
     context = context_of(request)
     settings, _ = decode_settings(state.settings)
-    data_keys = context.conversations.data_keys
-    staging = Staging(context.client, copy, token=request_token(request), data_keys=data_keys)
+    data_keys = context.store.data_keys
+    staging = Staging(context.store.client, copy, token=request_token(request), data_keys=data_keys)
     try:
-        async for page in context.reader.chunks(source, at_seq, state):
+        async for page in context.store.reader.chunks(source, at_seq, state):
             await staging.add(stored_entries(page.messages, page.grounding, page.metadata))
             extend_deadline(request)
-        await context.owners.put(copy, settings)
+        await context.store.owners.put(copy, settings)
         now = wall_ms()
         await staging.publish(
             settings=state.settings,
             version=1,
             created_ms=now,
             updated_ms=now,
-            ttl_ms=context.conversations.ttl_ms(settings.ttl_seconds),
+            ttl_ms=context.store.conversations.ttl_ms(settings.ttl_seconds),
             summary=state.summary if state.summary and state.summary.through_seq <= at_seq else None,
         )
     except BaseException:
@@ -214,13 +214,13 @@ async def _require_unedited(context: Context, source: Target, copy: Target, stat
     Raises NotFound, Conflict, StoreUnavailable.
     """
     try:
-        now = await context.reader.get(source)
+        now = await context.store.reader.get(source)
         if (now.made, now.summary) == (state.made, state.summary):
             return
         problem: Problem = changed()
     except Problem as unread:
         problem = unread
     with contextlib.suppress(NotFound):  # somebody has erased the copy already
-        copied = await context.reader.get(copy)
-        await context.owners.erase_listed(copy, owner_of(copied.settings), life=copied.life)
+        copied = await context.store.reader.get(copy)
+        await context.store.owners.erase_listed(copy, owner_of(copied.settings), life=copied.life)
     raise problem

@@ -105,7 +105,7 @@ async def append_messages(request: Req) -> Answer:
         if with_window:
             reply, tail = await context.windows.append(target, query, entries, **writing)
         else:
-            reply, tail = await context.conversations.append(target, entries, **writing), None
+            reply, tail = await context.store.conversations.append(target, entries, **writing), None
         _follow_up(request, target, entries, reply, (started, seconds))
         window = await _window(request, target, query, tail) if tail is not None else b""
         return _answer(target, entries, reply, window)
@@ -172,9 +172,9 @@ def _follow_up(
     with best_effort:
         _tell(request, context, entries, reply, times)
     if reply.settings != _DEFAULTS:
-        context.owners.touch(target, reply.settings)
+        context.store.owners.touch(target, reply.settings)
     if reply.settings != _DEFAULTS or context.settings.recall != "off":
-        context.indexer.appended(target, entries, reply)
+        context.recall.indexer.appended(target, entries, reply)
 
 
 async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail | Problem) -> bytes:
@@ -187,7 +187,7 @@ async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail |
         tell_made(request, context, target, made, state, time.perf_counter() - started)
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
-            context.metrics.windows.does_not_fit(problem.model)
+            context.watching.metrics.windows.does_not_fit(problem.model)
         return _no_window(request, problem)
     except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
         _log.error("window failed", operation="appendMessages", **describe(error))
@@ -210,7 +210,7 @@ def _tell(
     line = line_of(request)
     line["appended"] = count
     line["appended_tokens"] = tokens
-    context.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
+    context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
 def _read_native(body: bytes, form: str, most: int) -> ReadEntries:
@@ -231,7 +231,7 @@ def _too_many(limit: int, unit: str) -> TooLarge:
 async def _stored_settings(context: Context, target: Target) -> bytes:
     """The conversation's encoded settings; the defaults if it does not exist yet."""
     try:
-        return (await context.reader.get(target)).settings
+        return (await context.store.reader.get(target)).settings
     except NotFound:
         return _DEFAULTS
 
@@ -262,12 +262,12 @@ async def list_messages(request: Req) -> Response[bytes]:
     start, life = _place(query.cursor, query.order) if query.cursor is not None else (None, None)
     if query.order == "asc":
         first = start or 1
-        page = await context.reader.page(target, first, first + query.limit - 1)
+        page = await context.store.reader.page(target, first, first + query.limit - 1)
         last = page.messages[-1].seq if page.messages else page.length
         following = last + 1 if last < page.length else None
     else:
         span = (max(1, start - query.limit + 1), start) if start else (-query.limit, -1)
-        page = await context.reader.page(target, *span, newest_first=True)
+        page = await context.store.reader.page(target, *span, newest_first=True)
         first = page.messages[0].seq if page.messages else 1
         following = first - 1 if first > 1 else None
     if life not in (None, page.life):
@@ -293,7 +293,7 @@ async def list_messages(request: Req) -> Response[bytes]:
 async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     """One entry."""
     target, place = target_of(request), checked_seq(seq)
-    page = await context_of(request).reader.page(target, place, place)
+    page = await context_of(request).store.reader.page(target, place, place)
     if not page.messages:
         raise NotFound("There is no such message.")
     headers = {"ETag": etag(page.etag)}

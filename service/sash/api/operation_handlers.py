@@ -30,10 +30,10 @@ def live() -> Alive:
 async def ready(request: Req) -> Ready:
     """The store answers, allows every command, and is as durable as required; otherwise 503, and what to change."""
     context = context_of(request)
-    now = context.watch.condition
+    now = context.watching.watch.condition
     try:
         async with asyncio.timeout(_DOWN_SECONDS if now.name == "down" else None):
-            found = (await judged(context.client, context.conversations.data_keys))[0]
+            found = (await judged(context.store.client, context.store.data_keys))[0]
     except TimeoutError:
         raise StoreUnavailable(f"Not ready: {now.title[0].lower()}{now.title[1:]}. {now.look}") from None
     store = ReadyStore(found.appendonly, found.appendfsync, found.how)  # type: ignore[arg-type] # as the store says
@@ -47,9 +47,9 @@ async def ready(request: Req) -> Ready:
 async def get_metrics(request: Req) -> Response[bytes]:
     """Figures of this machine's workers in Prometheus' format, or OpenMetrics if ``Accept`` names it."""
     context = context_of(request)
-    context.metrics.present(**msgspec.structs.asdict(context.client.load))
+    context.watching.metrics.present(**msgspec.structs.asdict(context.store.client.load))
     accept = request.headers.get("accept", "")
-    body, media_type = await asyncio.to_thread(context.metrics.registry.exposition, accept)
+    body, media_type = await asyncio.to_thread(context.watching.metrics.registry.exposition, accept)
     return Response(body, headers={"Content-Type": media_type})
 
 
@@ -57,7 +57,7 @@ async def get_metrics(request: Req) -> Response[bytes]:
 @documented("Window statistics of the deployment", "operations")
 async def get_stats(request: Req) -> Stats:
     """Window statistics of the whole deployment, by model, for the last hour, the last day and since the start."""
-    return await context_of(request).statistics.read()
+    return await context_of(request).watching.statistics.read()
 
 
 @get("/status", operation_id="getStatus", sync_to_thread=False)
@@ -65,7 +65,7 @@ async def get_stats(request: Req) -> Stats:
 def get_status(request: Req) -> Status:
     """The latest known state of the store and this worker. The store is not asked, so the answer comes at once."""
     context = context_of(request)
-    return status(context.watch, context.requests, context.client)
+    return status(context.watching.watch, context.watching.requests, context.store.client)
 
 
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)

@@ -74,8 +74,8 @@ async def _page(request: Req, query: ListQuery) -> tuple[list[ListedConversation
     before = _place(query.cursor) if query.cursor is not None else (float("inf"), "")
     if query.owner is None:
         progress = partial(extend_deadline, request)
-        return await context.tenants.read(tenant, before=before, limit=query.limit, progress=progress)
-    page, more = await context.owners.read(tenant, query.owner, before=before, limit=query.limit)
+        return await context.store.tenants.read(tenant, before=before, limit=query.limit, progress=progress)
+    page, more = await context.store.owners.read(tenant, query.owner, before=before, limit=query.limit)
     return page, (page[-1].score, page[-1].id) if more else None
 
 
@@ -87,7 +87,7 @@ async def delete_owner(request: Req, owner_id: FromPath[str]) -> None:
     refuse_state(request, "An owner")
     if was_done(request):
         return
-    async for _ in context_of(request).owners.erase(tenant_of(request), owner):
+    async for _ in context_of(request).store.owners.erase(tenant_of(request), owner):
         extend_deadline(request)
 
 

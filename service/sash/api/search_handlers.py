@@ -44,9 +44,9 @@ async def search_messages(request: Req) -> Found:
     """Messages of this conversation that are relevant to a text, best first. Needs ``recall``."""
     context, target = context_of(request), target_of(request)
     wanted = query_of(request, SearchQuery)
-    found, searched, state = await context.recaller.search(target, wanted.query, wanted.limit)
-    context.indexer.notice(target, state.settings)
-    pages = await asyncio.gather(*(context.reader.page(target, seq, seq) for seq, _ in found))
+    found, searched, state = await context.recall.recaller.search(target, wanted.query, wanted.limit)
+    context.recall.indexer.notice(target, state.settings)
+    pages = await asyncio.gather(*(context.store.reader.page(target, seq, seq) for seq, _ in found))
     messages = []
     for (_, score), page in zip(found, pages, strict=True):
         if page.made == state.made and page.messages:  # skips text that was redacted since the search

@@ -82,11 +82,11 @@ class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
 async def export_conversation(request: Req) -> Response[bytes] | Stream:
     """The whole conversation: a line of settings, then one line for each entry."""
     context, target = context_of(request), target_of(request)
-    state = await context.reader.get(target)
+    state = await context.store.reader.get(target)
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
-    pages = context.reader.chunks(target, state.length, state)
+    pages = context.store.reader.chunks(target, state.length, state)
     first = await anext(pages, None)  # raises before the answer has begun if the history cannot be read
     return Stream(_lines(request, target, state, first, pages), headers=headers, media_type=NDJSON)
 
@@ -151,9 +151,9 @@ async def import_conversation(request: Req) -> Response[bytes]:
     target = target_at(tenant, named or imported.head.id or fresh_id(request))
     if not was_done(request):
         await _import(request, target, imported, first[1:], batches)
-    state = await context.reader.get(target)
+    state = await context.store.reader.get(target)
     require_same_life(request, state)
-    context.indexer.notice(target, state.settings)
+    context.recall.indexer.notice(target, state.settings)
     headers = {"Location": f"/conversations/{target.id}", "ETag": etag(state.etag)}
     return Response(conversation_body(target.id, state), status_code=201, headers=headers)
 
@@ -167,14 +167,14 @@ async def _import(
 ) -> None:
     """Store a conversation of whose file the head and the ``first`` lines were read."""
     context = context_of(request)
-    await context.conversations.require_absent(target, token=request_token(request))
-    data_keys = context.conversations.data_keys
-    staging = Staging(context.client, target, token=request_token(request), data_keys=data_keys)
+    await context.store.conversations.require_absent(target, token=request_token(request))
+    data_keys = context.store.data_keys
+    staging = Staging(context.store.client, target, token=request_token(request), data_keys=data_keys)
     try:
         await _stage(request, staging, imported, first)
         async for batch in batches:
             await _stage(request, staging, imported, batch)
-        await context.owners.put(target, imported.settings)
+        await context.store.owners.put(target, imported.settings)
         await _publish(context, staging, imported)
     except BaseException:
         await staging.abandon()
@@ -217,7 +217,7 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
         version=imported.head.version,
         created_ms=now if imported.created_ms is None else imported.created_ms,
         updated_ms=now if imported.updated_ms is None else imported.updated_ms,
-        ttl_ms=context.conversations.ttl_ms(imported.settings.ttl_seconds),
+        ttl_ms=context.store.conversations.ttl_ms(imported.settings.ttl_seconds),
         summary=summary,
     )
 

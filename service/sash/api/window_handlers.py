@@ -35,13 +35,13 @@ async def get_window(request: Req) -> Answer:
         found = await context.windows.read(target, query, if_none_match(request))
     except WindowDoesNotFit as problem:
         if not query.explain:
-            context.metrics.windows.does_not_fit(problem.model)
+            context.watching.metrics.windows.does_not_fit(problem.model)
         raise
     if isinstance(found, Known):
         return Answer(b"", etag=found.etag, status=304)
     made, state = found
     if query.recall_max_tokens:
-        context.indexer.notice(target, state.settings)
+        context.recall.indexer.notice(target, state.settings)
     tell_made(request, context, target, made, state, time.perf_counter() - started)
     return Answer(made.body, etag=state.etag)
 
@@ -62,13 +62,13 @@ async def build_window(request: Req) -> Response[bytes]:
     wanted, sent = await run_in_thread_if_large(len(body), decode_request, body, form)
     context, started = context_of(request), time.perf_counter()
     try:
-        models = await context.calibrations.correct(tenant_of(request), context.models, wanted.model)
+        models = await context.store.calibrations.correct(tenant_of(request), context.models, wanted.model)
         made, counting_seconds = await run_in_thread_if_large(len(body), window_of_request, wanted, models, sent)
     except WindowDoesNotFit:
         if not wanted.explain:
-            context.metrics.windows.does_not_fit(wanted.model or "")
+            context.watching.metrics.windows.does_not_fit(wanted.model or "")
         raise
     with best_effort:
-        context.metrics.counted(counting_seconds)
-        tell_window(context.metrics, made, time.perf_counter() - started, line_of(request))
+        context.watching.metrics.counted(counting_seconds)
+        tell_window(context.watching.metrics, made, time.perf_counter() - started, line_of(request))
     return Response(made.body)

@@ -1,0 +1,56 @@
+"""All that is stored, by kind: each part reads and writes through the same client."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from sash.store.data.api_keys import ApiKeys
+from sash.store.data.claims import Claims
+from sash.store.data.columns import Columns
+from sash.store.data.conversations import Conversations
+from sash.store.data.datakeys import DataKeys
+from sash.store.data.histories import Histories
+from sash.store.data.indexing import Index
+from sash.store.data.owners import Owners
+from sash.store.data.reading import Reader
+from sash.store.data.tenants import Tenants
+from sash.store.data.usage import Calibrations
+from sash.store.redis.client import Client
+
+
+class Stores(msgspec.Struct, frozen=True):
+    """The parts of a deployment's store."""
+
+    client: Client
+    data_keys: DataKeys
+    conversations: Conversations
+    reader: Reader
+    histories: Histories
+    owners: Owners
+    tenants: Tenants
+    index: Index
+    columns: Columns
+    claims: Claims
+    calibrations: Calibrations
+    api_keys: ApiKeys
+
+
+def stores_of(client: Client, *, retention_seconds: int | None, encryption_keys: Sequence[bytes]) -> Stores:
+    """Return the parts of the store behind ``client``."""
+    data_keys = DataKeys(client, encryption_keys)
+    retention_ms = retention_seconds * 1000 if retention_seconds else None
+    conversations = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
+    return Stores(
+        client=client,
+        data_keys=data_keys,
+        conversations=conversations,
+        reader=conversations.reader,
+        histories=Histories(client, conversations),
+        owners=Owners(client, conversations),
+        tenants=Tenants(client, conversations.reader),
+        index=Index(client, conversations.reader, data_keys),
+        columns=Columns(client),
+        claims=Claims(client, data_keys),
+        calibrations=Calibrations(client),
+        api_keys=ApiKeys(client),
+    )
