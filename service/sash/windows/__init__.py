@@ -13,8 +13,10 @@
         ▼                                                         │
     Windows.of_tail                                               │
         │ asked.limits_of        model, reserve, budget           │
-        │ tail.GrowingTail       what was read so far: a Seen     │ all of it: a Seen
+        │ tail.GrowingTail       what was read so far             │ all of it
         ▼                                                         ▼
+    needs.SeenHistory
+        ▼
     flow.window ── a generator: yields what it needs, is sent what was read (needs.py)
         │ core.law.window.build_window   the law, which chooses the messages: a Window of seqs and figures
         │ answer.made                    figures are encoded, and stored bodies spliced in

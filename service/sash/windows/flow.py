@@ -22,7 +22,7 @@ from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made, edit, made
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
-from sash.windows.needs import Apart, Need, Older, Search, Searchable, Seen, Texts, Whole
+from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords
 from sash.windows.recalling import (
     NOTHING,
     block_place,
@@ -51,7 +51,7 @@ def advance(flow: Flow, answer: Any = None) -> Need | Made:
         return window
 
 
-def window(asked: Asked, seen: Seen) -> Flow:
+def window(asked: Asked, seen: SeenHistory) -> Flow:
     """Make the window that is asked for. Raises WindowDoesNotFit, FormatCannotCarry."""
     if not asked.query.recall_max_tokens:
         return (yield from _made(asked, seen, {}))
@@ -65,7 +65,7 @@ def window(asked: Asked, seen: Seen) -> Flow:
         return (yield from _made(_replace(asked, recollection=NOTHING), seen, {}))
 
 
-def _made(asked: Asked, seen: Seen, recalled: Mapping[int, Record]) -> Flow:
+def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Flow:
     """Choose the messages, read their bodies, and write the answer. ``recalled`` are the messages that must be in."""
     while True:
         seen = _with(seen, recalled) if recalled else seen
@@ -89,7 +89,7 @@ def _made(asked: Asked, seen: Seen, recalled: Mapping[int, Record]) -> Flow:
         return made(asked, history, choice, bodies, documents, hints, trimmed)
 
 
-def _with(seen: Seen, recalled: Mapping[int, Record]) -> Seen:
+def _with(seen: SeenHistory, recalled: Mapping[int, Record]) -> SeenHistory:
     """What was seen, with recalled messages, which the window must contain."""
     history = seen.history
     before = {seq: record for seq, record in recalled.items() if seq < history.first_seq}
@@ -97,7 +97,7 @@ def _with(seen: Seen, recalled: Mapping[int, Record]) -> Seen:
     return seen._replace(history=history)
 
 
-def _recall(asked: Asked, seen: Seen) -> Generator[Need, Any, tuple[Asked, Seen, Mapping[int, Record]]]:
+def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked, SeenHistory, Mapping[int, Record]]]:
     """Find the messages to recall: the request with its recollection, what was read, and messages to put in their places."""
     query, aside = asked.query, asked.query.recall_max_tokens
     nothing = _replace(asked, recollection=NOTHING)
@@ -115,7 +115,7 @@ def _recall(asked: Asked, seen: Seen) -> Generator[Need, Any, tuple[Asked, Seen,
     found: Searchable = yield Search(text, last_left_out(draft.seqs, history.length))
     old, question = found
     wanted = shortlist(old, question, draft, room, model.column, user_first=query.start == "user")
-    records: Mapping[int, Record] = yield Whole(sorted({seq for each in wanted for seq in each.seqs}), old)
+    records: Mapping[int, Record] = yield WholeRecords(sorted({seq for each in wanted for seq in each.seqs}), old)
     costs = costs_of(records, model, query)
     taken = chosen(wanted, old, draft, room, costs)
     recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
@@ -127,7 +127,7 @@ def _recall(asked: Asked, seen: Seen) -> Generator[Need, Any, tuple[Asked, Seen,
     return _replace(asked, recollection=block), seen, {}
 
 
-def _draft(asked: Asked, seen: Seen) -> Generator[Need, Any, tuple[Window, Seen, History]]:
+def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window, SeenHistory, History]]:
     """Choose the messages, without reading their bodies."""
     while True:
         draft = build(asked, seen.history, documents_of(asked, *seen))
@@ -136,7 +136,7 @@ def _draft(asked: Asked, seen: Seen) -> Generator[Need, Any, tuple[Window, Seen,
         seen = yield Older(draft.first_seq)
 
 
-def _question(seen: Seen) -> Generator[Need, Any, tuple[str, Seen]]:
+def _question(seen: SeenHistory) -> Generator[Need, Any, tuple[str, SeenHistory]]:
     """Return the newest user message's text, and what was read."""
     seq = seen.history.question
     if not seq:

@@ -11,7 +11,7 @@ from sash.core.law.view import History
 from sash.windows.recalling import Old, Question
 
 
-class Seen(NamedTuple):
+class SeenHistory(NamedTuple):
     """What was read of a history so far: its newest messages, their bodies, and the documents that a window may send."""
 
     history: History
@@ -20,7 +20,7 @@ class Seen(NamedTuple):
 
 
 class Older(msgspec.Struct, frozen=True):
-    """Messages from ``first_seq`` on. The answer is a Seen."""
+    """Messages from ``first_seq`` on. The answer is a SeenHistory."""
 
     first_seq: int
 
@@ -46,7 +46,7 @@ class Searchable(NamedTuple):
     question: Question
 
 
-class Whole(msgspec.Struct, frozen=True):
+class WholeRecords(msgspec.Struct, frozen=True):
     """The records of ``seqs`` in ``old``, with all that the model's costs need. The answer is a dict by seq."""
 
     seqs: Sequence[int]
@@ -59,4 +59,4 @@ class Apart(msgspec.Struct, frozen=True):
     records: Mapping[int, Record]
 
 
-Need = Older | Texts | Search | Whole | Apart
+Need = Older | Texts | Search | WholeRecords | Apart

@@ -27,7 +27,7 @@ from sash.store.data.stored_messages import NewEntry
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
-from sash.windows.needs import Apart, Need, Search, Searchable, Seen, Whole
+from sash.windows.needs import Apart, Need, Search, Searchable, SeenHistory, WholeRecords
 from sash.windows.recalling import Old, Question
 from sash.windows.request import WindowRequest
 
@@ -70,7 +70,7 @@ def window_of_request(
     history = _history(kept, limits.model)
     bodies = Bodies(1, [entry.body for entry, _ in kept], {})
     asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
-    seen = Seen(history, bodies, _grounding(wanted, kept, history))
+    seen = SeenHistory(history, bodies, _grounding(wanted, kept, history))
     flow = window(asked, seen)
     found = advance(flow)
     while not isinstance(found, Made):
@@ -78,13 +78,13 @@ def window_of_request(
     return found, counting_seconds
 
 
-def _answer(need: Need, seen: Seen) -> Any:
+def _answer(need: Need, seen: SeenHistory) -> Any:
     """What a flow needs, from memory: all of the history was sent."""
     history, bodies, _ = seen
     match need:
         case Search(text, last_seq):
             return _searchable(text, last_seq, history, bodies)
-        case Whole(seqs):
+        case WholeRecords(seqs):
             return {seq: history.record(seq) for seq in seqs}
         case Apart(records):
             return {seq: bodies.body(seq) for seq in records}

@@ -24,7 +24,7 @@ from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, Limits, limits_of
 from sash.windows.flow import advance, window
-from sash.windows.needs import Apart, Need, Older, Search, Searchable, Seen, Texts, Whole
+from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords
 from sash.windows.recaller import Recaller, is_long
 from sash.windows.tail import GrowingTail
 from sash.windows.vocabulary_counts import Counts
@@ -146,12 +146,12 @@ class Windows:
                 return read.bodies
             case Search(text, last_seq):
                 return await self._recaller.read(read.target, text, asked.recall or "", last_seq, read.state)
-            case Whole(seqs, old):
+            case WholeRecords(seqs, old):
                 return await self._recaller.whole(asked.limits.model, read, old, seqs)
             case Apart(records):
                 return await read.apart(records)
 
-    async def _seen(self, asked: Asked, read: GrowingTail) -> Seen:
+    async def _seen(self, asked: Asked, read: GrowingTail) -> SeenHistory:
         """What was read, with all messages counted for the model. Raises HistoryEdited."""
         vocabulary = asked.limits.model.vocabulary
         if vocabulary is not None and len(read.said) < len(read.records):
@@ -162,10 +162,10 @@ class Windows:
         history = read.history(asked.limits.model.column)
         if grounding:
             await read.read_bodies(sorted(grounding), history)
-        return Seen(history, read.bodies, grounding)
+        return SeenHistory(history, read.bodies, grounding)
 
 
-def _is_quick(asked: Asked, read: GrowingTail, seen: Seen) -> bool:
+def _is_quick(asked: Asked, read: GrowingTail, seen: SeenHistory) -> bool:
     """Whether choosing and writing takes a few milliseconds at most, and so needs no thread."""
     if seen.grounding or not read.is_short:
         return False

@@ -34,7 +34,7 @@ _UNSURE = range(500, 600)
 _GONE = 404
 
 
-class Answered(NamedTuple):
+class WholeAnswer(NamedTuple):
     """A whole answer."""
 
     status: int
@@ -89,7 +89,7 @@ class Idempotent:
             scope["sash.exchange"].extend()
         return streamed.digest()
 
-    async def _repeat(self, scope: Scope, receive: Receive, done: Done, streamed: "_Streamed | None") -> Answered:
+    async def _repeat(self, scope: Scope, receive: Receive, done: Done, streamed: "_Streamed | None") -> WholeAnswer:
         """Answer a request that took effect before from what is there now, with its first status.
 
         Raises Conflict, KeyReused.
@@ -103,9 +103,9 @@ class Idempotent:
             raise Conflict("This request was done before, and what it made or changed has been erased since.")
         if answer.status not in _OK:
             return answer
-        return Answered(done.status, [*answer.headers, (b"idempotency-replayed", b"true")], answer.body)
+        return WholeAnswer(done.status, [*answer.headers, (b"idempotency-replayed", b"true")], answer.body)
 
-    async def _run(self, scope: Scope, receive: Receive, claim: Claim, streamed: "_Streamed | None") -> Answered:
+    async def _run(self, scope: Scope, receive: Receive, claim: Claim, streamed: "_Streamed | None") -> WholeAnswer:
         caught, holding = _Caught(), asyncio.create_task(self._hold(claim))
         try:
             try:
@@ -114,7 +114,7 @@ class Idempotent:
                 await end_tasks(holding)
             answer = caught.answer()
             if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
-                answer = Answered(204, [], b"")  # an earlier run, which ended without an answer, did the erasure
+                answer = WholeAnswer(204, [], b"")  # an earlier run, which ended without an answer, did the erasure
             if answer.status in _OK:
                 read = await self._rest(scope, streamed) if streamed is not None else b""
                 await self._claims.finish(claim, status=answer.status, life=_life(answer), read=read)
@@ -192,7 +192,7 @@ def _fingerprint(scope: Scope, body: bytes | None) -> bytes:
     return sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
 
 
-def _life(answer: Answered) -> str:
+def _life(answer: WholeAnswer) -> str:
     """The life of the conversation whose state the answer's ETag names; empty without one."""
     tags = [value for name, value in answer.headers if name.lower() == b"etag"]
     return life_of(tags[0].decode().strip('"')) if tags else ""
@@ -213,5 +213,5 @@ class _Caught:
         elif message["type"] == "http.response.body":
             self._body += message.get("body", b"")
 
-    def answer(self) -> Answered:
-        return Answered(self._status, self._headers, bytes(self._body))
+    def answer(self) -> WholeAnswer:
+        return WholeAnswer(self._status, self._headers, bytes(self._body))

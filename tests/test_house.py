@@ -1,0 +1,33 @@
+"""The house: one name for one thing, and no circle of imports."""
+
+import ast
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import grimp
+
+SERVICE = Path(__file__).resolve().parent.parent / "service" / "sash"
+
+
+def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
+    """A module's name, and a class's, names one thing in the whole service. Packages' own files do not count."""
+    named: dict[str, list[str]] = defaultdict(list)
+    for path in SERVICE.rglob("*.py"):
+        where = str(path.relative_to(SERVICE))
+        if not path.name.startswith("__"):
+            named[f"module {path.stem}"].append(where)
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                named[f"class {node.name}"].append(where)
+    assert {name: places for name, places in named.items() if len(places) > 1} == {}
+
+
+def test_imports_have_no_circle() -> None:
+    """No module of the service needs, directly or through others, itself."""
+    graph = grimp.build_graph("sash", exclude_type_checking_imports=True)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        raise AssertionError(f"a circle: {' → '.join(error.args[1])}") from None
