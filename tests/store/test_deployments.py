@@ -139,7 +139,7 @@ async def test_a_certificate_that_is_not_trusted_is_named_in_the_status(scheme: 
     listener = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=trusted)
     port = listener.sockets[0].getsockname()[1]
     url = f"{scheme}://127.0.0.1:{port}" + ("/main" if "sentinel" in scheme else "")
-    app = create_app(Settings(redis_url=url, store_timeout_seconds=1.0))
+    app = create_app(Settings(redis_url=url, store_timeout_seconds=10.0))
     async with listener, lifespan(app), http(app) as client:
         condition = {"name": "not-ready"}
         while condition["name"] == "not-ready":

@@ -23,8 +23,8 @@ from sash.store.redis.permissions import ELSEWHERE, NEEDED, SOMETIMES, command_n
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 VALKEY = PRESENT["valkey-9"]
 ACL = (ROOT / "deploy" / "redis" / "sash.acl").read_text()
-HANDSHAKE = {"PING", "HELLO", "AUTH", "CLIENT SETINFO", "SELECT", "COMMAND"}
-"""Commands that redis-py and ``sash doctor`` send in addition."""
+HANDSHAKE = {"PING", "AUTH", "CLIENT SETINFO", "SELECT"}
+"""Commands that redis-py sends when it connects, and a health check of the operator's."""
 DENIED = {
     "script": ("-script", "SCRIPT LOAD"),
     "eval": ("-eval", "EVAL"),
