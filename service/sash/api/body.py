@@ -1,6 +1,5 @@
 """Reading requests: the body, the query and the conditional headers. A client's mistake becomes a 4xx problem."""
 
-import asyncio
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,6 +16,7 @@ from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
 from sash.core.chat.messages import decode_json
 from sash.core.chat.mistakes import invalid
 from sash.problems import BadRequest, Pointer, PreconditionFailed, UnsupportedMediaType
+from sash.processor import PROCESSOR
 from sash.store.data.layout import Target, target_at
 
 T = TypeVar("T")
@@ -57,10 +57,10 @@ async def decode(request: Req, decoder: msgspec.json.Decoder[T], media_type: re.
 
 
 async def run_in_thread_if_large(size_bytes: int, function: Callable[..., T], *arguments: Any) -> T:
-    """The function's result; the call runs in a thread if ``size_bytes`` is at least LONG_BYTES."""
+    """The function's result; the call waits for its turn (processor.py) if ``size_bytes`` is at least LONG_BYTES."""
     if size_bytes < LONG_BYTES:
         return function(*arguments)
-    return await asyncio.to_thread(function, *arguments)
+    return await PROCESSOR.run(function, *arguments)
 
 
 def query_of(request: Req, kind: type[T]) -> T:

@@ -17,6 +17,7 @@ import msgspec
 
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.operations.metrics import Metrics
+from sash.processor import PROCESSOR
 
 DIMENSIONS: Final = 256
 BATCH: Final = 64
@@ -88,7 +89,7 @@ class Embedder:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(timeout_seconds or self._endpoint.timeout_seconds):
-                vectors = await asyncio.to_thread(_vectors_of, await self._endpoint.post(body), len(texts))
+                vectors = await PROCESSOR.run(_vectors_of, await self._endpoint.post(body), len(texts))
         except (EndpointFailed, httpx2.HTTPError, TimeoutError) as error:
             self._metrics.embedded(0, time.perf_counter() - started)
             # A short timeout that has passed does not show that the endpoint is down.

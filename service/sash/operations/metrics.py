@@ -17,6 +17,7 @@ from sash.operations.registry import SECONDS, Registry
 from sash.operations.tracing import OpenTelemetry
 from sash.operations.window_metrics import WindowMetrics
 from sash.problems import StoreFull
+from sash.processor import PROCESSOR
 
 LINE: ContextVar[dict[str, Any] | None] = ContextVar("line", default=None)
 """The log line of the current request, also in its threads; None outside of a request."""
@@ -123,6 +124,7 @@ class _Present:
         gauge("sash_build_info", "The running version.", "version", workers="max")(__version__).set(1)
         gauge("sash_workers", "Worker processes.").set(1)
         self._in_progress = gauge("sash_requests_in_progress", "Requests in progress.")
+        self._jobs = gauge("sash_jobs_waiting", "Long jobs that wait for the processor of their worker.")
         self._waiting = gauge("sash_store_commands_waiting", "Commands that wait for the store, queued or sent.")
         self._connections = gauge(
             "sash_store_connections", "Connections to the store: idle, busy, or down and being opened.", "state"
@@ -142,6 +144,7 @@ class _Present:
 
     def set(self, in_progress: int, waiting: int, connections: dict[str, int]) -> None:
         self._in_progress.set(in_progress)
+        self._jobs.set(PROCESSOR.waiting)
         self._waiting.set(waiting)
         for state, number in connections.items():
             self._connections(state).set(number)

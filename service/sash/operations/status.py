@@ -11,6 +11,7 @@ from sash import __version__
 from sash.operations.conditions import Condition, Disk, Memory
 from sash.operations.requests import Minute, ProblemCount, Refusal, Requests, Seen
 from sash.operations.watch import Watch
+from sash.processor import PROCESSOR
 from sash.store.data.entries import wall_ms
 from sash.store.redis.client import Client, Connections
 
@@ -27,8 +28,11 @@ class StoreStatus(msgspec.Struct, frozen=True):
 
 
 class OfWorker(msgspec.Struct, frozen=True):
-    """This worker's requests of the last fifteen minutes."""
+    """This worker's requests of the last fifteen minutes, and its long jobs."""
 
+    jobs_waiting: Annotated[
+        int, Meta(description="Long windows, counts and appends that wait for this worker's processor.")
+    ]
     minutes: list[Minute]
     problems: list[ProblemCount]
     conversations: Annotated[list[Seen], Meta(description="Conversations whose windows were read, latest first.")]
@@ -59,6 +63,10 @@ def status(watch: Watch, requests: Requests, client: Client) -> Status:
         condition=watch.condition,
         store=StoreStatus(client.load, watch.memory, watch.disk),
         worker=OfWorker(
-            requests.minutes(), requests.problems(), requests.conversations(), list(reversed(requests.refusals))
+            PROCESSOR.waiting,
+            requests.minutes(),
+            requests.problems(),
+            requests.conversations(),
+            list(reversed(requests.refusals)),
         ),
     )

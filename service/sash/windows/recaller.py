@@ -1,6 +1,5 @@
 """Recall in stored conversations: reads the index and the messages."""
 
-import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from sash.core.law.recall import Searched, bound
 from sash.core.law.records import Flags, Record
 from sash.core.law.runs import runs
 from sash.problems import RecallIsOff, StoreUnavailable
+from sash.processor import PROCESSOR
 from sash.store.data.indexing import Index
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
@@ -79,7 +79,7 @@ class Recaller:
             with contextlib.suppress(HistoryEdited):
                 old, question = await self.read(target, text, mode, state.length, state)
                 ranking = partial(found, old, question, limit)
-                places = await asyncio.to_thread(ranking) if is_long(old) else ranking()
+                places = await PROCESSOR.run(ranking) if is_long(old) else ranking()
                 return [(old.first_seq + place, score) for place, score in places], old.searched, state
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 

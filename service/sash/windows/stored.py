@@ -1,6 +1,5 @@
 """Windows of stored conversations."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Unpack
@@ -14,6 +13,7 @@ from sash.core.law.conversation_settings import ConversationSettings, decode_set
 from sash.core.law.hints import cache_key
 from sash.core.law.parameters import WindowQuery
 from sash.problems import Internal, Problem, StoreUnavailable
+from sash.processor import PROCESSOR
 from sash.store.data.conversations import Conversations, Writing
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
@@ -127,7 +127,7 @@ class Windows:
         seen = await self._seen(asked, read)
         flow, answer, quick = window(asked, seen), None, _is_quick(asked, read, seen)
         while True:
-            found = advance(flow, answer) if quick else await asyncio.to_thread(advance, flow, answer)
+            found = advance(flow, answer) if quick else await PROCESSOR.run(advance, flow, answer)
             if isinstance(found, Made):
                 return found
             if isinstance(found, Older):

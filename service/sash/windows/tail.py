@@ -1,6 +1,5 @@
 """A conversation's newest messages, and the reading of older ones as a window needs them."""
 
-import asyncio
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,6 +10,7 @@ from sash.core.law.records import Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
 from sash.core.law.view import History
+from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail
@@ -95,7 +95,7 @@ class GrowingTail:
             return {}
         if mode == "latest":
             return {self.state.question: self._documents} if self._documents else {}
-        grounded = self._grounded() if self.is_short else await asyncio.to_thread(self._grounded)
+        grounded = self._grounded() if self.is_short else await PROCESSOR.run(self._grounded)
         return await self._reader.grounding(self.target, grounded, state=self.state)
 
     def _grounded(self) -> dict[int, Record]:

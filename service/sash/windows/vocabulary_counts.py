@@ -18,6 +18,7 @@ from sash.core.law.records import Record, Records
 from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
 from sash.problems import Problem
+from sash.processor import PROCESSOR
 from sash.store.data.columns import BLOCK, Column, Columns
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
@@ -102,7 +103,7 @@ class Counts:
                 for first, records in reversed(list(_blocks(left))):
                     for step in in_steps([(first, records)], SMALL_STEP_BYTES):
                         bodies = await self._reader.bodies(target, step, state=state)
-                        await asyncio.to_thread(_count, column, step[0][0], bodies, vocabulary)
+                        await PROCESSOR.run(_count, column, step[0][0], bodies, vocabulary)
                     last = first + len(records) - 1
                     await self._columns.write(target, column, first, last, made=state.made)
         except (HistoryEdited, Problem):

@@ -42,6 +42,7 @@ from sash.problems import (
     Problem,
     StoreUnavailable,
 )
+from sash.processor import TENANT
 from sash.store.data.limits import RateLimits
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
@@ -188,6 +189,7 @@ class Ring:
             scope["sash.tenant"] = DEFAULT_TENANT
         else:
             scope["sash.tenant"] = await self._tenant(path, headers, exchange.body)
+        TENANT.set(scope["sash.tenant"])
         if method in READS:
             scope["method"] = "GET"
             if path.endswith(_PAGE):

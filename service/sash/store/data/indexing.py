@@ -10,7 +10,6 @@ A reader uses the index, and computes the words of up to a thousand newer messag
 the index, so the next writer resumes after any failure. Where two writers write the same messages, one of them is refused.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ import msgspec
 from sash.core.chat.packed import Packed
 from sash.core.law.records import Records
 from sash.core.law.words import Numbering, pack_words, said_in, words_of
+from sash.processor import PROCESSOR
 from sash.store.data import scripts
 from sash.store.data.blocks import read_blocks, values_of
 from sash.store.data.datakeys import DataKeys
@@ -139,7 +139,7 @@ class Index:
         sealers = [await self._data_keys.sealer(target.tenant, target.name) for target, _ in wanted]
         parts = [(sealer.number, bodies) for sealer, (_, bodies) in zip(sealers, wanted, strict=True)]
         size = sum(len(body) for _, bodies in parts for body in bodies)
-        return _words_of(parts) if size <= SHORT_BYTES else await asyncio.to_thread(_words_of, parts)
+        return _words_of(parts) if size <= SHORT_BYTES else await PROCESSOR.run(_words_of, parts)
 
     async def write(
         self,
