@@ -1,4 +1,4 @@
-"""Every speed figure of this folder's README: ``python -m tests.bench [speed|footprint|peers|stages …]``.
+"""Every speed figure of this folder's README: ``python -m tests.bench [speed|kinds|footprint|peers|stages …]``.
 
 Without a name it measures all tables, in about ten minutes. Prints each table and, with ``--readme``, puts it into the page.
 The peers and the library that draws the picture are installed into ``.venv-peers`` the first time.
@@ -9,10 +9,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.bench import figures, footprint, peers, speed, stages
+from tests.bench import figures, footprint, kinds, peers, speed, stages
 
 RESULTS = Path(__file__).parent / "results"
-TABLES = ("speed", "footprint", "peers", "stages")
+TABLES = ("speed", "kinds", "footprint", "peers", "stages")
 
 
 def measured(name: str, options: argparse.Namespace) -> str:
@@ -21,6 +21,9 @@ def measured(name: str, options: argparse.Namespace) -> str:
         found, points, where = speed.run(options.rounds, options.only, quick=options.quick)
         if options.readme and points:
             draw(points)
+        return f"{figures.table(found)}\n\n{where}"
+    if name == "kinds":
+        found, where = kinds.run(min(options.rounds, kinds.ROUNDS), options.only)
         return f"{figures.table(found)}\n\n{where}"
     if name == "footprint":
         return figures.table(footprint.run(options.only))

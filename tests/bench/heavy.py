@@ -11,34 +11,19 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import uvloop
 
 from sash.store.redis.embedded import EmbeddedStore
+from tests.bench.kinds import fill_agent
 from tests.bench.load import Load, load, request
-from tests.bench.rig import ROOT, body_of, fill, markdown, messages_of, serving, text_of
+from tests.bench.rig import ROOT, body_of, fill, markdown, messages_of, serving
 
 HEAVY = 16
 PROBES = 300
 _AT_ONCE = 4 * HEAVY
 _CLAUDE = "model=claude-sonnet-4-5&format=anthropic&stable=true&cache=auto&max_tokens=8000"
 _PLAIN = request("GET", "/conversations/short/window?model=gpt-4o-mini")
-
-
-def agent(turns: int) -> list[dict[str, Any]]:
-    """Return the messages of an agent: in each turn a question, a call, its result and an answer."""
-    found: list[dict[str, Any]] = []
-    for turn in range(turns):
-        call = {"id": f"call-{turn}", "type": "function"}
-        call |= {"function": {"name": "look", "arguments": json.dumps({"place": text_of(40, turn)})}}
-        found += (
-            {"role": "user", "content": text_of(200, turn)},
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"call-{turn}", "content": text_of(600, turn + 1)},
-            {"role": "assistant", "content": text_of(200, turn + 2)},
-        )
-    return found
 
 
 def kinds() -> dict[str, list[bytes]]:
@@ -74,10 +59,7 @@ async def measure(ports: Sequence[int]) -> dict[str, list[Load]]:
     """Return the latencies beside each kind of heavy client, for each server."""
     for port in ports:
         await fill(port, "short", 32, 400)
-        for first in range(0, 250, 25):
-            entries = [{"message": message} for message in agent(250)[4 * first : 4 * (first + 25)]]
-            body = json.dumps({"messages": entries}).encode()
-            await load(port, [request("POST", "/conversations/agent/messages", body)], count=1, connections=1)
+        await fill_agent(port, "agent", 250)
     return {name: [await beside(port, heavy) for port in ports] for name, heavy in kinds().items()}
 
 

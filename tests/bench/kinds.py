@@ -1,0 +1,161 @@
+"""What each kind of window costs beside a plain one: ``python -m tests.bench kinds``.
+
+The processor time of one worker for a request, over that of a plain window in the same round: 8,000 tokens out of 1,000
+messages of 400 characters unless the row says so. Each round measures all kinds one after the other, every second round in
+reverse order; a figure is the median of the rounds' ratios. Requests come one at a time.
+"""
+
+import json
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import redis
+import uvloop
+
+from sash.store.redis.embedded import EmbeddedStore
+from tests.bench.figures import Figure
+from tests.bench.load import load, request
+from tests.bench.rig import Server, body_of, fill, machine, messages_of, serving, text_of
+
+ROUNDS = 5
+_SECONDS = 0.6
+"""Processor time of a kind in a round: sixty ticks of the clock that counts it."""
+_SHORT = "model=gpt-4o-mini&reserve=0&max_tokens=8000"
+_LONG = "model=gpt-4o-mini&reserve=0&max_tokens=64000"
+_CLAUDE = "model=claude-sonnet-4-5&format=anthropic&reserve=0&max_tokens=8000"
+
+
+class Kind(NamedTuple):
+    """A row: a kind's request over another's, and the bounds of their ratio."""
+
+    name: str
+    over: str
+    under: str
+    most: float
+    wanted: float | None = None
+
+
+REQUESTS = {
+    "plain": f"/conversations/chat/window?{_SHORT}",
+    "anthropic": f"/conversations/chat/window?{_CLAUDE}",
+    "gemini": "/conversations/chat/window?model=gemini-2.5-flash&format=gemini&reserve=0&max_tokens=8000",
+    "responses": f"/conversations/chat/window?{_SHORT}&format=responses",
+    "tools": f"/conversations/agent/window?{_SHORT}",
+    "stable": f"/conversations/chat/window?{_SHORT}&stable=true",
+    "claude": f"/conversations/chat/window?{_CLAUDE}&stable=true&cache=auto",
+    "claude, tools": f"/conversations/agent/window?{_CLAUDE}&stable=true&cache=auto",
+    "results": f"/conversations/agent/window?{_SHORT}&tool_results_kept=1",
+    "explain": f"/conversations/chat/window?{_SHORT}&explain=true",
+    "dedupe": f"/conversations/chat/window?{_SHORT}&dedupe=messages",
+    "recall": f"/conversations/indexed/window?{_SHORT}&recall_max_tokens=1000",
+    "skip": f"/conversations/chat/window?{_SHORT}&overflow=skip",
+    "skip, 100": f"/conversations/hundred/window?{_SHORT}&overflow=skip",
+    "skip, 10,000": f"/conversations/long/window?{_SHORT}&overflow=skip",
+    "plain, 10,000": f"/conversations/long/window?{_SHORT}",
+    "stable, 10,000": f"/conversations/long/window?{_SHORT}&stable=true",
+    "anthropic, 10,000": f"/conversations/long/window?{_CLAUDE}",
+    "plain, 64,000": f"/conversations/long/window?{_LONG}",
+    "tools, stable, 64,000": f"/conversations/agents/window?{_LONG}&stable=true",
+}
+KINDS = (
+    Kind("anthropic / plain", "anthropic", "plain", 2, 1.5),
+    Kind("gemini / plain", "gemini", "plain", 2.5, 1.5),
+    Kind("responses / plain", "responses", "plain", 1.8, 1.3),
+    Kind("with tools / plain", "tools", "plain", 2.5, 1.5),
+    Kind("stable / plain", "stable", "plain", 2, 1.3),
+    Kind("anthropic, stable, cache=auto / plain", "claude", "plain", 5, 3),
+    Kind("the same, of an agent / plain", "claude, tools", "plain", 5, 3),
+    Kind("tools, tool_results_kept=1 / plain", "results", "plain", 4, 2.5),
+    Kind("explain / plain", "explain", "plain", 2.5, 2),
+    Kind("dedupe=messages / plain", "dedupe", "plain", 1.5, 1.2),
+    Kind("recall / plain", "recall", "plain", 4, 3),
+    Kind("overflow=skip, 10,000 messages / 100", "skip, 10,000", "skip, 100", 1.5, 1.1),
+    Kind("plain, 10,000 messages / 1,000", "plain, 10,000", "plain", 1.2, 1.1),
+    Kind("stable, 10,000 messages / 1,000", "stable, 10,000", "stable", 1.2, 1.1),
+    Kind("anthropic, 10,000 messages / 1,000", "anthropic, 10,000", "anthropic", 1.2, 1.1),
+    Kind("tools, stable, 64,000 tokens of 4,000 / plain of that size", "tools, stable, 64,000", "plain, 64,000", 4, 2),
+    Kind("append with tools / plain append", "append, tools", "append", 2, 1.5),
+    Kind("`POST /window` of 1,000 messages / plain", "sent", "plain", 100),
+)
+
+
+def agent(turns: int, first: int = 0) -> list[dict[str, Any]]:
+    """Return the messages of an agent: in each turn a question, a call, its result and an answer."""
+    found: list[dict[str, Any]] = []
+    for turn in range(first, first + turns):
+        call = {"id": f"call-{turn}", "type": "function"}
+        call |= {"function": {"name": "look", "arguments": json.dumps({"place": text_of(40, turn)})}}
+        found += (
+            {"role": "user", "content": text_of(200, turn)},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call-{turn}", "content": text_of(600, turn + 1)},
+            {"role": "assistant", "content": text_of(200, turn + 2)},
+        )
+    return found
+
+
+async def fill_agent(port: int, identity: str, turns: int) -> None:
+    """Append the turns of an agent."""
+    for first in range(0, turns, 25):
+        entries = [{"message": message} for message in agent(min(25, turns - first), first)]
+        body = json.dumps({"messages": entries}).encode()
+        run = await load(port, [request("POST", f"/conversations/{identity}/messages", body)], count=1, connections=1)
+        assert not run.errors
+
+
+def _requests() -> dict[str, list[bytes]]:
+    """Return the requests of each kind; those that append come as many as a round needs, all to one conversation."""
+    found = {name: [request("GET", path)] for name, path in REQUESTS.items()}
+    sent = json.dumps({"model": "gpt-4o-mini", "max_tokens": 8000, "messages": messages_of(1_000, 400)}).encode()
+    calls = [json.dumps({"messages": [{"message": each} for each in agent(1, turn)[1:3]]}) for turn in range(2000)]
+    found["sent"] = [request("POST", "/window", sent)]
+    found["append"] = [request("POST", "/conversations/appended/messages", body_of(2, 400))]
+    found["append, tools"] = [request("POST", "/conversations/called/messages", body.encode()) for body in calls]
+    return found
+
+
+async def _cost(server: Server, requests: list[bytes], count: int) -> float:
+    """Return the seconds of the worker's processor that a request takes."""
+    before = server.cpu_seconds()
+    run = await load(server.port, requests, count=count, connections=1)
+    assert not run.errors, f"{run.errors} of {count} requests failed"
+    return (server.cpu_seconds() - before) / count
+
+
+async def measure(server: Server, rounds: int, only: str) -> dict[str, list[float]]:
+    """Return the rounds' seconds of each request that the rows with ``only`` in their name need."""
+    port, wanted = server.port, {each for kind in KINDS if only in kind.name for each in (kind.over, kind.under)}
+    for identity, count in (("chat", 1_000), ("hundred", 100), ("long", 10_000), ("indexed", 1_000)):
+        if identity == "indexed":
+            made = request("POST", "/conversations", b'{"id": "indexed", "recall": "lexical"}')
+            await load(port, [made], count=1, connections=1)
+        await fill(port, identity, count, 400)
+    await fill_agent(port, "agent", 250)
+    await fill_agent(port, "agents", 1_000)
+    asked = {name: requests for name, requests in _requests().items() if name in wanted}
+    counts = {name: max(4, int(_SECONDS / max(1e-4, await _cost(server, asked[name], 20)))) for name in asked}
+    found: dict[str, list[float]] = {name: [] for name in asked}
+    for turn in range(rounds):
+        for name in list(asked)[:: 1 if turn % 2 else -1]:
+            found[name].append(await _cost(server, asked[name], counts[name]))
+    return found
+
+
+def run(rounds: int, only: str) -> tuple[list[Figure], str]:
+    """Return the table's figures, and where and when they were measured."""
+    with ExitStack() as stack:
+        store = stack.enter_context(EmbeddedStore(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        server = stack.enter_context(serving(store.url))
+        found = uvloop.run(measure(server, rounds, only))
+        with redis.Redis.from_url(store.url) as link:
+            where = f"{machine(link.info('server'))}. {time.strftime('%Y-%m-%d')}, {rounds} rounds."  # type: ignore[arg-type]
+    figures = []
+    for kind in (kind for kind in KINDS if only in kind.name):
+        over, under = found[kind.over], found[kind.under]
+        ratios = [one / other for one, other in zip(over, under, strict=True)]
+        note = f"{sorted(over)[len(over) // 2] * 1e6:,.0f} and {sorted(under)[len(under) // 2] * 1e6:,.0f} µs"
+        figures.append(Figure(kind.name, ratios, None, kind.most, kind.wanted, note))
+    return figures, where
