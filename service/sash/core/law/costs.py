@@ -13,7 +13,14 @@ from sash.core.providers import PROVIDERS
 
 
 def message_costs(records: Records, model: Model) -> list[int]:
-    """Each message's cost in the model's tokens, without documents and reasoning."""
+    """Each message's cost in the model's tokens, without documents and reasoning. The list is kept: do not change it."""
+    known = records.costs.get(id(model))
+    if known is None:
+        known = records.costs[id(model)] = model, _message_costs(records, model)
+    return known[1]
+
+
+def _message_costs(records: Records, model: Model) -> list[int]:
     texts = records.tokens(model.column) if model.ratios is None else estimated_texts(records, model.ratios)
     costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
     if model.margin != 1.0:
@@ -55,10 +62,17 @@ def reference_cost(record: Record, column: int) -> int:
 
 def reference_costs(records: Records, column: int) -> list[int]:
     """Each message's tokens in a conversation's totals, as ``reference_cost`` counts them."""
+    rich = list(records.rich())
     costs = message_costs(records, REFERENCE_MODELS[column])
-    for index in records.rich():
-        costs[index] = reference_cost(records[index], column)
-    return costs
+    if not rich:
+        return costs
+    known = records.costs.get(column)
+    if known is None:
+        costs = costs.copy()
+        for index in rich:
+            costs[index] = reference_cost(records[index], column)
+        known = records.costs[column] = None, costs
+    return known[1]
 
 
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:

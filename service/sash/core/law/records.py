@@ -168,6 +168,7 @@ def _places(flag: int) -> bytes:
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
 _OPEN = _places(_OPEN_BIT)
 _NOTHING = Details(b"", "", 0)
+_A_RESULT = bytes((TOOL,))
 _DETAILED = _places(_IN_DETAILS)
 _MIXED = bytes(1 if byte & _IN_DETAILS == Flags.MIXED else 0 for byte in range(256))
 
@@ -183,6 +184,9 @@ class Records(Sequence[Record]):
         self.flags = packed[::RECORD_BYTES]
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
+        self._made: list[Record | None] = []
+        self.costs: dict[int, tuple[object, list[int]]] = {}
+        """Costs of these messages, by the identity of the model that they were computed for: see costs.py."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Records":
@@ -195,15 +199,27 @@ class Records(Sequence[Record]):
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
         if isinstance(index, slice):
-            start, end, step = index.indices(len(self))
-            if step != 1:
-                return [self[i] for i in range(start, end, step)]
-            return Records(
-                self.packed[start * RECORD_BYTES : end * RECORD_BYTES], self.details[start:end], self.said[start:end]
-            )
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        index %= len(self)
+            return self._slice(*index.indices(len(self)))
+        if not self._made:
+            self._made = [None] * len(self)
+        made = self._made[index]
+        if made is None:
+            made = self._made[index] = self._make(index % len(self.flags))
+        return made
+
+    def _slice(self, start: int, end: int, step: int) -> "Sequence[Record]":
+        if step != 1:
+            return [self[i] for i in range(start, end, step)]
+        part = Records(
+            self.packed[start * RECORD_BYTES : end * RECORD_BYTES], self.details[start:end], self.said[start:end]
+        )
+        if (start == 0 or self.roles[start : start + 1] != _A_RESULT) and self.roles[end : end + 1] != _A_RESULT:
+            # It divides no list of results, in which a message's cost depends on its place.
+            part._made = self._made[start:end]
+            part.costs = {key: (model, costs[start:end]) for key, (model, costs) in self.costs.items()}
+        return part
+
+    def _make(self, index: int) -> Record:
         flags, role, calls, in_byte_3, o200k, cl100k, size, digest = _LAYOUT.unpack_from(
             self.packed, index * RECORD_BYTES
         )

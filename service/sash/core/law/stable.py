@@ -29,7 +29,6 @@ from sash.core.counts.families import DEVELOPER, USER
 from sash.core.counts.models import Model
 from sash.core.law.costs import reference_costs
 from sash.core.law.documents import Documents
-from sash.core.law.records import Record
 from sash.core.law.results import RESULTS
 from sash.core.law.view import View, unit_at, unit_costs
 
@@ -76,34 +75,29 @@ def cut_seq(
     """
     history, column = view.history, view.history.column
 
-    def span(
-        record: Record, cost: int, length: int, thought: int = 0, *, continues: bool = False, more: int = 0
-    ) -> Span:
-        question = record.measure.role == USER
-        added = documents.most_tokens(record, model) if question else 0
-        cost += added if mode == "all" else 0
-        return Span(cost, length, added if mode == "latest" else 0, question, thought, continues, more)
-
     # An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
     records, units, room_of_groups = history.records, view.units, room
+    roles, starts, rich = records.roles, units.starts, set(records.rich())
     pinned = {unit_at(units, index) for index in records.pinned()}
     spans = []
     lengths = unit_costs(units, reference_costs(records, column))
     for index, (cost, length) in enumerate(zip(view.unit_costs, lengths, strict=True)):
-        thought = 0
+        start, thought, added = starts[index], 0, 0
         if view.reasoning or view.passing:
-            seqs = range(history.first_seq + units.starts[index], history.first_seq + units.starts[index + 1])
+            seqs = range(history.first_seq + start, history.first_seq + starts[index + 1])
             thought = sum(view.passing.get(seq, 0) for seq in seqs)
             cost = sum(map(view.lasting_cost_of, seqs))  # noqa: PLW2901 - other reasoning counts in its turn only
-        if view.role(index) <= DEVELOPER or index in pinned:
+        if roles[start] <= DEVELOPER or index in pinned:
             room -= cost
             cost = 0  # noqa: PLW2901 - required, and subtracted from the room
         # A question continues the turn before it if it follows tool results, or a message that was not read yet.
-        start = units.starts[index]
-        follows = records.roles[start - 1] in RESULTS if start else history.first_seq > 1
-        continues = bool(view.passing) and follows
-        more = _while_open(view, index, room_of_groups, limit)
-        spans.append(span(records[units.starts[index]], cost, length, thought, continues=continues, more=more))
+        continues = bool(view.passing) and (roles[start - 1] in RESULTS if start else history.first_seq > 1)
+        more = _while_open(view, index, room_of_groups, limit) if view.edits else 0
+        question = roles[start] == USER
+        if question and start in rich:
+            added = documents.most_tokens(records[start], model)
+        before, beside = (added, 0) if mode == "all" else (0, added if mode == "latest" else 0)
+        spans.append(Span(cost + before, length, beside, question, thought, continues, more))
     asked = None
     for seq, record in history.outside.items():
         # As in the tail: a result's cost after its cut, and signatures without the reasoning of a turn.
@@ -112,7 +106,9 @@ def cut_seq(
         if is_steady:
             room -= cost
         if seq == history.question:
-            asked = span(record, 0 if is_steady else cost, 0)
+            added = documents.most_tokens(record, model)
+            before, beside = (added, 0) if mode == "all" else (0, added if mode == "latest" else 0)
+            asked = Span((0 if is_steady else cost) + before, 0, beside, question=record.measure.role == USER)
     end = history.tokens
     found = stable_cut(spans, end=end, room=room, step=step, block=block, whole=history.first_seq == 1, asked=asked)
     if isinstance(found, Before):
