@@ -381,10 +381,14 @@ REFERENCE_MODELS = (_GPT_4O, _GPT_4)
 
 def reference_tokens(measure: Measure, *, parallel: int = 0) -> Pair:
     """Return the tokens of a message and its reasoning for the reference models, without its place in a list of results."""
-    o200k = message_tokens(measure, _GPT_4O, parallel=bool(parallel))
-    cl100k = message_tokens(measure, _GPT_4, parallel=bool(parallel))
+    return reference_tokens_in(0, measure, parallel=parallel), reference_tokens_in(1, measure, parallel=parallel)
+
+
+def reference_tokens_in(column: int, measure: Measure, *, parallel: int = 0) -> int:
+    """Return the tokens of a message and its reasoning for one of the reference models, as in ``reference_tokens``."""
+    tokens = message_tokens(measure, REFERENCE_MODELS[column], parallel=bool(parallel))
     reasoning = measure.extra.reasoning if measure.extra else None
-    return (o200k + reasoning.tokens(0), cl100k + reasoning.tokens(1)) if reasoning else (o200k, cl100k)
+    return tokens + reasoning.tokens(column) if reasoning else tokens
 
 
 # ---- definitions

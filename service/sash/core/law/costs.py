@@ -4,7 +4,7 @@ import math
 from functools import lru_cache
 from operator import add
 
-from sash.core.counts.counting import REFERENCE_MODELS, message_tokens, reference_tokens
+from sash.core.counts.counting import REFERENCE_MODELS, message_tokens, reference_tokens_in
 from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
 from sash.core.counts.unicode_scripts import RATIOS, family_tokens
@@ -21,16 +21,22 @@ def message_costs(records: Records, model: Model) -> list[int]:
 
 
 def _message_costs(records: Records, model: Model) -> list[int]:
-    texts = records.tokens(model.column) if model.ratios is None else estimated_texts(records, model.ratios)
-    costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
-    if model.margin != 1.0:
-        margin = model.margin
-        costs = [math.ceil(cost * margin) for cost in costs]
+    costs = _plain_costs(records, model)
     for index in records.rich():
         costs[index] = record_cost(records[index], model)
     if not PROVIDERS[model.format].is_chat_form:
         for index in _empty(records):  # other forms leave some of these out
             costs[index] = record_cost(records[index], model)
+    return costs
+
+
+def _plain_costs(records: Records, model: Model) -> list[int]:
+    """Each message's cost as if it had text alone."""
+    texts = records.tokens(model.column) if model.ratios is None else estimated_texts(records, model.ratios)
+    costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
+    if model.margin != 1.0:
+        margin = model.margin
+        costs = [math.ceil(cost * margin) for cost in costs]
     return costs
 
 
@@ -57,19 +63,15 @@ def record_cost(record: Record, model: Model) -> int:
 
 def reference_cost(record: Record, column: int) -> int:
     """One message's tokens in a conversation's totals: with reasoning, without documents and its place among results."""
-    return reference_tokens(record.measure, parallel=record.parallel)[column]
+    return reference_tokens_in(column, record.measure, parallel=record.parallel)
 
 
 def reference_costs(records: Records, column: int) -> list[int]:
     """Each message's tokens in a conversation's totals, as ``reference_cost`` counts them."""
-    rich = list(records.rich())
-    costs = message_costs(records, REFERENCE_MODELS[column])
-    if not rich:
-        return costs
     known = records.costs.get(column)
     if known is None:
-        costs = costs.copy()
-        for index in rich:
+        costs = _plain_costs(records, REFERENCE_MODELS[column])
+        for index in records.rich():
             costs[index] = reference_cost(records[index], column)
         known = records.costs[column] = None, costs
     return known[1]

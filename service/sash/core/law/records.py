@@ -186,7 +186,7 @@ class Records(Sequence[Record]):
         self.calls = packed[2::RECORD_BYTES]
         self._made: list[Record | None] = []
         self.costs: dict[int, tuple[object, list[int]]] = {}
-        """Costs of these messages, by the identity of the model that they were computed for: see costs.py."""
+        """Costs of these messages, by the identity of their model or the column of reference tokens: see costs.py."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Records":

@@ -60,7 +60,7 @@ _MORE = 64
 """The smallest number of older messages to request if a tail was too short."""
 _TYPICAL_COST = 16
 """Tokens of a short chat message, to estimate how many messages fit into a budget."""
-_BLOCK = 4
+BLOCK = 4
 """The size of a stable cut's block, in budgets. Larger blocks read more of a long history; smaller ones move the cut more
 often."""
 
@@ -396,7 +396,7 @@ class _Frame(msgspec.Struct, frozen=True):
             self.view,
             room,
             length * options.stable_step,
-            _BLOCK * length,
+            BLOCK * length,
             model=self.model,
             documents=self.documents,
             mode=options.grounding,

@@ -3,6 +3,7 @@
 --
 -- ARGV  1 entity tags that the caller has, each with a space on both sides, or ''   2 budget in tokens, 0 when not known
 --       3 field of the total: t0 or t1   4 limit of messages, 0 for none   5 1 when scripts (Latin, Cyrillic) are needed
+--       6 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
 -- Gives {} where no conversation is, {'damaged', part}, {'known', etag} when the caller has it; else
 --       {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
@@ -32,7 +33,9 @@ local budget, limit = tonumber(ARGV[2]), tonumber(ARGV[4])
 local total = tonumber((ARGV[3] == 't0' and o200k or cl100k) or 0)
 local wanted = ENOUGH
 if budget > 0 then
-  wanted = total <= budget and length or math.ceil(budget * length / total * SLACK) + ENOUGH
+  local block, reach = tonumber(ARGV[6]), budget
+  if block > 0 then reach = total - math.floor(math.max(0, total - budget) / block) * block end
+  wanted = total <= budget and length or math.ceil(reach * length / total * SLACK) + ENOUGH
 end
 if limit > 0 and limit < wanted then wanted = limit + 1 end
 local first = math.max(1, length - math.min(wanted, MOST_MESSAGES) + 1)
