@@ -198,7 +198,7 @@ def test_skip_looks_back_over_all_that_fits() -> None:
 
 
 def test_skip_gives_up_in_the_end() -> None:
-    """``skip`` considers 10,000 messages before the first that is too large, so that it does not read a whole history."""
+    """``skip`` considers 256 messages before the first that is too large, so that its cost does not grow with history."""
     small, large = talk(said("user", "ok")), talk(said("user", words(60_000)))
     found = talk()
     vars(found)["stored"] = ([small.stored[0][0]] * 12_000, [], {})
@@ -207,9 +207,9 @@ def test_skip_gives_up_in_the_end() -> None:
     ask = Ask(budget=62_000, options=WindowQuery(overflow="skip"))
     window = found.build(ask)
     assert isinstance(window, Window)
-    assert (window.seqs[0], len(window.seqs), window.stop_reason) == (1_001, 10_999, "budget")
-    assert found.build(ask, first_seq=1_001) == window
-    assert isinstance(found.build(ask, first_seq=1_002), NeedOlder)
+    assert (window.seqs[0], len(window.seqs), window.stop_reason) == (10_745, 1_255, "budget")
+    assert found.build(ask, first_seq=10_745) == window
+    assert isinstance(found.build(ask, first_seq=10_746), NeedOlder)
 
 
 def test_a_name_of_what_must_be_in() -> None:

@@ -12,6 +12,7 @@ from sash.core.law.caching import settled
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings
 from sash.core.law.hints import cache_key
 from sash.core.law.parameters import WindowQuery
+from sash.core.law.walk import SKIP_HORIZON
 from sash.core.law.window import BLOCK
 from sash.problems import Internal, Problem, StoreUnavailable
 from sash.processor import PROCESSOR
@@ -178,4 +179,5 @@ def _is_quick(asked: Asked, read: GrowingTail, seen: SeenHistory) -> bool:
 def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model, block = limits.model, BLOCK * limits.budget if query.stable else 0
-    return Reach(limits.budget, model.column, query.limit or 0, scripts=model.ratios is not None, block=block)
+    more = SKIP_HORIZON if query.overflow == "skip" else 0
+    return Reach(limits.budget, model.column, query.limit or 0, model.ratios is not None, block, more)

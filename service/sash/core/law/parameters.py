@@ -22,7 +22,7 @@ Overflow = Annotated[
     Literal["stop", "skip"],
     Meta(
         title="Overflow",
-        description="At the first message that does not fit: `stop`, or `skip` it and try older, smaller ones.",
+        description="At the first message that does not fit: `stop`, or `skip` it and try the 256 older ones.",
     ),
 ]
 GroundingChoice = Annotated[

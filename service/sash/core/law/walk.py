@@ -16,8 +16,8 @@ from sash.core.law.reasons import Reason
 from sash.core.law.records import Flags, Record
 from sash.core.law.view import View
 
-SKIP_HORIZON = 10_000
-"""Messages that ``overflow=skip`` considers after the first that is too large, so that it does not read a long history."""
+SKIP_HORIZON = 256
+"""Messages that ``overflow=skip`` considers after the first that is too large: its cost does not grow with the history."""
 _SMALLEST_COST = 1
 """The smallest cost of a message with text."""
 _NO_CONTENT = digest(["assistant", None], 8)

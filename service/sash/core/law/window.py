@@ -38,7 +38,7 @@ from sash.core.law.results import Edit
 from sash.core.law.sending import Trimming, is_turn_unknown, with_fillers, with_reasoning
 from sash.core.law.stable import Before, Cut, cut_seq
 from sash.core.law.view import History, View, view_history
-from sash.core.law.walk import Bounds, Walk, first_required, open_request, walk
+from sash.core.law.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
 from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.problems import WindowDoesNotFit
 
@@ -321,7 +321,8 @@ class _Frame(msgspec.Struct, frozen=True):
         view = self.trimming.cleared(self.view, newest)
         taken = walk(state, view, self._bounds(summary, cut), model=self.model, documents=self.documents)
         if taken.stop == "older":
-            return older(view.history, taken.room)
+            wanted, skipped = older(view.history, taken.room), taken.skipped_seq
+            return NeedOlder(max(1, min(wanted.first_seq, skipped - SKIP_HORIZON))) if skipped else wanted
         opening = self._open(taken, view)
         if opening > taken.room + held:
             raise self._refusal(summary)

@@ -491,6 +491,8 @@ class Reach(NamedTuple):
     """Whether to read which writing systems (Latin, Cyrillic) the messages have. Only estimates need them."""
     block: int = 0
     """Tokens of the block in which a stable cut is found; 0 without one."""
+    more: int = 0
+    """Messages to read besides."""
 
 
 def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:
@@ -499,8 +501,8 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     The call raises NotFound, ConversationDamaged.
     """
     tags = f" {'  '.join(known)} " if known else ""
-    budget, column, limit, needs_scripts, block = reach
-    wanted = (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts), block)
+    budget, column, limit, needs_scripts, block, more = reach
+    wanted = (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts), block, more)
     return ScriptCall(SCRIPTS["read_window"], keys[HISTORY], wanted, _read_tail)
 
 

@@ -4,6 +4,7 @@
 -- ARGV  1 entity tags that the caller has, each with a space on both sides, or ''   2 budget in tokens, 0 when not known
 --       3 field of the total: t0 or t1   4 limit of messages, 0 for none   5 1 when scripts (Latin, Cyrillic) are needed
 --       6 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
+--       7 messages to read besides
 -- Gives {} where no conversation is, {'damaged', part}, {'known', etag} when the caller has it; else
 --       {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
@@ -35,7 +36,7 @@ local wanted = ENOUGH
 if budget > 0 then
   local block, reach = tonumber(ARGV[6]), budget
   if block > 0 then reach = total - math.floor(math.max(0, total - budget) / block) * block end
-  wanted = total <= budget and length or math.ceil(reach * length / total * SLACK) + ENOUGH
+  wanted = total <= budget and length or math.ceil(reach * length / total * SLACK) + ENOUGH + tonumber(ARGV[7])
 end
 if limit > 0 and limit < wanted then wanted = limit + 1 end
 local first = math.max(1, length - math.min(wanted, MOST_MESSAGES) + 1)
