@@ -171,6 +171,7 @@ async def check_window(talk: Talk, query: dict[str, Any]) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, query=QUERIES)
+@pytest.mark.no_cover
 async def test_what_is_stored_adds_up(
     client: httpx.AsyncClient, store: Any, steps: list[tuple[str, Any]], query: dict[str, Any]
 ) -> None:
