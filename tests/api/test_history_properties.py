@@ -5,6 +5,7 @@ from itertools import count
 from typing import Any
 
 import httpx
+import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

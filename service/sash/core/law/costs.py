@@ -15,18 +15,15 @@ from sash.core.providers import PROVIDERS
 def message_costs(records: Records, model: Model) -> list[int]:
     """Each message's cost in the model's tokens, without documents and reasoning. The list is kept: do not change it."""
     known = records.costs.get(id(model))
-    if known is None:
-        known = records.costs[id(model)] = model, _message_costs(records, model)
-    return known[1]
-
-
-def _message_costs(records: Records, model: Model) -> list[int]:
+    if known is not None:
+        return known[1]
     costs = _plain_costs(records, model)
     for index in records.rich():
         costs[index] = record_cost(records[index], model)
     if not PROVIDERS[model.format].is_chat_form:
         for index in _empty(records):  # other forms leave some of these out
             costs[index] = record_cost(records[index], model)
+    records.costs[id(model)] = model, costs
     return costs
 
 
