@@ -52,12 +52,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Call a test that is marked ``no_cover`` without coverage, which more than doubles the time of Python code."""
     if item.get_closest_marker("no_cover") is None:
         return (yield)
-    with _no_cover():
+    with no_cover():
         return (yield)
 
 
 @contextmanager
-def _no_cover() -> Iterator[None]:
+def no_cover() -> Iterator[None]:
     """Pause coverage in this thread and in processes that are started meanwhile."""
     tracer = sys.gettrace()
     told = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("COVERAGE_PROCESS_")}

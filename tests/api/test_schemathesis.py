@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 from api.conformity import CONTRACT
-from conftest import ROOT, Served
+from conftest import ROOT, Served, no_cover
 
 pytestmark = pytest.mark.no_cover
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml").read_text()
@@ -34,7 +34,8 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         SASH_DURABILITY="fast",
         SASH_LOG_FORMAT="json",
     )
-    served.start()
+    with no_cover():
+        served.start()
     yield served
     served.stop()
 
