@@ -484,6 +484,27 @@ def test_every_primary_of_a_cluster_is_looked_at(tmp_path: Path) -> None:
     assert [each.subject for each in findings].count("store version") == 3
 
 
+def test_a_cluster_can_be_tried(tmp_path: Path) -> None:
+    """``--url`` tries each command on a cluster, too; of a dead primary it reports the loss, and tries nothing."""
+    assert VALKEY is not None
+    cluster = Cluster(VALKEY, tmp_path, node_timeout_ms=20_000, appendonly="yes", appendfsync="always")  # no fail-over
+    try:
+        whole = examined("--url", cluster.start().url)
+        cluster.servers[0].kill()
+        parts = examined("--url", cluster.url)
+    finally:
+        cluster.kill()
+    assert whole[0] == 0
+    assert {each["subject"] for each in whole[1]} > {"command WAITAOF", "scripts"}
+    assert (parts[0], subjects(parts, "store"), subjects(parts, "store version")) == (1, 1, 2)
+    assert subjects(parts, "scripts") == 0
+
+
+def subjects(examination: tuple[int, list[dict[str, Any]]], subject: str) -> int:
+    """Return the number of findings about a subject."""
+    return [each["subject"] for each in examination[1]].count(subject)
+
+
 def test_a_cluster_that_denies_its_map_is_said_to(tmp_path: Path) -> None:
     """If CLUSTER SLOTS is denied, the finding says so, although redis-py reports that the server is no cluster."""
     assert VALKEY is not None
@@ -516,6 +537,23 @@ def test_any_store_can_be_tried(patient: EmbeddedStore, server: redis.Redis) -> 
         "good",
     )
     wait_until(lambda: server.keys("sash:{doctor*") == [], 2)
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:1", "redis+cluster://127.0.0.1:1"])
+def test_a_store_that_is_not_there_is_not_tried(url: str) -> None:
+    """``--url`` with an address where nothing listens gives one finding."""
+    code, found = examined("--url", url)
+    assert (code, [each["subject"] for each in found]) == (1, ["store"])
+
+
+def test_a_layout_that_is_no_number_is_found(server: redis.Redis) -> None:
+    """A layout key that another application wrote is a finding."""
+    server.set(LAYOUT_KEY, "theirs")
+    try:
+        (found,) = worst(check_server(server)).values()
+    finally:
+        server.delete(LAYOUT_KEY)
+    assert (found.subject, "theirs" in found.found) == ("store", True)
 
 
 def test_a_command_that_a_store_lacks_is_named(tmp_path: Path) -> None:

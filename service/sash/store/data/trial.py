@@ -22,8 +22,10 @@ _OPTIONAL = {words[0]: "SASH_DURABILITY=assume, if a write is safe before it is 
 async def try_store(client: Client) -> list[Finding]:
     """Return a finding for each command, and one for a conversation that is made, read and erased by Sash's scripts.
 
-    Raises StoreUnavailable.
+    None where a server cannot be reached, which ``check_store`` reports. Raises StoreUnavailable.
     """
+    if any(server.found is None for server in await client.connected()):
+        return []
     name = f"doctor/{token_hex(4)}"
     names = {f"sash:{{permissions}}:{place}": f"sash:{{{name}}}:{place}" for place in ("key", "other")}
     tried = (*(each for each in NEEDED if each[0] != "SET"), *SOMETIMES)

@@ -22,7 +22,7 @@ from sash.store.redis.durability import Durability, Inspection, Level, evicts
 from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, socket_url
 from sash.store.redis.findings import Finding, Verdict, halves
 from sash.store.redis.permissions import denial
-from sash.store.redis.servers import Server
+from sash.store.redis.servers import NodeLost, Server
 from sash.store.redis.versions import LAYOUT, LAYOUT_KEY, too_new
 
 _OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
@@ -48,26 +48,40 @@ async def check_at(url: str, durability: Level, change: str) -> list[Finding]:
     await client.open()
     try:
         servers = await client.connected()
-        return [finding for server in servers for finding in await _check_server(server, durability)]
+        return [finding for server in servers for finding in await _check_server(server, durability, change)]
     except StorePermissionDenied as denied:
         return [Finding("store", "problem", *halves(denied.detail))]
-    except (StoreUnavailable, OSError) as lost:
-        why = client.trouble or str(lost)
-        if _LOGIN.search(why):
-            return [Finding("store", "problem", why, "put user and password into SASH_REDIS_URL")]
-        return [Finding("store", "problem", f"does not answer: {why}", change)]
+    except StoreUnavailable as lost:
+        return [_lost(client.trouble or str(lost), change)]
     finally:
         await client.close()
+
+
+def _lost(why: str, change: str) -> Finding:
+    if _LOGIN.search(why):
+        return Finding("store", "problem", why, "put user and password into SASH_REDIS_URL")
+    return Finding("store", "problem", f"does not answer: {why}", change)
 
 
 # ---- one server
 
 
-async def _check_server(server: Server, durability: Level) -> list[Finding]:
-    """Look at one server: permissions, clock, age, role, persistence, memory, scripts. Raises StoreUnavailable."""
+async def _check_server(server: Server, durability: Level, change: str) -> list[Finding]:
+    """Look at one server; ``change`` says what to do when it does not answer."""
     found = server.found
     if found is None:
-        raise StoreUnavailable(server.trouble)
+        return [_lost(server.trouble or "nothing answered a new connection in time", change)]
+    try:
+        return await _findings(server, found, durability)
+    except (NodeLost, ResponseError, StoreUnavailable, ValueError) as error:
+        return [_lost(str(error), change)]
+
+
+async def _findings(server: Server, found: Inspection, durability: Level) -> list[Finding]:
+    """Look at permissions, clock, age, role, persistence, memory, scripts. Raises NodeLost, StoreUnavailable.
+
+    An answer that cannot be understood raises ResponseError or ValueError.
+    """
     findings = [_permissions(found), *await _times(server)]
     if info := found.info:  # the user may not ask otherwise, which ``_permissions`` reports
         findings += [_version(info), _role(info), _persistence(found, durability), _memory(info)]
@@ -77,7 +91,7 @@ async def _check_server(server: Server, durability: Level) -> list[Finding]:
 
 
 async def _ask(server: Server, *words: str) -> Any:
-    """Return a server's answer to a command. Raises ResponseError, StoreUnavailable."""
+    """Return a server's answer to a command. Raises NodeLost, ResponseError, StoreUnavailable."""
     (answer,) = await server.submit([words], time.monotonic() + _TIMEOUT_SECONDS).future
     return answer
 

@@ -236,21 +236,20 @@ class Client:
         return self._servers if self._cluster is None else await self._cluster.primaries()
 
     async def connected(self) -> list[Server]:
-        """Return the servers that together have all keys, once each was inspected.
+        """Return the servers that together have all keys, once each was inspected or cannot be reached.
 
         Raises StoreUnavailable, StorePermissionDenied.
         """
         servers, deadline = await self._primaries(), time.monotonic() + self._timeout_seconds
-        while (lost := next((server for server in servers if server.found is None), None)) is not None:
-            if lost.trouble or time.monotonic() > deadline:
-                raise StoreUnavailable(lost.trouble or "nothing answered a new connection in time")
+        while True:
+            if all(server.found or server.trouble for server in servers) or time.monotonic() > deadline:
+                return servers
             await asyncio.sleep(_SOON_SECONDS)
-        return servers
 
     async def attempt(self, words: Sequence[str]) -> str:
         """Return why the store refuses a command, in its own words; empty where it runs it. Raises StoreUnavailable."""
-        server = self._only or self._find([tuple(words)])
         try:
+            server = self._only or self._find([tuple(words)])
             await server.submit([tuple(words)], time.monotonic() + self._timeout_seconds).future
         except ResponseError as error:
             return str(error)
