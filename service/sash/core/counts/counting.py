@@ -10,26 +10,23 @@ its assistant message. A single result costs its text; one of several results co
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from sash.core.counts import definitions
-from sash.core.counts.attachments import AUTO, image_tokens, is_guess
-from sash.core.counts.estimates import estimated, pair_tokens, spoken_tokens, tokens_in
-from sash.core.counts.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, ROLES, SYSTEM, TOOL, USER, Rules
+from sash.core.counts.attachments import AUTO, Image, image_tokens, is_guess
+from sash.core.counts.estimates import pair_tokens, spoken_tokens, tokens_in
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, SYSTEM, TOOL, USER, Rules
 from sash.core.counts.measures import HEADING_TOKENS, Extra, Measure, measure
 from sash.core.counts.models import Model
-from sash.core.counts.reasoning import Reasoning
+from sash.core.counts.numbers import ONE
+from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS, is_guessed, message_cost, reasoning_cost
+from sash.core.counts.rows import Row, row_of
 from sash.core.counts.text import Pair, text_tokens
-from sash.core.counts.unicode_scripts import Mix
-from sash.core.counts.vendor_costs import definitions_cost, format_cost, is_forced, message_cost, thoughts_cost
+from sash.core.counts.vendor_costs import definitions_cost, format_cost, is_forced
 from sash.core.counts.vendors import VendorRules
 from sash.core.providers import PROVIDERS
-from sash.core.providers.provider import Provider
-
-LIST_BEGINS, LIST_ENDS = 256, 512
-"""Bits that mark the first and the last result of several calls."""
 
 
 class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,52 +50,34 @@ def message_tokens(measure: Measure, model: Model, *, parallel: int = 0, said: i
     ``parallel`` is not 0 for a result of several parallel calls, and has the bits LIST_BEGINS and LIST_ENDS for the first
     and the last result. ``said`` are the tokens of the message's text in the model's own vocabulary, if counted.
     """
-    sent_in = PROVIDERS[model.format]
-    if not sent_in.is_chat_form:
-        if is_left_out(measure, model.format):
-            return 0
-        if said is not None and _is_named(measure):
-            said += _NAMED
-        measure = _in_strings(as_sent(measure, model.rules), sent_in)
-        if sent_in.parts_apart:
-            if said is not None:
-                said += _around_arguments(measure)
-            measure = _in_parts(measure)
-    if model.ratios is not None:
-        measure = estimated(measure, model.ratios, said if model.vocabulary is not None else None)
-    if isinstance(model.rules, VendorRules):
-        return math.ceil(message_cost(measure, model, model.rules) * model.margin)
-    column = model.column
-    text = measure.cl100k if column else measure.o200k
-    extra = measure.extra
-    if measure.role == TOOL:
-        cost = _result_tokens(text, extra, model.rules, column, parallel) if parallel else text
-    else:
-        cost = model.rules.role_costs[measure.role] + text
-    if extra is not None:
-        cost += _extra_tokens(extra, model.rules, column, is_function=measure.role == FUNCTION)
-        cost += beside_tokens(extra, model)
-    return cost if model.margin == 1.0 else math.ceil(cost * model.margin)
+    cost: int = message_cost(whole_row(measure, model), model, ONE, place=parallel, said=said)
+    return cost
+
+
+def whole_row(measure: Measure, model: Model) -> Row:
+    """Return the numbers of a message, with its parts and the tokens of its images for ``model``."""
+    row, extra = row_of(measure), measure.extra
+    if extra is None:
+        return row
+    if extra.parts:
+        row["parts"] = extra.parts
+    if extra.images:  # where parts are counted apart, images have no detail
+        apart = PROVIDERS[model.format].parts_apart
+        row["images"] = _images_tokens([(*size, AUTO if apart else detail) for *size, detail in extra.images], model)
+        row["has_images"] = 1
+    if extra.beside is not None:
+        row["beside_images"] = _images_tokens(extra.beside.images, model)
+        row["thoughts_images"] = _images_tokens(extra.beside.thoughts_images, model)
+    return row
+
+
+def _images_tokens(images: Sequence[Image], model: Model) -> int:
+    return sum(image_tokens(image, model.rules.images) for image in images)
 
 
 def plain_text_tokens(text: str, model: Model) -> int:
     """Return the tokens of a text alone, without a message around it."""
     return tokens_in(text, model) if model.ratios is None else math.ceil(tokens_in(text, model) * model.margin)
-
-
-def _result_tokens(text: int, extra: Extra | None, rules: Rules, column: int, place: int) -> int:
-    """Return a result's tokens in the list that answers several calls.
-
-    For a family without recorded parallel calls, this is the larger of the plain and the listed cost.
-    """
-    if extra is None:
-        return text
-    listed = extra.listed[column] or text
-    if place & LIST_BEGINS:
-        listed += extra.opens_list[column]
-    if place & LIST_ENDS:
-        listed += extra.closes_list[column]
-    return max(text, listed) if rules.parallel_unknown else listed
 
 
 def messages_tokens(measures: Sequence[Measure], model: Model, said: Sequence[int | None] | None = None) -> list[int]:
@@ -126,144 +105,6 @@ def list_place(roles: Sequence[int], index: int) -> int:
     return (LIST_BEGINS if begins else 0) | (LIST_ENDS if ends else 0)
 
 
-def _extra_tokens(extra: Extra, rules: Rules, column: int, *, is_function: bool) -> int:
-    cost = extra.estimated + extra.unpriced[column]
-    for image in extra.images:
-        cost += image_tokens(image, rules.images)
-    if extra.name is not None:
-        cost += extra.name[column] + rules.name
-    if extra.calls:
-        cost += _calls_tokens(extra, rules, column)
-    return cost - 2 if is_function else cost
-
-
-def beside_tokens(extra: Extra, model: Model) -> int:
-    """Return the tokens of a message's native parts that have no chat form, if they are sent, before the model's margin.
-
-    Thoughts are not included; they are in ``reasoning_tokens``.
-    """
-    beside = extra.native_in(model.format)
-    if beside is None:
-        return 0
-    images = sum(image_tokens(image, model.rules.images) for image in beside.images)
-    return beside.rest_tokens(model.column) + images + beside.wrappings * model.rules.role_costs[ASSISTANT]
-
-
-_LISTED_NOTHING: Final = 3
-"""Tokens of an empty result in the list that answers several calls: ``[""]``."""
-_LONGEST_NAME: Final = 256
-"""Bytes of the longest name."""
-_NAMED: Final = 3
-"""Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
-after it may split into more tokens there."""
-
-
-def _is_named(measure: Measure) -> bool:
-    """Return whether other forms send a message's name: as text before the content."""
-    return measure.role <= USER and measure.extra is not None and bool(measure.extra.name)
-
-
-def as_sent(measure: Measure, rules: Rules | VendorRules) -> Measure:
-    """Return the measure of a chat message as it is sent in another provider's form.
-
-    Legacy calls and results become ordinary ones. An assistant's name is left out, another name is text before the
-    message's own.
-    """
-    extra = measure.extra
-    if extra is None or not (extra.legacy_call or extra.name):
-        return measure
-    if measure.role == FUNCTION:
-        return msgspec.structs.replace(measure, role=TOOL, extra=msgspec.structs.replace(extra, name=None))
-    # A name that repeats its role was measured one token lower than its text.
-    more = _NAMED - rules.name
-    name = (max(1, extra.name[0]) + more, max(1, extra.name[1]) + more) if extra.name and _is_named(measure) else None
-    arguments = extra.call_compact or extra.call_arguments
-    extra = msgspec.structs.replace(
-        extra,
-        legacy_call=False,
-        name=name,
-        call_arguments=arguments,
-        mix=_beside_name(extra.mix),
-        parts=tuple((*pair, _beside_name(mix)) for *pair, mix in extra.parts),
-    )
-    return msgspec.structs.replace(measure, extra=extra)
-
-
-def _beside_name(mix: Mix | None) -> Mix | None:
-    """Return the mix of a text with a name before it, which bounds its tokens by the bytes of both."""
-    return mix and msgspec.structs.replace(mix, size=mix.size + _LONGEST_NAME)
-
-
-def _in_strings(measure: Measure, provider: Provider) -> Measure:
-    """Return the measure of a message whose text parts the provider gets as one string."""
-    extra = measure.extra
-    if extra is None or not extra.parts or (extra.beside is not None and extra.beside.format == provider.name):
-        return measure
-    if ROLES[measure.role] not in provider.one_string:
-        return measure
-    return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, parts=()))
-
-
-def _in_parts(measure: Measure) -> Measure:
-    """Return the measure of a message in a form whose parts are counted apart.
-
-    Each text part is counted by itself. Arguments are objects. Images have no detail, so none is ``low``. A result's place
-    in the list of results does not change its cost, because the form may order results in another way. A blank result costs
-    as much as an empty one.
-    """
-    extra = measure.extra
-    if extra is None or not (extra.images or extra.call_objects or extra.parts or any(extra.listed)):
-        return measure
-    if any(extra.listed):
-        ways = zip(extra.listed, extra.opens_list, extra.closes_list, strict=True)
-        o200k, cl100k = (max(_LISTED_NOTHING, sum(each)) for each in ways)
-        extra = msgspec.structs.replace(extra, listed=(o200k, cl100k), opens_list=(0, 0), closes_list=(0, 0))
-    images = tuple((width, height, AUTO) for width, height, _ in extra.images)
-    objects = extra.call_objects or extra.call_arguments
-    together = extra.together_objects or extra.together
-    parts = extra.parts or ((measure.o200k, measure.cl100k, None),)
-    o200k, cl100k = sum(part[0] for part in parts), sum(part[1] for part in parts)
-    extra = msgspec.structs.replace(extra, images=images, call_arguments=objects, together=together)
-    return Measure(measure.role, o200k, cl100k, extra)
-
-
-def _around_arguments(measure: Measure) -> int:
-    """Return the tokens that Anthropic's and Gemini's forms put around arguments that are no object.
-
-    They are counted in our encodings. A vendor's own vocabulary may need three more for a call.
-    """
-    extra = measure.extra
-    if extra is None or extra.call_objects is None:
-        return 0
-    more = max(as_object - was for as_object, was in zip(extra.call_objects, extra.call_arguments, strict=True))
-    return more + 3 * extra.calls if more > 0 else 0
-
-
-def is_left_out(measure: Measure, form: str) -> bool:
-    """Return whether a request in ``form``, which is not the chat form, leaves a message out: an empty assistant's."""
-    if measure.role != ASSISTANT or measure.o200k:
-        return False
-    extra = measure.extra or Extra()
-    thinks = extra.reasoning is not None and extra.reasoning.tokens(0, form) > 0
-    return not (extra.native_in(form) or thinks or extra.calls or extra.images or extra.estimated)
-
-
-def _calls_tokens(extra: Extra, rules: Rules, column: int) -> int:
-    """Return the tokens that an assistant message's calls add, including their results' wrapping.
-
-    Text next to calls is billed as a message of its own, so without text the message's own cost is subtracted.
-    """
-    names, arguments = extra.call_names[column], extra.call_arguments[column]
-    if extra.legacy_call and extra.calls == 1:
-        return names + arguments + 3
-    bare = extra.bare_names[column] if extra.bare_names else names
-    cost = extra.calls * rules.single_call + names + bare + arguments
-    if extra.calls > 1:
-        together = rules.parallel_calls + extra.together[column]
-        cost = max(cost, together) if rules.parallel_unknown else together
-    return cost if extra.has_text else cost - rules.role_costs[ASSISTANT]
-
-
 def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> int:
     """Return the tokens of a message's reasoning for ``model``, in addition to the message.
 
@@ -272,39 +113,14 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> in
     extra = measure.extra
     if extra is None or (extra.reasoning is None and extra.beside is None):
         return 0
-    cost = _thought_tokens(extra.reasoning, model, form) if extra.reasoning else 0
-    beside = extra.native_in(model.format)
-    if beside is None:
-        return cost
-    images = sum(image_tokens(image, model.rules.images) for image in beside.thoughts_images)
-    if isinstance(model.rules, VendorRules):
-        return cost + math.ceil((thoughts_cost(beside, model, model.rules) + images) * model.margin)
-    column = model.column
-    words = pair_tokens(beside.thoughts, beside.mix, model)
-    thoughts = beside.thoughts_tokens(column) + max(0, words - beside.thoughts[column])
-    return cost + math.ceil((thoughts + images) * model.margin)
-
-
-def _thought_tokens(reasoning: Reasoning, model: Model, form: str) -> int:
-    """Return the tokens of a chat message's reasoning. Its mix is that of the thoughts, without signatures."""
-    words, sealed = msgspec.structs.replace(reasoning, signatures=(0, 0)), Reasoning(signatures=reasoning.signatures)
-    thoughts = words.tokens(0, form), words.tokens(1, form)
-    seals = sealed.tokens(0, form), sealed.tokens(1, form)
-    part = min(1.0, thoughts[0] / max(1, reasoning.plain[0] + reasoning.blocks[0]))
-    tokens = pair_tokens(thoughts, reasoning.mix, model, part) + pair_tokens(seals, None, model)
-    return math.ceil(tokens * model.margin)
+    tokens: int = reasoning_cost(whole_row(measure, model), model, form, ONE)
+    return tokens
 
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
     """Return the tokens of the signatures on a message's calls: its reasoning without thoughts."""
-    extra = measure.extra or Extra()
-    beside = extra.native_in("gemini")
-    alone = msgspec.structs.replace(
-        extra,
-        reasoning=extra.reasoning and Reasoning(signatures=extra.reasoning.signatures),
-        beside=msgspec.structs.replace(beside, thoughts=(0, 0), thoughts_images=()) if beside else None,
-    )
-    return reasoning_tokens(msgspec.structs.replace(measure, extra=alone), model, form)
+    tokens: int = reasoning_cost(whole_row(measure, model), model, form, ONE, seals_alone=True)
+    return tokens
 
 
 def without_free_seals(measure: Measure, model: Model) -> Measure:
@@ -346,20 +162,9 @@ def _without_thinking(measure: Measure) -> Measure:
 
 
 def is_estimate(measure: Measure, model: Model) -> bool:
-    """Return whether a message has parts that can only be estimated: audio, files, unknown members, an image of unknown
-    size, thoughts without a reply, which may be sent or not."""
-    extra = measure.extra or Extra()
-    beside = extra.native_in(model.format)
-    is_alone = measure.role == ASSISTANT and not (measure.o200k or extra.calls)
-    return (
-        extra.estimated > 0
-        or any(extra.unpriced)
-        or (beside is not None and (beside.is_estimate or is_alone))
-        or (
-            not PROVIDERS[model.format].is_chat_form and _is_named(measure)
-        )  # a name before a text may join its first token
-        or any(is_guess(image, model.rules.images) for image in extra.images)
-    )
+    """Return whether a message has parts that can only be estimated, as ``is_guessed`` says, or an image of unknown size."""
+    images = measure.extra.images if measure.extra else ()
+    return bool(is_guessed(row_of(measure), model)) or any(is_guess(image, model.rules.images) for image in images)
 
 
 _GPT_4O = Model(

@@ -528,6 +528,7 @@ ANTHROPIC = Provider(
     write=_write,
     is_chat=_is_chat,
     carries=frozenset({"blocks"}),
+    seals_calls=False,
     replies_are_items=False,
     fills=True,
     with_result_text=_with_result_text,

@@ -435,6 +435,7 @@ GEMINI = Provider(
     write=_write,
     is_chat=_is_chat,
     carries=frozenset({"signatures"}),
+    seals_calls=True,
     replies_are_items=False,
     fills=True,
     with_result_text=_with_result_text,

@@ -126,6 +126,7 @@ OPENAI = Provider(
     write=_write,
     is_chat=lambda _: True,
     carries=frozenset({"plain", "blocks", "signatures"}),
+    seals_calls=False,
     replies_are_items=False,
     fills=False,
     with_result_text=lambda _own, _text, _alone: None,

@@ -43,6 +43,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """A pattern of the types of parts and items that only this form has."""
     carries: frozenset[ReasoningKind]
     """The kinds of reasoning in chat messages that this form sends."""
+    seals_calls: bool
+    """Whether thoughts are sealed on calls, and sent with them in every turn."""
     replies_are_items: bool
     """Whether a reply is several neighbouring own messages."""
     fills: bool

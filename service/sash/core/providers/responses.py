@@ -404,6 +404,7 @@ RESPONSES = Provider(
     write=_write,
     is_chat=lambda message: has_part(message, _CHAT_PARTS),
     carries=frozenset(),
+    seals_calls=False,
     replies_are_items=True,
     fills=False,
     with_result_text=_with_result_text,

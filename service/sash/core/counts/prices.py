@@ -1,0 +1,334 @@
+"""What a message costs: the one rule for a model and a form, applied to one row of numbers or to the columns of many.
+
+::
+
+    row ──as_sent──▶ the numbers as the form sends them ──in_model──▶ tokens of each text ──▶ cost, in the model's tokens
+
+A text's tokens are those of the model's encoding, those that its own vocabulary counted (``said``), or an estimate.
+"""
+
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from sash.core.counts.families import ASSISTANT, FUNCTION, ROLES, TOOL, USER, Rules
+from sash.core.counts.models import Model
+from sash.core.counts.numbers import ONE, Arithmetic, Number
+from sash.core.counts.rows import Row, form_number
+from sash.core.counts.unicode_scripts import Mix, family_tokens
+from sash.core.counts.vendors import VendorRules
+from sash.core.providers import PROVIDERS
+from sash.core.providers.provider import Provider
+
+LIST_BEGINS, LIST_ENDS = 256, 512
+"""Bits that mark the first and the last result of several calls."""
+COLUMNS: Final = ("0", "1")
+"""The ends of the names of a text's tokens in o200k_base and in cl100k_base."""
+_KINDS: Final = frozenset({"plain", "blocks", "signatures"})
+_ARGUMENTS: Final = frozenset({"call_arguments", "call_objects"})
+_OF_CALLS: Final = frozenset(
+    {"call_arguments", "call_objects", "call_names", "bare_names", "together", "together_objects"}
+)
+_SPOKEN: Final = _OF_CALLS | {"name", "listed", "opens_list", "closes_list"}
+"""Texts whose tokens are among those that the model's own vocabulary counted."""
+_BESIDE_TEXT: Final = {name: (name + "0", name + "1") for name in sorted(_SPOKEN | {"unpriced"})}
+_TEXTS: Final = _BESIDE_TEXT | {"text": ("text0", "text1")}
+_UNBOUNDED: Final = 2**53
+"""The bytes assumed for texts that a message's mix does not measure: names, unknown members, escaped results."""
+_LISTED_NOTHING: Final = 3
+"""Tokens of an empty result in the list that answers several calls: ``[""]``."""
+_LONGEST_NAME: Final = 256
+"""Bytes of the longest name."""
+_NAMED: Final = 3
+"""Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
+after it may split into more tokens there."""
+_FOUND: Final = 0.36
+"""Tokens of a character of a search's sealed results, which are sent back to Claude: 2 bills."""
+_SEALED_CHARACTERS: Final = 4
+"""Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
+
+
+def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, said: Number = None) -> Number:
+    """Return a message's tokens for ``model``, without reasoning.
+
+    ``place`` is not 0 for a result of several parallel calls, and has the bits LIST_BEGINS and LIST_ENDS. ``said`` are
+    the tokens of all that the message says in the model's own vocabulary, -1 where they are not counted.
+    """
+    sent_in = PROVIDERS[model.format]
+    sent = Row(row) if sent_in.is_chat_form else _as_sent(row, model, sent_in, by)
+    texts = _in_model(sent, model, by, said)
+    if isinstance(model.rules, VendorRules):
+        cost = by.ceil(_vendor_cost(sent, texts, model, model.rules, by) * model.margin)
+    else:
+        cost = _listed_cost(sent, texts, model, by, place)
+        cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
+    is_empty = (row["role"] == ASSISTANT) & (row["text0"] == 0)
+    if sent_in.is_chat_form or not by.some(is_empty):
+        return cost
+    return by.where(is_empty & is_silent(row, model.format), 0, cost)
+
+
+# ---- as the form sends it
+
+
+def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
+    """The numbers of a chat message in another form.
+
+    Legacy calls and results become ordinary ones. An assistant's name is left out; another name is text before the
+    message's own.
+    """
+    sent = Row(row)
+    if "has_name" in row or "legacy_call" in row:
+        _rename(sent, row, model, by)
+    is_native = row["form"] == form_number(model.format)
+    if "parts" in sent and not is_native and ROLES[sent["role"]] in sent_in.one_string:
+        del sent["parts"]
+    if sent_in.parts_apart:
+        _part(sent, by)
+    return sent
+
+
+def _rename(sent: Row, row: Row, model: Model, by: Arithmetic) -> None:
+    """Change legacy calls and results to ordinary ones, and names to text."""
+    role, has_name = row["role"], row["has_name"] != 0
+    is_changed = has_name | (row["legacy_call"] != 0)
+    is_answer, is_other = is_changed & (role == FUNCTION), is_changed & (role != FUNCTION)
+    is_named = has_name & (role <= USER)
+    sent["role"] = by.where(is_answer, TOOL, role)
+    sent["legacy_call"] = by.where(is_other, 0, row["legacy_call"])
+    sent["has_name"], sent["more_said"] = is_named, by.where(is_named, _NAMED, 0)
+    is_compact = is_other & (row["has_call_compact"] != 0)
+    for column in COLUMNS:
+        # A name that repeats its role was measured one token lower than its text.
+        name = by.most(1, row["name" + column]) + (_NAMED - model.rules.name)
+        sent["name" + column] = by.where(is_named, name, 0)
+        arguments = "call_arguments" + column
+        sent[arguments] = by.where(is_compact, row["call_compact" + column], row[arguments])
+    if "mix" in row:
+        sent["mix"] = _beside_name(row["mix"], is_other, by)
+    if "parts" in row:
+        sent["parts"] = [(*pair, mix and _beside_name(mix, is_other, by)) for *pair, mix in row["parts"]]
+
+
+def _beside_name(mix: Mix, is_named: Number, by: Arithmetic) -> Mix:
+    """The mix of a text with a name before it, which bounds its tokens by the bytes of both."""
+    return _sized(mix, by.where(is_named & (mix.size > 0), mix.size + _LONGEST_NAME, mix.size))
+
+
+def _sized(mix: Mix, size: Number) -> Mix:
+    return Mix(size, mix.digits, mix.shares, mix.characters)
+
+
+def _part(sent: Row, by: Arithmetic) -> None:
+    """Change the numbers to those of a form that counts parts apart, and has arguments as objects.
+
+    A result's place in the list of results does not change its cost there, because the form may order results in another
+    way. A blank result costs as much as an empty one.
+    """
+    if "has_call_objects" in sent:
+        # These tokens are counted in our encodings. A vendor's own vocabulary may need three more for a call.
+        has = sent["has_call_objects"] != 0
+        more = by.most(*(sent["call_objects" + column] - sent["call_arguments" + column] for column in COLUMNS))
+        sent["more_said"] += by.where(has & (more > 0), more + 3 * sent["calls"], 0)
+        _choose(sent, "call_objects", "call_arguments", by)
+        _choose(sent, "together_objects", "together", by)
+    if "listed0" in sent:
+        is_listed = (sent["listed0"] != 0) | (sent["listed1"] != 0)
+        for column in COLUMNS:
+            opens, closes = sent.pop("opens_list" + column, 0), sent.pop("closes_list" + column, 0)
+            whole = by.most(_LISTED_NOTHING, sent["listed" + column] + opens + closes)
+            sent["listed" + column] = by.where(is_listed, whole, 0)
+    if "parts" in sent:
+        sent["text0"], sent["text1"] = (sum(part[column] for part in sent["parts"]) for column in (0, 1))
+
+
+def _choose(sent: Row, name: str, other: str, by: Arithmetic) -> None:
+    """Put the text ``name`` in the place of the ``other``, where a message has it."""
+    has = sent["has_" + name] != 0
+    for column in COLUMNS:
+        sent[other + column] = by.where(has, sent[name + column], sent[other + column])
+
+
+# ---- in the model's tokens
+
+
+def _in_model(sent: Row, model: Model, by: Arithmetic, said: Number) -> Row:
+    """The tokens of each text."""
+    if model.ratios is None:
+        column = 0 if isinstance(model.rules, VendorRules) else model.column
+        return Row([(name, sent[pair[column]]) for name, pair in _TEXTS.items() if pair[column] in sent])
+    mix, calls_mix, ratios = sent.get("mix"), sent.get("calls_mix"), model.ratios
+    if "parts" in sent:
+        text = sum(family_tokens(*part, ratios) for part in sent["parts"])
+        sent["apart0"] = sent["apart1"] = 0  # what items cost apart is in their parts
+    else:
+        text = family_tokens(sent["text0"], sent["text1"], mix, ratios, by=by)
+    texts = Row(text=text)
+    arguments = by.most(1, by.where(sent["has_call_objects"] != 0, sent["call_objects0"], sent["call_arguments0"]))
+    whole = by.most(1, sent["text0"])
+    for name, pair in _BESIDE_TEXT.items():
+        if pair[0] not in sent:
+            continue
+        o200k, cl100k = sent[pair[0]], sent[pair[1]]
+        of_mix, of = (calls_mix, arguments) if name in _OF_CALLS else (mix, whole)
+        part = by.least(1.0, o200k / of)
+        estimate = family_tokens if name in _ARGUMENTS else beside_text
+        texts[name] = estimate(o200k, cl100k, of_mix, ratios, part, by)
+    if said is not None and model.vocabulary is not None:
+        is_said, more = said >= 0, sent["more_said"]
+        texts["text"] = by.where(is_said, said + more, text)
+        texts |= {name: by.where(is_said, 0, tokens) for name, tokens in texts.items() if name in _SPOKEN}
+    return texts
+
+
+def beside_text(
+    o200k: Number, cl100k: Number, mix: Mix | None, ratios: str, part: Number = 1.0, by: Arithmetic = ONE
+) -> Number:
+    """Return the tokens of a text, estimated with the mix of another text beside it.
+
+    The numbers of the other text do not count, and neither its bytes nor its scripts make this text cheaper than Latin text.
+    """
+    tokens = family_tokens(o200k, cl100k, None, ratios, part, by)
+    if mix is None or not len(mix.shares):
+        return tokens
+    unbounded = Mix(by.where(mix.size > 0, _UNBOUNDED, 0), mix.digits * 0, mix.shares, mix.characters * 0)
+    return by.most(tokens, family_tokens(o200k, cl100k, unbounded, ratios, part, by))
+
+
+def _pair(row: Row, name: str, mix: Mix | None, model: Model, by: Arithmetic, part: Number = 1.0) -> Number:
+    """The tokens of a text that the model's own vocabulary does not count."""
+    o200k, cl100k = row[name + "0"], row[name + "1"]
+    if model.ratios is None:
+        return cl100k if model.column else o200k
+    return family_tokens(o200k, cl100k, mix, model.ratios, part, by)
+
+
+# ---- the cost
+
+
+def _vendor_cost(sent: Row, texts: Row, model: Model, rules: VendorRules, by: Arithmetic) -> Number:
+    """The tokens for a vendor whose tokeniser is not public, before the margin, with the wrapping of calls' results."""
+    role, calls = sent["role"], sent["calls"]
+    cost = by.pick(rules.role_costs, role) + texts["text"] * by.where(role == TOOL, rules.result, 1.0)
+    names = rules.names * texts["call_names"] + by.where(sent["has_name"] != 0, texts["name"] + rules.name, 0)
+    arguments = by.where(sent["has_call_objects"] != 0, texts["call_objects"], texts["call_arguments"])
+    cost += names + arguments + texts["unpriced"]
+    if "calls" in sent:
+        cost += calls * (rules.call + by.where(calls > 1, rules.together, 0))
+        cost += by.least(arguments * rules.tagged, calls * rules.most_tags)
+    if "estimated" in sent:
+        cost += (sent["estimated"] - sent["paged"]) * model.scale / model.margin
+        cost += sent["pages"] * rules.page + by.least(sent["paged"], sent["pages"] * rules.page_words)
+    if "form" in sent:
+        beside = (
+            _pair(sent, "rest", None, model, by)
+            + _pair(sent, "apart", None, model, by)
+            + sent["rest_sealed"] * _FOUND
+            + sent["beside_estimated"]
+            + sent["wrappings"] * rules.message
+            + sent["beside_images"]
+        )
+        cost += by.where(_is_native(sent, model.format), beside, 0)
+    return cost + sent["images"]
+
+
+def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, place: Number) -> Number:
+    """The tokens for a model of chat completions or Responses, before the margin."""
+    rules, role, text = model.rules, sent["role"], texts["text"]
+    listed = by.where(texts["listed"] != 0, texts["listed"], text)
+    listed = listed + by.where(place & LIST_BEGINS, texts["opens_list"], 0)
+    listed = listed + by.where(place & LIST_ENDS, texts["closes_list"], 0)
+    if rules.parallel_unknown:  # no bill has such a list: the larger of the plain and the listed cost
+        listed = by.most(text, listed)
+    result = by.where(place, listed, text)
+    cost = by.where(role == TOOL, result, by.pick(rules.role_costs, role) + text)
+    cost += sent["estimated"] + texts["unpriced"] + sent["images"]
+    if "has_name" in sent:
+        has_name = sent["has_name"] != 0
+        cost += by.where(has_name, texts["name"] + rules.name, 0) - by.where(has_name & (role == FUNCTION), 2, 0)
+    if "calls" in sent:
+        cost += _calls_cost(sent, texts, rules, by)
+    if "form" in sent:
+        rest = sent[f"rest{model.column}"] + sent[f"apart{model.column}"] + sent["beside_estimated"]
+        beside = rest - (-sent["rest_sealed"] // _SEALED_CHARACTERS) + sent["beside_images"]
+        beside += sent["wrappings"] * rules.role_costs[ASSISTANT]
+        cost += by.where(_is_native(sent, model.format), beside, 0)
+    return cost
+
+
+def _calls_cost(sent: Row, texts: Row, rules: Rules, by: Arithmetic) -> Number:
+    """The tokens that an assistant message's calls add, with their results' wrapping.
+
+    Text next to calls is billed as a message of its own, so without text the message's own cost is subtracted.
+    """
+    calls, names, arguments = sent["calls"], texts["call_names"], texts["call_arguments"]
+    bare = by.where(sent["has_bare_names"] != 0, texts["bare_names"], names)
+    single = calls * rules.single_call + names + bare + arguments
+    together = rules.parallel_calls + texts["together"]
+    several = by.most(single, together) if rules.parallel_unknown else together
+    cost = by.where(calls > 1, several, single) - by.where(sent["textless"] != 0, rules.role_costs[ASSISTANT], 0)
+    cost = by.where((sent["legacy_call"] != 0) & (calls == 1), names + arguments + 3, cost)
+    return by.where(calls > 0, cost, 0)
+
+
+def _is_native(row: Row, form: str) -> Number:
+    """Whether a message has native parts that are sent in this form."""
+    return row["form"] == form_number(form)
+
+
+def is_silent(row: Row, form: str) -> Number:
+    """Whether ``form``, which is not the chat form, sends nothing of a message of the assistant that has no text."""
+    thinks = sum(row[kind + "0"] for kind in PROVIDERS[form].carries)
+    others = row["calls"] + row["estimated"] + row["has_images"] + thinks
+    return (others == 0) & (row["form"] != form_number(form))
+
+
+def is_guessed(row: Row, model: Model) -> Number:
+    """Return whether a message has parts that can only be estimated: audio, files, unknown members, a name before a text,
+    which may join its first token, native parts without a chat form, and thoughts without a reply, which may not be sent."""
+    is_named = (row["has_name"] != 0) & (row["role"] <= USER)
+    is_alone = (row["role"] == ASSISTANT) & (row["text0"] == 0) & (row["calls"] == 0)
+    guesses = ("rest0", "rest1", "thoughts_sealed", "rest_sealed", "beside_estimated", "only")
+    native = is_alone | (sum(row[name] for name in guesses) != 0)
+    found = (row["estimated"] != 0) | (row["unpriced0"] != 0) | (row["unpriced1"] != 0)
+    found = found | (_is_native(row, model.format) & native)
+    return found if PROVIDERS[model.format].is_chat_form else found | is_named
+
+
+# ---- reasoning
+
+
+def reasoning_cost(
+    row: Row, model: Model, form: str, by: Arithmetic, *, seals_alone: bool = False, is_forgotten: Number = False
+) -> Number:
+    """Return the tokens of a message's reasoning for ``model``, in addition to the message.
+
+    Reasoning of a chat message counts if ``form`` sends it, native reasoning if it is in the model's own format.
+    ``seals_alone``: only the signatures on calls count. ``is_forgotten``: sealed thoughts are free.
+    """
+    cost: Number = 0
+    carried = PROVIDERS[form].carries & ({"signatures"} if seals_alone else _KINDS)
+    if any(kind + "0" in row for kind in carried):
+        cost = by.ceil(_thought_cost(row, carried, model, by) * model.margin)
+    has_native = not seals_alone or PROVIDERS[model.format].seals_calls
+    if "form" in row and has_native and ("thoughts0" in row or "thoughts_sealed" in row or "thoughts_images" in row):
+        sealed = by.where(is_forgotten, 0, row["thoughts_sealed"])
+        native = _native_thoughts(Row() if seals_alone else row, sealed, model, by)
+        cost = cost + by.where(_is_native(row, model.format), by.ceil(native * model.margin), 0)
+    return cost
+
+
+def _thought_cost(row: Row, carried: AbstractSet[str], model: Model, by: Arithmetic) -> Number:
+    """The tokens of reasoning in members of a chat message. Its mix is that of the thoughts, without signatures."""
+    said = carried - {"signatures"}
+    thoughts = Row({"said" + column: sum(row[kind + column] for kind in said) for column in COLUMNS})
+    part = by.least(1.0, thoughts["said0"] / by.most(1, row["plain0"] + row["blocks0"]))
+    tokens = _pair(thoughts, "said", row.get("reasoning_mix"), model, by, part)
+    return tokens + (_pair(row, "signatures", None, model, by) if "signatures" in carried else 0)
+
+
+def _native_thoughts(row: Row, sealed: Number, model: Model, by: Arithmetic) -> Number:
+    words = _pair(row, "thoughts", row.get("beside_mix"), model, by)
+    if isinstance(model.rules, VendorRules):
+        return words + sealed * model.rules.sealed + row["thoughts_images"]
+    counted = row[f"thoughts{model.column}"]
+    return counted - (-sealed // _SEALED_CHARACTERS) + by.most(0, words - counted) + row["thoughts_images"]

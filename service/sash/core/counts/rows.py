@@ -1,0 +1,230 @@
+"""A message's row: the numbers from which its tokens are computed, for every model and form.
+
+A stored row is a mask, whose bits tell which of ``_FIELDS`` follow, and the numbers of these fields. So a short row takes
+few bytes, and rows with the same mask are read as one table. Plain text has no row. Neither has a message whose parts are
+counted one by one, such as images: its measure is stored whole::
+
+    row      8 bytes mask (bit 0 is the first field) | 4 bytes for each number of these fields; little-endian
+    columns  for each field that a message has: an array with the numbers of all messages, 0 for those without it
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from struct import error, pack
+from typing import Any, Final
+
+import numpy as np
+
+from sash.core.counts.beside import Beside
+from sash.core.counts.measures import Extra, Measure
+from sash.core.counts.numbers import Number
+from sash.core.counts.reasoning import Reasoning
+from sash.core.counts.unicode_scripts import Mix
+from sash.core.providers import PROVIDERS
+
+_SAID: Final = (
+    *("call_names", "call_arguments", "together", "listed", "unpriced", "opens_list", "closes_list", "heading"),
+)
+"""Pairs of ``Extra``: tokens of a text in both encodings, 0 where there is none."""
+_GIVEN: Final = ("name", "padding", "bare_names", "call_objects", "together_objects", "call_compact")
+"""Pairs of ``Extra`` that may be None."""
+_COUNTED: Final = ("calls", "estimated", "pages", "paged", "legacy_call")
+_THOUGHT: Final = ("plain", "blocks", "signatures")
+"""Pairs of ``Reasoning``."""
+_NATIVE: Final = ("thoughts", "rest", "apart")
+"""Pairs of ``Beside``."""
+_SEALED: Final = ("thoughts_sealed", "rest_sealed", "wrappings")
+_MIXES: Final = ("mix", "calls_mix", "reasoning_mix", "beside_mix")
+_WIDTHS: Final[Mapping[str, int]] = {
+    **dict.fromkeys((*_SAID, *_GIVEN, *_THOUGHT, *_NATIVE), 2),
+    **dict.fromkeys((*_COUNTED, "textless", *_SEALED, "beside_estimated"), 1),
+    "beside": 2,  # its form, from 1 on, and its size in bytes
+    **dict.fromkeys(_MIXES, 3),  # size, digits, characters
+    **{f"{name}_shares": 3 for name in _MIXES},
+}
+_FIELDS: Final = tuple(_WIDTHS)
+_BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
+_MASK_BYTES: Final = 8
+_SHARES: Final = 3
+"""The most scripts beside Latin of a text with a row."""
+_SHARE_BITS: Final = 10
+_FORMS: Final = tuple(PROVIDERS)
+
+Fields = dict[str, tuple[int, ...]]
+
+
+class Row(dict[str, Number]):
+    """A message's numbers by name, or those of many messages as arrays. A number that is not there is 0.
+
+    Names are ``role``, ``text0`` and ``text1`` (the text's tokens in both encodings), fields, with the column behind the
+    name of a pair (``listed0``), and ``has_`` before the name of a pair that may be None. A mix of many texts has arrays,
+    with the size 0 for a text without a mix.
+    """
+
+    def __missing__(self, name: str) -> int:
+        return 0
+
+
+def form_number(form: str) -> int:
+    """Return the number of a form in rows; 0 stands for messages without native parts."""
+    return _FORMS.index(form) + 1
+
+
+def row_of(measure: Measure) -> Row:
+    """Return the numbers of one message, with its mixes. Its images and parts are not among them."""
+    row = Row(role=measure.role, text0=measure.o200k, text1=measure.cl100k)
+    if measure.extra is not None:
+        for name, numbers in _fields(measure.extra).items():
+            _add(row, name, numbers, has=True)
+        if measure.extra.beside is not None and measure.extra.beside.only:
+            row["only"] = 1
+        row.update((name, mix) for name, mix in _mixes(measure.extra) if mix is not None)
+    return row
+
+
+def stored_row(extra: Extra) -> bytes | None:
+    """Return a message's stored row; None if a row cannot have all that the message has."""
+    beside = extra.beside
+    if extra.images or extra.parts or (beside and (beside.images or beside.only or beside.thoughts_images)):
+        return None
+    fields = _fields(extra)
+    for name, mix in _mixes(extra):
+        if mix is None:
+            continue
+        fields[name] = mix.size, mix.digits, mix.characters
+        if len(mix.shares) > _SHARES:
+            return None
+        if mix.shares:
+            shares = [(place << _SHARE_BITS | a) << _SHARE_BITS | b for place, a, b in mix.shares]
+            fields[f"{name}_shares"] = (*shares, *[0] * (_SHARES - len(shares)))
+    numbers = [number for name in _FIELDS if name in fields for number in fields[name]]
+    mask = sum(_BITS[name] for name in fields)
+    try:
+        return mask.to_bytes(_MASK_BYTES, "little") + pack(f"<{len(numbers)}i", *numbers)
+    except error:  # a number of four billion tokens or bytes
+        return None
+
+
+def extra_of(row: bytes) -> Extra:
+    """Return what a stored row was made from."""
+    fields = {name: tuple(map(int, table[0])) for name, table in _tables(row[:_MASK_BYTES], row[_MASK_BYTES:])}
+    mixes = {name: _mix(fields[name], fields.get(f"{name}_shares", ())) for name in _MIXES if name in fields}
+    thought = {name: fields[name] for name in _THOUGHT if name in fields}
+    reasoning = Reasoning(**thought, mix=mixes.get("reasoning_mix")) if thought or "reasoning_mix" in mixes else None
+    beside = None
+    if "beside" in fields:
+        form, size = fields["beside"]
+        beside = Beside(
+            format=_FORMS[form - 1],
+            size=size,
+            **{name: fields[name] for name in _NATIVE if name in fields},
+            **{name: fields[name][0] for name in _SEALED if name in fields},
+            estimated=fields.get("beside_estimated", (0,))[0],
+            mix=mixes.get("beside_mix"),
+        )
+    return Extra(
+        **{name: fields[name] for name in (*_SAID, *_GIVEN) if name in fields},
+        **{name: fields[name][0] for name in _COUNTED if name in fields} | _legacy(fields),
+        has_text="textless" not in fields,
+        reasoning=reasoning,
+        beside=beside,
+        mix=mixes.get("mix"),
+        calls_mix=mixes.get("calls_mix"),
+    )
+
+
+def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number]) -> Row:
+    """Return the numbers of many messages as arrays, from their stored rows; a message of plain text has an empty one."""
+    alike: dict[bytes, list[int]] = {}
+    for index, row in enumerate(rows):
+        if row:
+            alike.setdefault(row[:_MASK_BYTES], []).append(index)
+    columns = Row(role=roles, text0=texts[0], text1=texts[1])
+    arrays: dict[str, Any] = {}
+    for mask, indexes in alike.items():
+        for name, table in _tables(mask, b"".join([rows[index][_MASK_BYTES:] for index in indexes])):
+            if name not in arrays:
+                arrays[name] = np.zeros((_WIDTHS[name] + 1, len(rows)), np.int64)
+            arrays[name][:-1, indexes] = table.T
+            arrays[name][-1, indexes] = 1
+    for name, (*numbers, has) in arrays.items():
+        if name in _MIXES:
+            shares = arrays.get(f"{name}_shares", ((),))[:-1]
+            columns[name] = Mix(numbers[0], numbers[1], tuple(map(_share, shares)), numbers[2])
+        elif not name.endswith("_shares"):
+            _add(columns, name, numbers, has=has)
+    return columns
+
+
+def _add(row: Row, name: str, numbers: Sequence[Number], *, has: Number) -> None:
+    """Add a field's numbers under their names."""
+    if name == "beside":
+        row["form"], row["beside_size"] = numbers
+    elif len(numbers) == 1:
+        row[name] = numbers[0]
+    else:
+        row[f"{name}0"], row[f"{name}1"] = numbers
+    if name in _GIVEN:
+        row[f"has_{name}"] = has
+
+
+def _fields(extra: Extra) -> Fields:
+    """The fields that a message has, without its mixes."""
+    found: Fields = {name: pair for name in _SAID if any(pair := getattr(extra, name))}
+    found |= {name: pair for name in _GIVEN if (pair := getattr(extra, name)) is not None}
+    found |= {name: (int(number),) for name in _COUNTED if (number := getattr(extra, name))}
+    if not extra.has_text:
+        found["textless"] = (1,)
+    if (reasoning := extra.reasoning) is not None:
+        found |= {name: pair for name in _THOUGHT if any(pair := getattr(reasoning, name))}
+    if (beside := extra.beside) is not None:
+        found["beside"] = form_number(beside.format), beside.size
+        found |= {name: pair for name in _NATIVE if any(pair := getattr(beside, name))}
+        found |= {name: (number,) for name in _SEALED if (number := getattr(beside, name))}
+        if beside.estimated:
+            found["beside_estimated"] = (beside.estimated,)
+    return found
+
+
+def _mixes(extra: Extra) -> Sequence[tuple[str, Mix | None]]:
+    reasoning, beside = extra.reasoning, extra.beside
+    return (
+        ("mix", extra.mix),
+        ("calls_mix", extra.calls_mix),
+        ("reasoning_mix", reasoning.mix if reasoning is not None else None),
+        ("beside_mix", beside.mix if beside is not None else None),
+    )
+
+
+def _legacy(fields: Fields) -> dict[str, bool]:
+    return {"legacy_call": True} if "legacy_call" in fields else {}
+
+
+@lru_cache(maxsize=1024)
+def _layout(mask: bytes) -> tuple[int, tuple[tuple[str, int, int], ...]]:
+    """The numbers of a row with this mask, and where each of its fields stands among them."""
+    bits, width, found = int.from_bytes(mask, "little"), 0, []
+    for name in _FIELDS:
+        if bits & _BITS[name]:
+            found.append((name, width, width + _WIDTHS[name]))
+            width += _WIDTHS[name]
+    return width, tuple(found)
+
+
+def _tables(mask: bytes, numbers: bytes) -> Iterator[tuple[str, Any]]:
+    """The fields of rows with this mask: a table of each, with a line for each row."""
+    width, fields = _layout(mask)
+    lines = np.frombuffer(numbers, "<i4").reshape(-1, max(1, width))
+    for name, start, end in fields:
+        yield name, lines[:, start:end]
+
+
+def _share(share: Number) -> tuple[Number, Number, Number]:
+    """A script's place, and its thousandths of the tokens in both encodings."""
+    low = (1 << _SHARE_BITS) - 1
+    return share >> 2 * _SHARE_BITS, share >> _SHARE_BITS & low, share & low
+
+
+def _mix(numbers: Sequence[int], shares: Sequence[int]) -> Mix:
+    size, digits, characters = numbers
+    return Mix(size, digits, tuple(_share(share) for share in shares if share), characters)
