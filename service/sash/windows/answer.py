@@ -10,7 +10,6 @@ from sash.core.counts.beside import Beside
 from sash.core.counts.counting import is_estimate, reasoning_tokens
 from sash.core.counts.definitions import unpriced_members
 from sash.core.counts.models import NO_WINDOW, Model
-from sash.core.law.costs import record_cost
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained
@@ -217,7 +216,7 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
         if each.limit is not None:
             message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
             bound = max(each.limit, line_cost(record, seq, window.place, model, alone=not each.limit))
-            trimmed[seq] = record_cost(record, model) - cost
+            trimmed[seq] = history.whole_cost(seq, model) - cost
             edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
             spared += bound - cost
             count, saved = count + 1, saved + trimmed[seq]
@@ -232,7 +231,7 @@ def _explained(line: Explained, trimmed: int | None, history: History, model: Mo
     """A message's line with the exact tokens of its cut result, in place of the upper bound."""
     if trimmed is None:
         return line
-    cost = record_cost(history.record(line.seq), model) - trimmed
+    cost = history.whole_cost(line.seq, model) - trimmed
     return msgspec.structs.replace(line, tokens=cost, trimmed=trimmed)
 
 

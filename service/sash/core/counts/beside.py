@@ -91,14 +91,6 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
         """Whether some of the cost is a guess: all parts without a chat form, which are in no recorded bill."""
         return bool(self.only or any(self.rest) or self.thoughts_sealed or self.rest_sealed or self.estimated)
 
-    def thoughts_tokens(self, column: int) -> int:
-        """Return the tokens of the thoughts, without images, in o200k_base (column 0) or cl100k_base (1)."""
-        return self.thoughts[column] + -(-self.thoughts_sealed // SEALED_CHARACTERS)
-
-    def rest_tokens(self, column: int) -> int:
-        """Return the tokens of all other parts, without images."""
-        return self.rest[column] + self.apart[column] + -(-self.rest_sealed // SEALED_CHARACTERS) + self.estimated
-
 
 def measure_beside(message: Mapping[str, Any]) -> Beside:
     """Return the measure of a message's member ``native``."""

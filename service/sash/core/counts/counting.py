@@ -21,12 +21,12 @@ from sash.core.counts.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, 
 from sash.core.counts.measures import HEADING_TOKENS, Extra, Measure, measure
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import ONE
-from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS, is_guessed, message_cost, reasoning_cost
+from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS, is_guessed, message_cost, reasoning_cost, thoughts_of
 from sash.core.counts.rows import Row, row_of
 from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.vendor_costs import definitions_cost, format_cost, is_forced
 from sash.core.counts.vendors import VendorRules
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT, PROVIDERS
 
 
 class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ def whole_row(measure: Measure, model: Model) -> Row:
         row["parts"] = extra.parts
     if extra.images:  # where parts are counted apart, images have no detail
         apart = PROVIDERS[model.format].parts_apart
-        row["images"] = _images_tokens([(*size, AUTO if apart else detail) for *size, detail in extra.images], model)
+        row["images"] = _images_tokens([(w, h, AUTO if apart else detail) for w, h, detail in extra.images], model)
         row["has_images"] = 1
     if extra.beside is not None:
         row["beside_images"] = _images_tokens(extra.beside.images, model)
@@ -105,7 +105,7 @@ def list_place(roles: Sequence[int], index: int) -> int:
     return (LIST_BEGINS if begins else 0) | (LIST_ENDS if ends else 0)
 
 
-def reasoning_tokens(measure: Measure, model: Model, form: str = "openai") -> int:
+def reasoning_tokens(measure: Measure, model: Model, form: str = CHAT) -> int:
     """Return the tokens of a message's reasoning for ``model``, in addition to the message.
 
     Reasoning of a chat message counts if ``form`` sends it. Native reasoning counts if it is in the model's own format.
@@ -191,9 +191,9 @@ def reference_tokens(measure: Measure, *, parallel: int = 0) -> Pair:
 
 def reference_tokens_in(column: int, measure: Measure, *, parallel: int = 0) -> int:
     """Return the tokens of a message and its reasoning for one of the reference models, as in ``reference_tokens``."""
-    tokens = message_tokens(measure, REFERENCE_MODELS[column], parallel=bool(parallel))
-    reasoning = measure.extra.reasoning if measure.extra else None
-    return tokens + reasoning.tokens(column) if reasoning else tokens
+    row = whole_row(measure, REFERENCE_MODELS[column])
+    tokens = message_cost(row, REFERENCE_MODELS[column], ONE, place=int(bool(parallel))) + thoughts_of(row, column)
+    return int(tokens)
 
 
 # ---- definitions

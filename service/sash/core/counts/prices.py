@@ -7,6 +7,7 @@
 A text's tokens are those of the model's encoding, those that its own vocabulary counted (``said``), or an estimate.
 """
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -61,10 +62,7 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
     else:
         cost = _listed_cost(sent, texts, model, by, place)
         cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
-    is_empty = (row["role"] == ASSISTANT) & (row["text0"] == 0)
-    if sent_in.is_chat_form or not by.some(is_empty):
-        return cost
-    return by.where(is_empty & is_silent(row, model.format), 0, cost)
+    return cost if sent_in.is_chat_form else by.where(is_left_out(row, model.format, by), 0, cost)
 
 
 # ---- as the form sends it
@@ -158,7 +156,7 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, said: Number) -> Row:
         return Row([(name, sent[pair[column]]) for name, pair in _TEXTS.items() if pair[column] in sent])
     mix, calls_mix, ratios = sent.get("mix"), sent.get("calls_mix"), model.ratios
     if "parts" in sent:
-        text = sum(family_tokens(*part, ratios) for part in sent["parts"])
+        text = sum(family_tokens(a, b, part_mix, ratios) for a, b, part_mix in sent["parts"])
         sent["apart0"] = sent["apart1"] = 0  # what items cost apart is in their parts
     else:
         text = family_tokens(sent["text0"], sent["text1"], mix, ratios, by=by)
@@ -171,7 +169,7 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, said: Number) -> Row:
         o200k, cl100k = sent[pair[0]], sent[pair[1]]
         of_mix, of = (calls_mix, arguments) if name in _OF_CALLS else (mix, whole)
         part = by.least(1.0, o200k / of)
-        estimate = family_tokens if name in _ARGUMENTS else beside_text
+        estimate: Callable[..., Number] = family_tokens if name in _ARGUMENTS else beside_text
         texts[name] = estimate(o200k, cl100k, of_mix, ratios, part, by)
     if said is not None and model.vocabulary is not None:
         is_said, more = said >= 0, sent["more_said"]
@@ -275,11 +273,14 @@ def _is_native(row: Row, form: str) -> Number:
     return row["form"] == form_number(form)
 
 
-def is_silent(row: Row, form: str) -> Number:
-    """Whether ``form``, which is not the chat form, sends nothing of a message of the assistant that has no text."""
+def is_left_out(row: Row, form: str, by: Arithmetic) -> Number:
+    """Return whether a request in ``form``, which is not the chat form, leaves a message out: an empty assistant's."""
+    is_empty = (row["role"] == ASSISTANT) & (row["text0"] == 0)
+    if not by.some(is_empty):
+        return False
     thinks = sum(row[kind + "0"] for kind in PROVIDERS[form].carries)
     others = row["calls"] + row["estimated"] + row["has_images"] + thinks
-    return (others == 0) & (row["form"] != form_number(form))
+    return is_empty & (others == 0) & (row["form"] != form_number(form))
 
 
 def is_guessed(row: Row, model: Model) -> Number:
@@ -315,6 +316,11 @@ def reasoning_cost(
         native = _native_thoughts(Row() if seals_alone else row, sealed, model, by)
         cost = cost + by.where(_is_native(row, model.format), by.ceil(native * model.margin), 0)
     return cost
+
+
+def thoughts_of(row: Row, column: int) -> Number:
+    """Return the tokens of all reasoning in members of a chat message, in o200k_base (column 0) or cl100k_base (1)."""
+    return sum(row[kind + COLUMNS[column]] for kind in sorted(_KINDS))
 
 
 def _thought_cost(row: Row, carried: AbstractSet[str], model: Model, by: Arithmetic) -> Number:

@@ -7,7 +7,6 @@ import msgspec
 
 from sash.core.counts.text import Pair, strings, text_tokens
 from sash.core.counts.unicode_scripts import Mix, mix_of
-from sash.core.providers import PROVIDERS
 from sash.core.providers.thoughts import BLOCKS, PLAIN, SIGNED
 
 
@@ -21,10 +20,6 @@ class Reasoning(msgspec.Struct, array_like=True, frozen=True):
     blocks: Pair = (0, 0)
     signatures: Pair = (0, 0)
     mix: Mix | None = None
-
-    def tokens(self, column: int, form: str = "openai") -> int:
-        """Return the tokens of the kinds that ``form`` sends, in o200k_base (column 0) or cl100k_base (1)."""
-        return sum(getattr(self, kind)[column] for kind in PROVIDERS[form].carries)
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Reasoning | None:

@@ -28,7 +28,7 @@ _SAID: Final = (
 """Pairs of ``Extra``: tokens of a text in both encodings, 0 where there is none."""
 _GIVEN: Final = ("name", "padding", "bare_names", "call_objects", "together_objects", "call_compact")
 """Pairs of ``Extra`` that may be None."""
-_COUNTED: Final = ("calls", "estimated", "pages", "paged", "legacy_call")
+_COUNTED: Final = ("calls", "estimated", "pages", "paged")
 _THOUGHT: Final = ("plain", "blocks", "signatures")
 """Pairs of ``Reasoning``."""
 _NATIVE: Final = ("thoughts", "rest", "apart")
@@ -37,7 +37,7 @@ _SEALED: Final = ("thoughts_sealed", "rest_sealed", "wrappings")
 _MIXES: Final = ("mix", "calls_mix", "reasoning_mix", "beside_mix")
 _WIDTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys((*_SAID, *_GIVEN, *_THOUGHT, *_NATIVE), 2),
-    **dict.fromkeys((*_COUNTED, "textless", *_SEALED, "beside_estimated"), 1),
+    **dict.fromkeys((*_COUNTED, "legacy_call", "textless", *_SEALED, "beside_estimated"), 1),
     "beside": 2,  # its form, from 1 on, and its size in bytes
     **dict.fromkeys(_MIXES, 3),  # size, digits, characters
     **{f"{name}_shares": 3 for name in _MIXES},
@@ -108,8 +108,10 @@ def stored_row(extra: Extra) -> bytes | None:
 def extra_of(row: bytes) -> Extra:
     """Return what a stored row was made from."""
     fields = {name: tuple(map(int, table[0])) for name, table in _tables(row[:_MASK_BYTES], row[_MASK_BYTES:])}
-    mixes = {name: _mix(fields[name], fields.get(f"{name}_shares", ())) for name in _MIXES if name in fields}
-    thought = {name: fields[name] for name in _THOUGHT if name in fields}
+    mixes: dict[str, Any] = {
+        name: _mix(fields[name], fields.get(f"{name}_shares", ())) for name in _MIXES if name in fields
+    }
+    thought = _pairs(fields, _THOUGHT)
     reasoning = Reasoning(**thought, mix=mixes.get("reasoning_mix")) if thought or "reasoning_mix" in mixes else None
     beside = None
     if "beside" in fields:
@@ -117,14 +119,15 @@ def extra_of(row: bytes) -> Extra:
         beside = Beside(
             format=_FORMS[form - 1],
             size=size,
-            **{name: fields[name] for name in _NATIVE if name in fields},
-            **{name: fields[name][0] for name in _SEALED if name in fields},
+            **_pairs(fields, _NATIVE),
+            **_counts(fields, _SEALED),
             estimated=fields.get("beside_estimated", (0,))[0],
             mix=mixes.get("beside_mix"),
         )
     return Extra(
-        **{name: fields[name] for name in (*_SAID, *_GIVEN) if name in fields},
-        **{name: fields[name][0] for name in _COUNTED if name in fields} | _legacy(fields),
+        **_pairs(fields, (*_SAID, *_GIVEN)),
+        **_counts(fields, _COUNTED),
+        legacy_call="legacy_call" in fields,
         has_text="textless" not in fields,
         reasoning=reasoning,
         beside=beside,
@@ -172,7 +175,9 @@ def _fields(extra: Extra) -> Fields:
     """The fields that a message has, without its mixes."""
     found: Fields = {name: pair for name in _SAID if any(pair := getattr(extra, name))}
     found |= {name: pair for name in _GIVEN if (pair := getattr(extra, name)) is not None}
-    found |= {name: (int(number),) for name in _COUNTED if (number := getattr(extra, name))}
+    found |= {name: (number,) for name in _COUNTED if (number := getattr(extra, name))}
+    if extra.legacy_call:
+        found["legacy_call"] = (1,)
     if not extra.has_text:
         found["textless"] = (1,)
     if (reasoning := extra.reasoning) is not None:
@@ -196,8 +201,12 @@ def _mixes(extra: Extra) -> Sequence[tuple[str, Mix | None]]:
     )
 
 
-def _legacy(fields: Fields) -> dict[str, bool]:
-    return {"legacy_call": True} if "legacy_call" in fields else {}
+def _pairs(fields: Fields, names: Sequence[str]) -> dict[str, Any]:
+    return {name: fields[name] for name in names if name in fields}
+
+
+def _counts(fields: Fields, names: Sequence[str]) -> dict[str, Any]:
+    return {name: fields[name][0] for name in names if name in fields}
 
 
 @lru_cache(maxsize=1024)

@@ -8,51 +8,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from sash.core.counts.attachments import image_tokens
-from sash.core.counts.beside import Beside
 from sash.core.counts.definitions import Content, written_tokens
-from sash.core.counts.estimates import count_in, pair_tokens
-from sash.core.counts.families import TOOL
-from sash.core.counts.measures import Measure
+from sash.core.counts.estimates import count_in
 from sash.core.counts.models import Model
 from sash.core.counts.vendors import VendorRules
-
-_FOUND: Final = 0.36
-"""Tokens of a character of a search's sealed results, which are sent back to Claude: 2 bills."""
-
-
-def message_cost(measure: Measure, model: Model, rules: VendorRules) -> float:
-    """Return a message's tokens, including the wrapping of its calls' results. ``measure`` is in the model's tokens."""
-    cost = rules.role_costs[measure.role] + measure.o200k * (rules.result if measure.role == TOOL else 1.0)
-    extra = measure.extra
-    if extra is None:
-        return cost
-    names = rules.names * extra.call_names[0] + (extra.name[0] + rules.name if extra.name else 0)
-    arguments, _ = extra.call_objects or extra.call_arguments
-    cost += names + arguments + extra.unpriced[0]
-    cost += extra.calls * (rules.call + (rules.together if extra.calls > 1 else 0))
-    cost += min(arguments * rules.tagged, extra.calls * rules.most_tags)
-    cost += (extra.estimated - extra.paged) * model.scale / model.margin
-    cost += extra.pages * rules.page + min(extra.paged, extra.pages * rules.page_words)
-    if (beside := extra.native_in(model.format)) is not None:
-        cost += _beside_cost(beside, model, rules)
-    return cost + sum(image_tokens(image, rules.images) for image in extra.images)
-
-
-def _beside_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
-    return (
-        pair_tokens(beside.rest, None, model)
-        + pair_tokens(beside.apart, None, model)
-        + beside.rest_sealed * _FOUND
-        + beside.estimated
-        + beside.wrappings * rules.message
-        + sum(image_tokens(image, rules.images) for image in beside.images)
-    )
-
-
-def thoughts_cost(beside: Beside, model: Model, rules: VendorRules) -> float:
-    """Return the tokens of a message's thoughts, their words and seals, if the message is sent as it came."""
-    return pair_tokens(beside.thoughts, beside.mix, model) + beside.thoughts_sealed * rules.sealed
 
 
 def definitions_cost(

@@ -10,7 +10,6 @@ from typing import Final
 
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.models import Model
-from sash.core.law.costs import record_cost
 from sash.core.law.documents import Documents
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
@@ -123,6 +122,6 @@ def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) 
 
 def _whole(view: View, seq: int, model: Model, options: WindowQuery) -> int:
     """A message's tokens, at most the limit of a tool result."""
-    cost = record_cost(view.record(seq), model)
+    cost = view.history.whole_cost(seq, model)
     limit = options.tool_result_max_tokens
     return cost if limit is None else min(cost, limit)

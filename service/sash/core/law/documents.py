@@ -13,9 +13,10 @@ from typing import Literal
 import msgspec
 
 from sash.core.counts.counting import message_tokens
-from sash.core.counts.estimates import beside_tokens, estimate_factor
+from sash.core.counts.estimates import estimate_factor
 from sash.core.counts.measures import Extra, Measure, mixes
 from sash.core.counts.models import Model
+from sash.core.counts.prices import beside_text
 from sash.core.counts.text import both
 from sash.core.counts.unicode_scripts import RATIOS, SINGLE_DIGITS, mix_of
 from sash.core.law.costs import record_cost
@@ -107,7 +108,7 @@ class Documents(msgspec.Struct, frozen=True):
             return 0
         counted, extra = record.grounding[model.column], record.measure.extra
         if model.ratios is not None:
-            counted = beside_tokens(record.grounding, extra.mix if extra else None, model.ratios)
+            counted = beside_text(*record.grounding, extra.mix if extra else None, model.ratios)
             counted += record.digits if model.ratios in SINGLE_DIGITS else 0
         tokens = math.ceil(counted * model.margin)
         return tokens if self.max_tokens is None else min(tokens, self.max_tokens)

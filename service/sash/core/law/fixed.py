@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sash.core.counts.counting import first_system, is_left_out, messages_tokens, tools_tokens
+from sash.core.counts.counting import first_system, messages_tokens, tools_tokens
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
+from sash.core.counts.numbers import ONE
+from sash.core.counts.prices import is_left_out
+from sash.core.counts.rows import row_of
 from sash.core.counts.text.vocabularies import Vocabulary
 from sash.core.law.fillers import (
     bare_opening,
@@ -68,7 +71,7 @@ class Fixed(msgspec.Struct, frozen=True):
             return 0
         given = [*self.system, *self.few_shots, *messages]
         if not PROVIDERS[model.format].is_chat_form:
-            given = [each for each in given if not is_left_out(each, model.format)]
+            given = [each for each in given if not is_left_out(row_of(each), model.format, ONE)]
         # System texts are sent before the messages, except in the provider's own form.
         if PROVIDERS[model.format].fills:
             given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))

@@ -16,11 +16,15 @@ from struct import Struct
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
-from sash.core.counts.counting import LIST_BEGINS, LIST_ENDS, list_place
+from sash.core.counts.counting import list_place
 from sash.core.counts.families import FUNCTION, TOOL
 from sash.core.counts.measures import Extra, Measure
-from sash.core.counts.unicode_scripts import Mix
+from sash.core.counts.models import Model
+from sash.core.counts.numbers import Number
+from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
+from sash.core.counts.rows import Row, columns_of, extra_of, stored_row
 
 RECORD_BYTES: Final = 24
 DIGEST_BYTES: Final = 8
@@ -55,6 +59,7 @@ class Flags:
 
 
 _IN_DETAILS = Flags.RICH | Flags.MIXED
+_THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
 _GROUPED = Flags.LEGACY_CALL | Flags.IN_PROGRESS
 _RESULTS = (TOOL, FUNCTION)
 _STAMP_BITS = 20
@@ -85,6 +90,7 @@ class Identity(msgspec.Struct, frozen=True):
 class Details(msgspec.Struct, array_like=True, frozen=True):
     """A message's facts that are not in its record: its identity, and parts other than plain text that cost tokens.
 
+    ``row`` has the numbers of its tokens (core/counts/rows.py). It is empty for plain text, and where ``extra`` has them.
     ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
     their numbers add where each digit is a token.
     """
@@ -92,10 +98,16 @@ class Details(msgspec.Struct, array_like=True, frozen=True):
     digest: bytes
     id: str
     stamp: int
+    row: bytes = b""
     extra: Extra | None = None
     grounding: tuple[int, int] | None = None
     status: str | None = None
     digits: int = 0
+
+    @property
+    def measured(self) -> Extra | None:
+        """What the message has beside plain text."""
+        return extra_of(self.row) if self.row else self.extra
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -158,7 +170,9 @@ def encode_record(record: Record) -> bytes:
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message."""
     digest, name, stamp, status = identity.digest, identity.id, identity.stamp, identity.status
-    return Details(digest, name, stamp, record.measure.extra, record.grounding, status, record.digits)
+    extra = record.measure.extra
+    row = stored_row(extra) if extra is not None else None
+    return Details(digest, name, stamp, row or b"", None if row else extra, record.grounding, status, record.digits)
 
 
 def _places(flag: int) -> bytes:
@@ -170,7 +184,6 @@ _OPEN = _places(_OPEN_BIT)
 _NOTHING = Details(b"", "", 0)
 _A_RESULT = bytes((TOOL,))
 _DETAILED = _places(_IN_DETAILS)
-_MIXED = bytes(1 if byte & _IN_DETAILS == Flags.MIXED else 0 for byte in range(256))
 
 
 class Records(Sequence[Record]):
@@ -185,8 +198,8 @@ class Records(Sequence[Record]):
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
         self._made: list[Record | None] = []
-        self.costs: dict[int, tuple[object, list[int]]] = {}
-        """Costs of these messages, by the identity of their model or the column of reference tokens: see costs.py."""
+        self.costs: list[tuple[Model, list[int]]] = []
+        """These messages' costs, for each model that was asked for."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Records":
@@ -216,7 +229,7 @@ class Records(Sequence[Record]):
         if (start == 0 or self.roles[start : start + 1] != _A_RESULT) and self.roles[end : end + 1] != _A_RESULT:
             # It divides no list of results, in which a message's cost depends on its place.
             part._made = self._made[start:end]
-            part.costs = {key: (model, costs[start:end]) for key, (model, costs) in self.costs.items()}
+            part.costs = [(model, costs[start:end]) for model, costs in self.costs]
         return part
 
     def _make(self, index: int) -> Record:
@@ -230,7 +243,7 @@ class Records(Sequence[Record]):
             flags |= Flags.IN_PROGRESS
         if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
             details = self.details[index]
-            extra, grounding, digits = details.extra, details.grounding, details.digits
+            extra, grounding, digits = details.measured, details.grounding, details.digits
         measure = Measure(role, o200k, cl100k, extra)
         said = self.said[index] - 1 if self.said and self.said[index] else None
         return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, said, digits)
@@ -263,24 +276,38 @@ class Records(Sequence[Record]):
         """Indexes of messages whose cost depends on their details, ascending."""
         return indexes_of(self.flags.translate(_RICH))
 
-    def mixed(self) -> Iterator[int]:
-        """Indexes of messages whose estimate depends on their text and its scripts alone, ascending."""
-        return indexes_of(self.flags.translate(_MIXED))
+    @cached_property
+    def rare(self) -> list[int]:
+        """Indexes of messages whose tokens do not follow from a row, such as those with images, ascending."""
+        return [index for index, details in enumerate(self.details) if details.extra is not None]
+
+    @cached_property
+    def columns(self) -> Row:
+        """The numbers of all messages; those of ``rare`` ones are not complete. The details must have been read."""
+        words = np.frombuffer(self.packed, "<u4").reshape(-1, _WORDS).astype(np.int64)
+        roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
+        return columns_of([details.row for details in self.details], roles, (words[:, 1], words[:, 2]))
+
+    @property
+    def thinks(self) -> bool:
+        """Whether a message has reasoning, or parts in a provider's own format."""
+        extras = (self.details[index].extra for index in self.rare)
+        return not _THOUGHTS.isdisjoint(self.columns) or any(
+            each and (each.reasoning or each.beside) for each in extras
+        )
+
+    @cached_property
+    def places(self) -> Number:
+        """PARALLEL, LIST_BEGINS and LIST_ENDS of each message, as an array: 0 if it is not one of several results."""
+        is_result = np.frombuffer(b"\xff" + self.roles + b"\xff", np.uint8) == TOOL
+        ends = np.where(is_result[:-2], 0, LIST_BEGINS) + np.where(is_result[2:], 0, LIST_ENDS)
+        parallel = np.frombuffer(self.flags, np.uint8) & Flags.PARALLEL
+        return np.where(parallel, parallel + ends, 0)
 
     @property
     def detailed(self) -> int:
         """The number of messages whose cost or estimate depends on their details."""
         return self.flags.translate(_DETAILED).count(1)
-
-    def mix(self, index: int) -> Mix | None:
-        """The scripts of a message; None if its details were not read."""
-        extra = self.details[index].extra if self.details else None
-        return extra.mix if extra is not None else None
-
-    def reasoned(self) -> Iterator[int]:
-        """Indexes of messages with reasoning or in a provider's own format, ascending."""
-        extras = ((index, self.details[index].extra) for index in self.rich())
-        return (index for index, extra in extras if extra and (extra.reasoning or extra.beside))
 
     @property
     def plain(self) -> bool:

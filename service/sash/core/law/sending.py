@@ -1,19 +1,23 @@
 """The costs of messages as they are sent: with their reasoning if it is sent, and with long tool results cut."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
+import numpy as np
 
-from sash.core.counts.counting import reasoning_tokens, seals_tokens, turn_place, without_free_seals
+from sash.core.counts.counting import turn_place, whole_row
 from sash.core.counts.models import Model
-from sash.core.law.costs import record_cost
+from sash.core.counts.numbers import MANY, ONE, Arithmetic, Number
+from sash.core.counts.prices import reasoning_cost
+from sash.core.counts.rows import Row
 from sash.core.law.fillers import blank_line_tokens, filler_tokens, is_filled, joined_systems
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Record
 from sash.core.law.results import RESULTS, Edit, line_cost, shared_limits
 from sash.core.law.view import History, View, unit_at, unit_costs
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT, PROVIDERS
 
 
 def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
@@ -21,45 +25,67 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
 
     Signatures on calls are always sent, except with ``reasoning=none``: Gemini requires all of them.
     """
-    history, first = view.history, view.history.first_seq
-    begins = first + _turn_place(history)
-    sent: dict[int, int] = {}
-    left: dict[int, int] = {}
-    records = [(first + index, history.records[index]) for index in history.records.rich()]
-    for seq, record in (*history.outside.items(), *records):
-        measure = without_free_seals(record.measure, model) if seq < history.question else record.measure
-        tokens = reasoning_tokens(measure, model, options.format)
-        whole = tokens or reasoning_tokens(measure, model)
-        if options.reasoning == "none" or (options.reasoning == "turn" and seq <= begins):
-            tokens = seals_tokens(measure, model, options.format) if options.reasoning == "turn" else 0
-            if PROVIDERS[
-                options.format
-            ].replies_are_items:  # free thoughts are left out too: they only make the request longer
-                whole = reasoning_tokens(record.measure, model)
-        if tokens:
-            sent[seq] = tokens
-        if whole > tokens:
-            left[seq] = whole - tokens
-    if sent or left:
-        costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items()}
-        view = msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
-    return _with_durations(view, model, options) if options.stable and options.reasoning != "none" else view
-
-
-def _with_durations(view: View, model: Model, options: WindowQuery) -> View:
-    """The view with the tokens of reasoning that is sent in every turn, and of that which is sent in its turn only."""
-    lasting: dict[int, int] = {}
-    passing: dict[int, int] = {}
-    tokens = seals_tokens if options.reasoning == "turn" else reasoning_tokens
     history = view.history
-    for seq in (*history.outside, *(history.first_seq + index for index in history.records.rich())):
-        measure = view.record(seq).measure
-        later = tokens(without_free_seals(measure, model), model, options.format)
-        if later:
-            lasting[seq] = later
-        if more := reasoning_tokens(measure, model, options.format) - later:
-            passing[seq] = more
-    return msgspec.structs.replace(view, lasting=lasting, passing=passing) if lasting or passing else view
+    if not history.outside and not (history.records.details and history.records.thinks):
+        return view
+    sent, whole = _of_each(view, model, partial(_sent_and_whole, view, model, options))
+    left = {seq: tokens - sent.get(seq, 0) for seq, tokens in whole.items() if tokens > sent.get(seq, 0)}
+    costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items()}
+    view = msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
+    if options.stable and options.reasoning != "none":
+        lasting, passing = _of_each(view, model, partial(_lasting_and_passing, model, options))
+        view = msgspec.structs.replace(view, lasting=lasting, passing=passing)
+    return view
+
+
+def _sent_and_whole(
+    view: View, model: Model, options: WindowQuery, row: Row, seq: Number, by: Arithmetic
+) -> tuple[Number, Number]:
+    """Tokens of a message's reasoning that are sent, and of all that it has."""
+    history, form = view.history, options.format
+    is_forgotten = (seq < history.question) & model.rules.forgets
+    tokens = reasoning_cost(row, model, form, by, is_forgotten=is_forgotten)
+    whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
+    if options.reasoning == "all":
+        return tokens, whole
+    seals: Number = 0
+    is_left: Number = True
+    if options.reasoning == "turn":
+        is_left = seq <= history.first_seq + _turn_place(history)
+        seals = reasoning_cost(row, model, form, by, seals_alone=True, is_forgotten=is_forgotten)
+    if PROVIDERS[form].replies_are_items:  # free thoughts are left out too: they only make the request longer
+        whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
+    return by.where(is_left, seals, tokens), whole
+
+
+def _lasting_and_passing(
+    model: Model, options: WindowQuery, row: Row, _seq: Number, by: Arithmetic
+) -> tuple[Number, Number]:
+    """Tokens of a message's reasoning that is sent in every turn, and of that which is sent in its turn only."""
+    is_turn, is_forgotten = options.reasoning == "turn", model.rules.forgets
+    later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
+    return later, reasoning_cost(row, model, options.format, by) - later
+
+
+def _of_each(
+    view: View, model: Model, rule: Callable[[Row, Number, Arithmetic], tuple[Number, Number]]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Two figures of each message that was read, by seq, without zeros. ``rule`` gets its numbers and its seq."""
+    history, records, first = view.history, view.history.records, view.history.first_seq
+    apart = dict(history.outside)
+    found: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    if records.details:
+        apart |= {first + index: records[index] for index in records.rare}
+        for figures, numbers in zip(found, rule(records.columns, first + np.arange(len(records)), MANY), strict=True):
+            listed = np.broadcast_to(numbers, len(records)).astype(np.int64)
+            places = np.flatnonzero(listed)
+            figures.update(zip((places + first).tolist(), listed[places].tolist(), strict=True))
+    for seq, record in apart.items():
+        for figures, number in zip(found, rule(whole_row(record.measure, model), seq, ONE), strict=True):
+            figures.pop(seq, None)
+            if number:
+                figures[seq] = number
+    return found
 
 
 def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> View:
@@ -179,7 +205,7 @@ class Trimming(msgspec.Struct, frozen=True):
     def _shared(self, view: View, results: Sequence[int], room: int) -> View:
         """The view with ``results`` cut so that together they cost ``room``, if possible."""
         lines = [self._line(view.record(seq), seq) for seq in results]
-        whole = [record_cost(view.record(seq), self.model) for seq in results]
+        whole = [view.history.whole_cost(seq, self.model) for seq in results]
         if (limit := self.options.tool_result_max_tokens) is not None:
             whole = [min(cost, max(limit, line)) for cost, line in zip(whole, lines, strict=True)]
         least = [min(cost, line) for cost, line in zip(whole, lines, strict=True)]
@@ -197,7 +223,7 @@ class Trimming(msgspec.Struct, frozen=True):
 
     def _edit(self, view: View, seq: int, limit: int, cost: int) -> Edit:
         limit = min(limit, self.options.tool_result_max_tokens or limit)
-        return Edit(limit=limit, saved=record_cost(view.record(seq), self.model) - cost)
+        return Edit(limit=limit, saved=view.history.whole_cost(seq, self.model) - cost)
 
     def _line(self, record: Record, seq: int, *, alone: bool = False) -> int:
         return line_cost(record, seq, self.place, self.model, alone=alone)

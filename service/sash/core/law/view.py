@@ -45,6 +45,16 @@ class History(msgspec.Struct, frozen=True):
         """The record of a message that was read."""
         return self.records[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
 
+    def role(self, seq: int) -> int:
+        """The role of a message that was read."""
+        return self.records.roles[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq].measure.role
+
+    def whole_cost(self, seq: int, model: Model) -> int:
+        """Tokens of a message as it is stored, without documents and reasoning."""
+        if seq >= self.first_seq:
+            return message_costs(self.records, model)[seq - self.first_seq]
+        return record_cost(self.outside[seq], model)
+
 
 class View(msgspec.Struct, frozen=True):
     """The tail's units and their costs for one model. ``always`` are the indexes of required units, with the reason."""

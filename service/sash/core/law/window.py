@@ -209,7 +209,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or options.summary == "always"
         or TOOL in records.roles
         or FUNCTION in records.roles
-        or (records.details and next(records.reasoned(), None) is not None)
+        or (records.details and records.thinks)
         or not records.plain
         or (PROVIDERS[options.format].fills and fixed.few_shots)
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))

@@ -58,6 +58,8 @@ from sash.core.providers.turns import Outgoing, Refusals
 
 PROVIDERS: Final[dict[str, Provider]] = {each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI)}
 """Every form, by its name. To add a provider, write its file and name it here."""
+CHAT: Final = OPENAI.name
+"""The form in which messages are stored."""
 
 
 def render_request(
