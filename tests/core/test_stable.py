@@ -1,11 +1,13 @@
 """Stable cuts: the first kept message never moves back, and moves at most once a step."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import pytest
 from histories import (
     MODELS,
@@ -27,7 +29,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.stable import Before, Span, stable_cut
+from sash.core.law.stable import Before, Question, Spans, stable_cut
 from sash.core.law.window import Window
 
 pytestmark = pytest.mark.no_cover
@@ -122,6 +124,23 @@ def test_earlier_turns_are_sent_again_byte_for_byte(life: tuple[Talk, Ask]) -> N
         assert sent[1].startswith(sent[0].split(b'],"tools"')[0].removesuffix(b"]}"))
 
 
+class Span(NamedTuple):
+    """One span: the members of ``Spans``."""
+
+    cost: int
+    length: int
+    documents: int
+    question: bool
+    reasoning: int = 0
+    continues: bool = False
+    while_open: int = 0
+
+
+def columns(spans: Sequence[Span]) -> Spans:
+    """Return the spans as arrays."""
+    return Spans(*(np.array([span[place] for span in spans], bool if place in (3, 5) else int) for place in range(7)))
+
+
 BLOCK = 100
 SPANS = st.lists(
     st.builds(
@@ -132,6 +151,7 @@ SPANS = st.lists(
         st.booleans(),
         st.sampled_from([0, 0, 5, 50]),
         st.booleans(),
+        st.sampled_from([0, 0, 0, 30]),
     ),
     max_size=30,
 )
@@ -165,7 +185,7 @@ def test_cut_knows_since_when_it_stands(spans: list[Span], room: int, step: floa
 
 def cut_of(line: list[Span], end: int, room: int, step: float) -> tuple[int, int | None]:
     """Return the cut of a whole line of spans."""
-    found = stable_cut(line, end=end, room=room, step=step, block=BLOCK, whole=True)
+    found = stable_cut(columns(line), end=end, room=room, step=step, block=BLOCK, whole=True)
     assert not isinstance(found, Before)
     return found
 
@@ -180,8 +200,8 @@ def test_cut_is_the_same_from_any_tail(spans: list[Span], room: int, step: float
     for first in range(1, len(spans)):
         asked = next((span for span in reversed(spans) if span.question), None)
         inside = any(span.question for span in spans[first:])
-        asked = None if inside else asked
-        tail = stable_cut(spans[first:], end=end, room=room, step=step, block=BLOCK, whole=False, asked=asked)
+        asked = None if inside or asked is None else Question(asked.cost, asked.documents)
+        tail = stable_cut(columns(spans[first:]), end=end, room=room, step=step, block=BLOCK, whole=False, asked=asked)
         assert isinstance(tail, Before) or tail[0] + first == whole
 
 

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
 from sash.core.counts.beside import Beside
 from sash.core.counts.counting import is_estimate, reasoning_tokens
 from sash.core.counts.definitions import unpriced_members
 from sash.core.counts.models import NO_WINDOW, Model
+from sash.core.counts.prices import is_guessed
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained
@@ -253,7 +255,11 @@ def _beside(window: Window, history: History) -> dict[int, Beside]:
     first, records = history.first_seq, history.records
     sent = set(window.seqs)
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
-    found |= {first + index: records.details[index].extra for index in records.rich() if first + index in sent}
+    if records.details and "form" in records.columns:
+        native = np.flatnonzero(records.columns["form"]).tolist()
+        found |= {
+            first + index: records[index].measure.extra for index in (*native, *records.rare) if first + index in sent
+        }
     return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
 
 
@@ -276,9 +282,11 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
 
 
 def _any_estimate(history: History, window: Window, model: Model) -> bool:
-    first = history.first_seq
-    rich = [first + index for index in history.records.rich()]
-    if not (rich or history.outside):
-        return False
-    sent = set(window.seqs)
-    return any(is_estimate(history.record(seq).measure, model) for seq in (*rich, *history.outside) if seq in sent)
+    first, records, sent = history.first_seq, history.records, set(window.seqs)
+    apart = [*history.outside]
+    if records.details:
+        apart += [first + index for index in records.rare]
+        guessed = np.flatnonzero(np.broadcast_to(is_guessed(records.columns, model), len(records)))
+        if not sent.isdisjoint((first + guessed).tolist()):
+            return True
+    return any(is_estimate(history.record(seq).measure, model) for seq in apart if seq in sent)

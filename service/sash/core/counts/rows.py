@@ -8,9 +8,9 @@ counted one by one, such as images: its measure is stored whole::
     columns  for each field that a message has: an array with the numbers of all messages, 0 for those without it
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from struct import error, pack
+from struct import error, pack, unpack_from
 from typing import Any, Final
 
 import numpy as np
@@ -107,7 +107,9 @@ def stored_row(extra: Extra) -> bytes | None:
 
 def extra_of(row: bytes) -> Extra:
     """Return what a stored row was made from."""
-    fields = {name: tuple(map(int, table[0])) for name, table in _tables(row[:_MASK_BYTES], row[_MASK_BYTES:])}
+    width, places = _layout(row[:_MASK_BYTES])
+    numbers = unpack_from(f"<{width}i", row, _MASK_BYTES)
+    fields: Fields = {name: numbers[start:end] for name, start, end in places}
     mixes: dict[str, Any] = {
         name: _mix(fields[name], fields.get(f"{name}_shares", ())) for name in _MIXES if name in fields
     }
@@ -145,10 +147,13 @@ def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number
     columns = Row(role=roles, text0=texts[0], text1=texts[1])
     arrays: dict[str, Any] = {}
     for mask, indexes in alike.items():
-        for name, table in _tables(mask, b"".join([rows[index][_MASK_BYTES:] for index in indexes])):
+        width, places = _layout(mask)
+        table = np.frombuffer(b"".join([rows[index] for index in indexes]), "<i4").reshape(-1, _MASK_BYTES // 4 + width)
+        table = table[:, _MASK_BYTES // 4 :].T
+        for name, start, end in places:
             if name not in arrays:
                 arrays[name] = np.zeros((_WIDTHS[name] + 1, len(rows)), np.int64)
-            arrays[name][:-1, indexes] = table.T
+            arrays[name][:-1, indexes] = table[start:end]
             arrays[name][-1, indexes] = 1
     for name, (*numbers, has) in arrays.items():
         if name in _MIXES:
@@ -218,14 +223,6 @@ def _layout(mask: bytes) -> tuple[int, tuple[tuple[str, int, int], ...]]:
             found.append((name, width, width + _WIDTHS[name]))
             width += _WIDTHS[name]
     return width, tuple(found)
-
-
-def _tables(mask: bytes, numbers: bytes) -> Iterator[tuple[str, Any]]:
-    """The fields of rows with this mask: a table of each, with a line for each row."""
-    width, fields = _layout(mask)
-    lines = np.frombuffer(numbers, "<i4").reshape(-1, max(1, width))
-    for name, start, end in fields:
-        yield name, lines[:, start:end]
 
 
 def _share(share: Number) -> tuple[Number, Number, Number]:

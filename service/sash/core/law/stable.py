@@ -20,36 +20,47 @@ the tail that was read is enough.
     kept                              |--------------------------------|
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
+import numpy as np
+
 from sash.core.counts.families import DEVELOPER, USER
 from sash.core.counts.models import Model
+from sash.core.counts.numbers import Number
 from sash.core.law.costs import reference_costs
 from sash.core.law.documents import Documents
+from sash.core.law.records import Flags
 from sash.core.law.results import RESULTS
-from sash.core.law.view import View, unit_at, unit_costs
+from sash.core.law.view import View, unit_at
+
+_RESULT = bytes(role in RESULTS for role in range(256))
 
 
-class Span(NamedTuple):
-    """A unit on the line of tokens. ``cost`` are its tokens in the window (0 for a required unit), ``length`` its counted
-    reference tokens, ``documents`` the tokens that its documents would add, ``question`` whether it is a user's message.
-    ``reasoning`` are additional tokens until the next question that does not continue the turn (``continues``), and
-    ``while_open`` until the last result of a tool group, which makes the group larger than the room, so that it is cut."""
+class Spans(NamedTuple):
+    """The units on the line of tokens, as an array for each figure; the figures of one unit are numbers.
 
-    cost: int
-    length: int
-    documents: int
-    question: bool
-    reasoning: int = 0
-    continues: bool = False
-    while_open: int = 0
+    ``cost`` are a unit's tokens in the window (0 for a required unit), ``length`` its counted reference tokens,
+    ``documents`` the tokens that its documents would add, ``question`` whether it is a user's message. ``reasoning`` are
+    additional tokens until the next question that does not continue the turn (``continues``), and ``while_open`` until the
+    last result of a tool group, which makes the group larger than the room, so that it is cut.
+    """
+
+    cost: Number
+    length: Number
+    documents: Number
+    question: Number
+    reasoning: Number
+    continues: Number
+    while_open: Number
 
 
-_NO_QUESTION = Span(0, 0, 0, question=True)
-"""Stands before a whole history, whose first turn may have no question."""
+class Question(NamedTuple):
+    """The newest question, if it is before the spans: its tokens after it (0 if it is required), and its documents'."""
+
+    cost: int = 0
+    documents: int = 0
 
 
 class Before(NamedTuple):
@@ -73,31 +84,9 @@ def cut_seq(
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
     tokens. ``mode`` is the ``grounding`` parameter and ``limit`` is ``tool_result_max_tokens``.
     """
-    history, column = view.history, view.history.column
-
-    # An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
-    records, units, room_of_groups = history.records, view.units, room
-    roles, starts, rich = records.roles, units.starts, set(records.rich())
-    pinned = {unit_at(units, index) for index in records.pinned()}
-    spans = []
-    lengths = unit_costs(units, reference_costs(records, column))
-    for index, (cost, length) in enumerate(zip(view.unit_costs, lengths, strict=True)):
-        start, thought, added = starts[index], 0, 0
-        if view.reasoning or view.passing:
-            seqs = range(history.first_seq + start, history.first_seq + starts[index + 1])
-            thought = sum(view.passing.get(seq, 0) for seq in seqs)
-            cost = sum(map(view.lasting_cost_of, seqs))  # noqa: PLW2901 - other reasoning counts in its turn only
-        if roles[start] <= DEVELOPER or index in pinned:
-            room -= cost
-            cost = 0  # noqa: PLW2901 - required, and subtracted from the room
-        # A question continues the turn before it if it follows tool results, or a message that was not read yet.
-        continues = bool(view.passing) and (roles[start - 1] in RESULTS if start else history.first_seq > 1)
-        more = _while_open(view, index, room_of_groups, limit) if view.edits else 0
-        question = roles[start] == USER
-        if question and start in rich:
-            added = documents.most_tokens(records[start], model)
-        before, beside = (added, 0) if mode == "all" else (0, added if mode == "latest" else 0)
-        spans.append(Span(cost + before, length, beside, question, thought, continues, more))
+    history = view.history
+    spans, steady = _spans(view, room, model=model, documents=documents, mode=mode, limit=limit)
+    room -= steady
     asked = None
     for seq, record in history.outside.items():
         # As in the tail: a result's cost after its cut, and signatures without the reasoning of a turn.
@@ -107,15 +96,71 @@ def cut_seq(
             room -= cost
         if seq == history.question:
             added = documents.most_tokens(record, model)
-            before, beside = (added, 0) if mode == "all" else (0, added if mode == "latest" else 0)
-            asked = Span((0 if is_steady else cost) + before, 0, beside, question=record.measure.role == USER)
-    end = history.tokens
-    found = stable_cut(spans, end=end, room=room, step=step, block=block, whole=history.first_seq == 1, asked=asked)
+            before, beside = _placed(added, mode)
+            asked = Question((0 if is_steady else cost) + before, beside)
+    whole = history.first_seq == 1
+    found = stable_cut(spans, end=history.tokens, room=room, step=step, block=block, whole=whole, asked=asked)
     if isinstance(found, Before):
         return found
     cut, since = found
     since_seq = view.seq(since + 1) - 1 if since is not None else 0
-    return Cut(history.length + 1 if cut == len(spans) else view.seq(cut), since_seq)
+    return Cut(history.length + 1 if cut == len(spans.cost) else view.seq(cut), since_seq)
+
+
+def _placed(added: int, mode: str) -> tuple[int, int]:
+    """The tokens of a question's documents in each later window, and those with the newest question alone."""
+    return (added, 0) if mode == "all" else (0, added if mode == "latest" else 0)
+
+
+def _spans(
+    view: View, room: int, *, model: Model, documents: Documents, mode: str, limit: int | None
+) -> tuple[Spans, int]:
+    """The tail's units, and the tokens of the required ones, whose room no other message has.
+
+    An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
+    """
+    history, units, records = view.history, view.units, view.history.records
+    count, starts = len(units), np.asarray(units.starts[:-1], np.int64)
+    roles = np.frombuffer(records.roles, np.uint8)[starts] if count else np.zeros(0, np.uint8)
+    passing = _by_message(view, view.passing)
+    # Other reasoning counts in its turn only.
+    lasting = np.asarray(view.costs, np.int64) - _by_message(view, view.reasoning) + _by_message(view, view.lasting)
+    lengths = np.asarray(reference_costs(records, history.column), np.int64)
+    cost, reasoning, length = (_sums(each, starts) for each in (lasting, passing, lengths))
+    required = roles <= DEVELOPER
+    required[[unit_at(units, index) for index in records.pinned()]] = True
+    steady = int(cost[required].sum())
+    cost[required] = 0
+    beside, open_longer = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    if history.grounding_messages:
+        for index in range(count):
+            if roles[index] == USER and records.flags[starts[index]] & Flags.GROUNDED:
+                added = documents.most_tokens(records[int(starts[index])], model)
+                before, beside[index] = _placed(added, mode)
+                cost[index] += before
+    for index in {unit_at(units, seq - history.first_seq) for seq in view.edits if seq >= history.first_seq}:
+        open_longer[index] = _while_open(view, index, room, limit)
+    # A question continues the turn before it if it follows tool results, or a message that was not read yet.
+    continues = np.zeros(count, bool)
+    if view.passing and count:
+        is_result = np.frombuffer(records.roles.translate(_RESULT), np.uint8)
+        continues[1:] = is_result[starts[1:] - 1] != 0
+        continues[0] = history.first_seq > 1
+    return Spans(cost, length, beside, roles == USER, reasoning, continues, open_longer), steady
+
+
+def _by_message(view: View, tokens: Mapping[int, int]) -> Number:
+    """Tokens by seq as an array, with a number for each message of the tail."""
+    found = np.zeros(len(view.costs), np.int64)
+    for seq, number in tokens.items():
+        if seq >= view.history.first_seq:
+            found[seq - view.history.first_seq] = number
+    return found
+
+
+def _sums(numbers: Number, starts: Number) -> Number:
+    """The sums over units that begin at ``starts``."""
+    return np.add.reduceat(numbers, starts) if len(starts) else numbers[:0]
 
 
 def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
@@ -127,7 +172,7 @@ def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
     """
     starts, first = view.units.starts, view.history.first_seq
     seqs = range(first + starts[index], first + starts[index + 1])
-    if not view.edits or len(seqs) == 1:
+    if len(seqs) == 1:
         return 0
     costs = list(map(view.cost_of, seqs))
     whole = [cost + view.edits[seq].saved if seq in view.edits else cost for seq, cost in zip(seqs, costs, strict=True)]
@@ -138,79 +183,87 @@ def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
 
 
 def stable_cut(
-    spans: Sequence[Span], *, end: int, room: int, step: float, block: int, whole: bool, asked: Span | None = None
+    spans: Spans, *, end: int, room: int, step: float, block: int, whole: bool, asked: Question | None = None
 ) -> tuple[int, int | None] | Before:
-    """The index of the first kept span (``len(spans)`` if none is kept), and of the span that moved the cut there.
+    """The index of the first kept span (their number if none is kept), and of the span that moved the cut there.
 
     ``end`` is the line's length in reference tokens; the spans are its last part. ``room`` are the tokens for history and
     documents. ``whole``: the spans are the whole history. ``asked`` is the newest question if it is before the spans.
     Before, if more of the history is needed.
     """
-    gone = [0, *accumulate(span.cost for span in spans)]
-    needs, before_question = _greatest_needs(spans, gone, room, _NO_QUESTION if whole else asked)
-    need = needs[-1] if needs else 0
-    line = end - sum(span.length for span in spans)
+    gone = np.concatenate(([0], np.cumsum(spans.cost)))
+    needs, before_question = _greatest_needs(spans, gone, room, asked, whole=whole)
+    need = int(needs[-1]) if len(needs) else 0
     if need <= 0 and whole:
         return 0, None
-    begins = line // block * block
+    line = end - int(spans.length.sum())
+    begins = Before(line // block * block)
     if not whole and (need <= 0 or need < before_question):
-        return Before(begins)
-    previous, cut = None, len(spans)
-    for index in _places(spans, line, step, block, whole=whole):
-        if gone[index] >= need:
-            cut = index
-            break
-        previous = index
-    if previous is None or (gone[previous] < before_question and not whole):
-        return Before(begins)
-    return cut, bisect_right(needs, gone[previous])  # the first span that needed a later cut than the previous place
+        return begins
+    places = _places(spans, gone, line, step, block, whole=whole)
+    later = int(np.searchsorted(gone[places], need))
+    if later == 0 or (gone[places[later - 1]] < before_question and not whole):
+        return begins
+    cut = int(places[later]) if later < len(places) else len(spans.cost)
+    # The first span that needed a later cut than the previous place.
+    return cut, int(np.searchsorted(needs, gone[places[later - 1]], side="right"))
 
 
-def _places(spans: Sequence[Span], line: int, step: float, block: int, *, whole: bool) -> Iterator[int]:
+def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:
     """Indexes where history may begin: each block's first span, and the first span after each step in the block."""
-    begins: float | None = 0 if whole else None  # tokens since the block began
-    block_before, steps = line // block, -1 if whole else 0
-    for index, span in enumerate(spans):
-        if line // block > block_before and index:
-            begins, steps = 0, -1
-        block_before = line // block
-        if begins is not None:
-            if begins // step > steps:
-                steps = int(begins // step)
-                yield index
-            begins += span.cost
-        line += span.length
+    stands = line + np.cumsum(spans.length) - spans.length
+    blocks = stands // block
+    is_first = np.concatenate(([whole], blocks[1:] > blocks[:-1]))[: len(stands)]
+    first = np.maximum.accumulate(np.where(is_first, np.arange(len(stands)), -1))
+    steps = (gone[:-1] - gone[first]) // step
+    is_place = is_first | ((first >= 0) & np.concatenate(([False], steps[1:] > steps[:-1]))[: len(stands)])
+    return np.flatnonzero(is_place)
 
 
-def _greatest_needs(spans: Sequence[Span], gone: Sequence[int], room: int, asked: Span | None) -> tuple[list[int], int]:
-    """The tokens that had to be left out when each of ``spans`` was the newest; and the tokens before the first question.
+def _greatest_needs(
+    spans: Spans, gone: Number, room: int, asked: Question | None, *, whole: bool
+) -> tuple[Number, int]:
+    """The tokens that had to be left out when each span was the newest; and the tokens before the first known question.
 
-    ``gone`` are the tokens before each span. A turn's reasoning counts while it is kept and the turn is the newest.
+    A turn's reasoning counts while it is kept and the turn is the newest.
     """
-    need = unknown = 0
-    needs = []
-    question, outgrown = asked, asked is not None and asked is not _NO_QUESTION
-    place = -1  # the question's
-    first = turn = thoughts = 0  # the turn's first kept span, the turn's cost from this span on, and its reasoning
-    for index, span in enumerate(spans):
-        if span.question and not span.continues:
-            outgrown, first, turn, thoughts = False, index, 0, 0
-        if span.question and not (span.continues and question is None):
-            question, place = span, index
-        total = gone[index + 1]
-        turn += span.cost + span.reasoning
-        thoughts += span.reasoning
-        if question is None:
-            unknown = total
-            need = max(need, min(total, total + span.while_open - room))
-        else:
-            documents = max(0, min(question.documents, room - question.cost))
-            # If a turn is larger than the window, its question is still kept, before the turn's last messages.
-            most = room - documents - span.while_open
-            outgrown = outgrown or turn > most
-            while outgrown and first <= index and turn > most - (question.cost if first > place else 0):
-                turn -= spans[first].cost + spans[first].reasoning
-                first += 1
-            need = max(need, gone[first] if outgrown else min(total, total + thoughts - most))
-        needs.append(need)
-    return needs, unknown
+    count, totals = len(spans.cost), gone[1:]
+    index = np.arange(count)
+    begins = spans.question & np.logical_not(spans.continues)
+    turn = np.maximum.accumulate(np.where(begins, index, 0))  # where the turn of each span begins
+    is_known = whole or asked is not None
+    knows = np.ones(count, bool) if is_known else np.logical_or.accumulate(begins)
+    place = np.maximum.accumulate(np.where(spans.question & knows, index, -1))  # that of its question
+    first = asked or Question()
+    question = np.where(place < 0, first.cost, spans.cost[place])
+    documents = np.where(place < 0, first.documents, spans.documents[place])
+    most = room - np.maximum(0, np.minimum(documents, room - question)) - spans.while_open
+    thoughts = np.cumsum(spans.reasoning)
+    thoughts = thoughts - (thoughts - spans.reasoning)[turn]
+    in_turn = totals - gone[turn] + thoughts
+    needs = np.minimum(totals, totals + np.where(knows, thoughts - most, spans.while_open - room))
+    outgrown = knows & (in_turn > most)
+    if asked is not None and not whole:
+        outgrown |= (turn == 0) & np.logical_not(begins[:1].any())
+    if outgrown.any():
+        _outgrown(spans, gone, needs, turn=turn, place=place, most=most, question=question, outgrown=outgrown)
+    unknown = int(totals[np.logical_not(knows)].max(initial=0))
+    return np.maximum.accumulate(np.maximum(needs, 0)), unknown
+
+
+def _outgrown(spans: Spans, gone: Number, needs: Number, **known: Number) -> None:
+    """Change the needs of turns that are larger than the window: the question is kept, before the turn's last messages."""
+    turn, place, most, question, outgrown = (known[name] for name in ("turn", "place", "most", "question", "outgrown"))
+    spent = np.concatenate(([0], np.cumsum(spans.cost + spans.reasoning)))
+    left = -1  # the turn whose beginning is left out, and its first kept span
+    first = 0
+    for index in range(int(np.argmax(outgrown)), len(needs)):
+        if turn[index] != left:
+            if not outgrown[index]:
+                continue
+            left, first = turn[index], turn[index]
+        while first <= index and spent[index + 1] - spent[first] > most[index] - (
+            question[index] if first > place[index] else 0
+        ):
+            first += 1
+        needs[index] = gone[first]
