@@ -52,7 +52,7 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
     recalls = bool(query.recall_max_tokens and before and before.dropped["messages"])
     if earlier and before and recalls and not _recalls_alike(asked, window, history, before, earlier):
         # Other recalled messages: in a block before the question, or between the system messages and the tail.
-        roles = ((seq, earlier.record(seq).measure.role) for seq in before.seqs)
+        roles = ((seq, earlier.role(seq)) for seq in before.seqs)
         told = next((seq for seq, role in roles if role > DEVELOPER), 0)
         differs_at = (stable and earlier.question) or told
     expected = expect(

@@ -147,14 +147,14 @@ def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number
     columns = Row(role=roles, text0=texts[0], text1=texts[1])
     arrays: dict[str, Any] = {}
     for mask, indexes in alike.items():
-        width, places = _layout(mask)
+        (width, places), at = _layout(mask), np.array(indexes)
         table = np.frombuffer(b"".join([rows[index] for index in indexes]), "<i4").reshape(-1, _MASK_BYTES // 4 + width)
         table = table[:, _MASK_BYTES // 4 :].T
         for name, start, end in places:
             if name not in arrays:
                 arrays[name] = np.zeros((_WIDTHS[name] + 1, len(rows)), np.int64)
-            arrays[name][:-1, indexes] = table[start:end]
-            arrays[name][-1, indexes] = 1
+            arrays[name][:-1, at] = table[start:end]
+            arrays[name][-1, at] = 1
     for name, (*numbers, has) in arrays.items():
         if name in _MIXES:
             shares = arrays.get(f"{name}_shares", ((),))[:-1]
@@ -162,6 +162,20 @@ def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number
         elif not name.endswith("_shares"):
             _add(columns, name, numbers, has=has)
     return columns
+
+
+def stretch(columns: Row, start: int, end: int) -> Row:
+    """Return the columns of messages ``start`` to ``end``, without the last."""
+    return Row({name: _stretched(numbers, start, end) for name, numbers in columns.items()})
+
+
+def _stretched(numbers: Number, start: int, end: int) -> Number:
+    if not isinstance(numbers, Mix):
+        return numbers[start:end]
+    sizes: Sequence[Any] = (numbers.size, numbers.digits, numbers.characters)
+    size, digits, characters = (each[start:end] for each in sizes)
+    shares: Sequence[Sequence[Any]] = numbers.shares
+    return Mix(size, digits, tuple((a[start:end], b[start:end], c[start:end]) for a, b, c in shares), characters)
 
 
 def _add(row: Row, name: str, numbers: Sequence[Number], *, has: Number) -> None:

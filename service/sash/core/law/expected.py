@@ -10,7 +10,7 @@ from sash.core.counts.counting import reasoning_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
-from sash.core.law.costs import record_cost, reference_costs
+from sash.core.law.costs import reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.fillers import came_in
 from sash.core.law.records import Record
@@ -122,6 +122,8 @@ class _Costs:
         self.model = model
         self._history = history
         self._documents = documents
+        records = history.records
+        self._thinks = bool(history.outside or (records.details and records.thinks))
 
     def up_to(self, count: int) -> int:
         """Tokens of the window's beginning, up to and including its first ``count`` messages."""
@@ -141,17 +143,18 @@ class _Costs:
 
     def is_near(self, start: int, end: int) -> bool:
         """Whether messages ``start`` to ``end`` are fewer than 20 blocks: one for each text or result and for each call."""
-        records = map(self._history.record, self.window.seqs[start:end])
+        seqs = self.window.seqs[start : min(end, start + LOOKBACK_BLOCKS)]
+        records = map(self._history.record, seqs)
         blocks = sum(each.calls + (not each.calls or _has_text(each)) for each in records)
         return start <= end and blocks < LOOKBACK_BLOCKS
 
     def _cost(self, seq: int) -> int:
-        record, edit = self._history.record(seq), self.window.edits.get(seq)
-        grounded = self.window.grounding.get(seq)
-        reasoning = 0 if edit and edit.without_reasoning else reasoning_tokens(record.measure, self.model)
-        documents = self._documents.cost(record, grounded, self.model) if grounded else 0
-        saved = edit.saved if edit else 0
-        return record_cost(record, self.model) - saved + reasoning + documents
+        history, model = self._history, self.model
+        edit, grounded = self.window.edits.get(seq), self.window.grounding.get(seq)
+        cost = history.whole_cost(seq, model) - (edit.saved if edit else 0)
+        if self._thinks and not (edit and edit.without_reasoning):
+            cost += reasoning_tokens(history.record(seq).measure, model)
+        return cost + (self._documents.cost(history.record(seq), grounded, model) if grounded else 0)
 
 
 def _has_text(record: Record) -> bool:
@@ -173,7 +176,7 @@ def _common(before: Window, now: Window, differs_at: int) -> int:
 
 def _systems(window: Window, history: History) -> list[int]:
     """The seqs of a window's system and developer messages."""
-    return [seq for seq in window.seqs if history.record(seq).measure.role <= DEVELOPER]
+    return [seq for seq in window.seqs if history.role(seq) <= DEVELOPER]
 
 
 def _sent(window: Window, seq: int) -> tuple[object, object]:
@@ -189,8 +192,7 @@ def _says_system_first(model: Model) -> bool:
 
 def _ends(rules: Caching, model: Model, history: History, window: Window, places: Places) -> list[int]:
     """The ends of a window's cache entries, as numbers of messages; 0 is the end of the system text."""
-    measures = [history.record(seq).measure for seq in window.seqs]
-    roles = [measure.role for measure in measures]
+    roles = list(map(history.role, window.seqs))
     question = max((index for index, role in enumerate(roles) if role == USER), default=0)
     if rules.kind == "breakpoints":
         ends = _leading_end(model, window, roles)
@@ -202,7 +204,8 @@ def _ends(rules: Caching, model: Model, history: History, window: Window, places
         ends += before[-1:] if places.before_question else []
     else:
         # Claude's user messages in a row are one turn, and system messages are not between them.
-        while rules.kind == "cache_control" and question and _is_joined(measures[question - 1], model):
+        joins = rules.kind == "cache_control"
+        while joins and question and _is_joined(history.record(window.seqs[question - 1]).measure, model):
             question -= 1
         ends = [0]
         ends += [question] if places.before_question else []

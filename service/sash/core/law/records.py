@@ -24,7 +24,7 @@ from sash.core.counts.measures import Extra, Measure
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
-from sash.core.counts.rows import Row, columns_of, extra_of, stored_row
+from sash.core.counts.rows import Row, columns_of, extra_of, stored_row, stretch
 
 RECORD_BYTES: Final = 24
 DIGEST_BYTES: Final = 8
@@ -198,6 +198,7 @@ class Records(Sequence[Record]):
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
         self._made: list[Record | None] = []
+        self._columns: Row | None = None
         self.costs: list[tuple[Model, list[int]]] = []
         """These messages' costs, for each model that was asked for."""
 
@@ -226,6 +227,7 @@ class Records(Sequence[Record]):
         part = Records(
             self.packed[start * RECORD_BYTES : end * RECORD_BYTES], self.details[start:end], self.said[start:end]
         )
+        part._columns = self._columns and stretch(self._columns, start, end)
         if (start == 0 or self.roles[start : start + 1] != _A_RESULT) and self.roles[end : end + 1] != _A_RESULT:
             # It divides no list of results, in which a message's cost depends on its place.
             part._made = self._made[start:end]
@@ -281,12 +283,15 @@ class Records(Sequence[Record]):
         """Indexes of messages whose tokens do not follow from a row, such as those with images, ascending."""
         return [index for index, details in enumerate(self.details) if details.extra is not None]
 
-    @cached_property
+    @property
     def columns(self) -> Row:
         """The numbers of all messages; those of ``rare`` ones are not complete. The details must have been read."""
-        words = np.frombuffer(self.packed, "<u4").reshape(-1, _WORDS).astype(np.int64)
-        roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
-        return columns_of([details.row for details in self.details], roles, (words[:, 1], words[:, 2]))
+        if self._columns is None:
+            words = np.frombuffer(self.packed, "<u4").reshape(-1, _WORDS).astype(np.int64)
+            roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
+            rows = [details.row for details in self.details]
+            self._columns = columns_of(rows, roles, (words[:, 1], words[:, 2]))
+        return self._columns
 
     @property
     def thinks(self) -> bool:

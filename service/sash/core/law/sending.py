@@ -93,8 +93,8 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
     between system texts. ``has_system``: a system prompt comes before the messages."""
     first, records = view.history.first_seq, view.history.records
-    asked = (first + index for index, role in enumerate(records.roles) if role == USER)
-    empty = [seq for seq in asked if not records.tokens(0)[seq - first]] if 0 in records.tokens(0) else []
+    asked = zip(records.roles, records.tokens(0), strict=True)
+    empty = [first + index for index, (role, tokens) in enumerate(asked) if not tokens and role == USER]
     seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
     # A name before the text may cost more.
     costs = {seq: max(filler_tokens(model), view.cost_of(seq)) for seq in seqs}
