@@ -19,7 +19,7 @@ from sash.core.law.hints import hinted
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
 from sash.core.law.render import Bodies, render_openai, render_other
-from sash.core.law.results import cut_result, line_cost
+from sash.core.law.results import cut_result, left_out_line, line_cost, line_costs
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
@@ -208,6 +208,7 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     edited: dict[int, bytes] = {}
     saved = count = spared = 0
     trimmed: dict[int, int] = {}
+    plain = _plain_lines(window, history, model)
     for seq, each in window.edits.items():
         message, record = msgspec.json.decode(bodies.body(seq)), history.record(seq)
         is_signed_result = each.limit is not None and reasoning_tokens(record.measure, model)
@@ -216,8 +217,12 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
         if each.without_reasoning:
             message = without_reasoning(message, seals=each.without_seals)
         if each.limit is not None:
-            message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
-            bound = max(each.limit, line_cost(record, seq, window.place, model, alone=not each.limit))
+            if seq in plain:
+                text, cost, bound = plain[seq]
+                message["content"] = text
+            else:
+                message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
+                bound = max(each.limit, line_cost(record, seq, window.place, model, alone=not each.limit))
             trimmed[seq] = history.whole_cost(seq, model) - cost
             edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
             spared += bound - cost
@@ -227,6 +232,23 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     lines = window.explain and [_explained(line, trimmed.get(line.seq), history, model) for line in window.explain]
     changed = msgspec.structs.replace(window, tokens=tokens, explain=lines, edits=edits)
     return changed, msgspec.structs.replace(bodies, edited=edited), Trimmed(count, saved) if count else None
+
+
+def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tuple[str, int, int]]:
+    """The results without native parts that are sent as one line: the line, its tokens, and their bound in the choice."""
+    first, records = history.first_seq, history.records
+    if model.vocabulary is not None or not records.details:
+        return {}
+    native, rare = records.columns["form"], set(records.rare)
+    lines = (seq - first for seq, each in window.edits.items() if each.limit == 0 and seq >= first)
+    places = [place for place in lines if place not in rare and not (isinstance(native, np.ndarray) and native[place])]
+    if not places:
+        return {}
+    tokens = records.tokens(model.column)
+    texts = (left_out_line(tokens[place], first + place, window.place) for place in places)
+    costs, bounds = (line_costs(records, places, first, window.place, model, exact=exact) for exact in (True, False))
+    seqs = (first + place for place in places)
+    return dict(zip(seqs, zip(texts, costs, bounds, strict=True), strict=True))
 
 
 def _explained(line: Explained, trimmed: int | None, history: History, model: Model) -> Explained:

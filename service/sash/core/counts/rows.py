@@ -10,6 +10,7 @@ counted one by one, such as images: its measure is stored whole::
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from struct import error, pack, unpack_from
 from typing import Any, Final
 
@@ -162,6 +163,20 @@ def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number
         elif not name.endswith("_shares"):
             _add(columns, name, numbers, has=has)
     return columns
+
+
+def of_these(columns: Row, places: Number) -> Row:
+    """Return the columns of the messages at these places, without their mixes."""
+    return Row({name: numbers[places] for name, numbers in columns.items() if not isinstance(numbers, Mix)})
+
+
+def column_of_mixes(mixes: Sequence[Mix | None]) -> Mix:
+    """Return the mixes of many texts as one, with arrays."""
+    none = Mix(0)
+    given = [mix or none for mix in mixes]
+    shares = zip_longest(*(mix.shares for mix in given), fillvalue=(0, 0, 0))
+    numbers: Number = np.array([(mix.size, mix.digits, mix.characters) for mix in given], np.int64).T
+    return Mix(numbers[0], numbers[1], tuple(tuple(np.array(share, np.int64).T) for share in shares), numbers[2])
 
 
 def stretch(columns: Row, start: int, end: int) -> Row:

@@ -28,15 +28,15 @@ def message_costs(records: Records, model: Model) -> list[int]:
 
 def _costs_of_rows(records: Records, model: Model) -> list[int]:
     said = np.array(records.said, np.int64) - 1 if records.said else None
-    costs = listed(message_cost(records.columns, model, MANY, place=records.places, said=said), records)
+    costs = listed(message_cost(records.columns, model, MANY, place=records.places, said=said), len(records))
     for index in records.rare:
         costs[index] = record_cost(records[index], model)
     return costs
 
 
-def listed(numbers: Number, records: Records) -> list[int]:
-    """A number for each message as a list, from an array, or from one number that is that of each."""
-    found: list[int] = np.broadcast_to(numbers, len(records)).astype(np.int64).tolist()
+def listed(numbers: Number, count: int) -> list[int]:
+    """The numbers of ``count`` messages as a list, from an array, or from one number that is that of each."""
+    found: list[int] = np.broadcast_to(numbers, count).astype(np.int64).tolist()
     return found
 
 
@@ -80,7 +80,7 @@ def reference_costs(records: Records, column: int) -> list[int]:
             return costs
     place = records.places & Flags.PARALLEL
     cost = message_cost(records.columns, model, MANY, place=place) + thoughts_of(records.columns, column)
-    costs = listed(cost, records)
+    costs = listed(cost, len(records))
     for index in records.rare:
         costs[index] = reference_cost(records[index], column)
     records.costs.append((model, costs))

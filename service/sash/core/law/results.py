@@ -10,15 +10,20 @@ from functools import partial
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from sash.core.counts.counting import message_tokens
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import FUNCTION, TOOL
 from sash.core.counts.measures import ZERO, Extra, Measure, listed_tokens, measure
 from sash.core.counts.models import Model
+from sash.core.counts.numbers import MANY
+from sash.core.counts.prices import message_cost
+from sash.core.counts.rows import column_of_mixes, of_these
 from sash.core.counts.text import Encoding, both, count_text, cut_text
 from sash.core.counts.unicode_scripts import mix_of
-from sash.core.law.records import Record
+from sash.core.law.costs import listed
+from sash.core.law.records import Record, Records
 from sash.core.providers import PROVIDERS
 from sash.core.providers.pieces import Object
 from sash.core.providers.sharing import fill, share
@@ -52,6 +57,31 @@ def left_out_line(
     return f"[… {' and '.join([*missing, *(f'the {kind}' for kind in lost)])} of {what} left out{where} …]"
 
 
+def line_costs(
+    records: Records, places: Sequence[int], first_seq: int, path: str, model: Model, *, exact: bool = False
+) -> list[int]:
+    """Return the model's tokens of each of these results as one line that is sent alone, as ``line_cost`` does.
+
+    The line names the tokens of the model's encoding where ``exact``, else those of the encoding that has more. None of the
+    results is among ``records.rare``.
+    """
+    at = np.array(places, np.int64)
+    row, parallel = of_these(records.columns, at), records.places[at]
+    counts = (row[f"text{model.column}"] if exact else np.maximum(row["text0"], row["text1"])).tolist()
+    lines = [left_out_line(tokens, first_seq + place, path) for tokens, place in zip(counts, places, strict=True)]
+    texts = list(map(both, lines))
+    row["text0"], row["text1"] = np.array(texts, np.int64).T
+    row["beside_estimated"] = 0
+    given = list(zip(lines, texts, strict=True))
+    if model.ratios is not None:
+        row["mix"] = column_of_mixes([mix_of(line, *counted) for line, counted in given])
+    if parallel.any():  # only their place among several results makes these tokens count
+        items = [listed_tokens(line, counted) for line, counted in given]
+        for name in ("listed", "opens_list", "closes_list"):
+            row[name + "0"], row[name + "1"] = np.array([item.get(name, ZERO) for item in items], np.int64).T
+    return listed(message_cost(row, model, MANY, place=parallel), len(lines))
+
+
 def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool = False) -> int:
     """Return the model's tokens of a result as one line, with its images and files unless it is sent ``alone``."""
     measured = record.measure
@@ -60,7 +90,7 @@ def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool
     extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, *counted), parts=())
     if alone and extra.beside is not None:
         extra = msgspec.structs.replace(extra, beside=msgspec.structs.replace(extra.beside, images=(), estimated=0))
-    if measured.role == TOOL:
+    if measured.role == TOOL and record.parallel:
         bare = {"listed": ZERO, "opens_list": ZERO, "closes_list": ZERO}
         extra = msgspec.structs.replace(extra, **{**bare, **listed_tokens(line, counted)})
     return message_tokens(Measure(measured.role, *counted, extra), model, parallel=record.parallel)

@@ -15,8 +15,7 @@ from sash.core.counts.rows import Row
 from sash.core.law.fillers import blank_line_tokens, filler_tokens, is_filled, joined_systems
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
-from sash.core.law.records import Record
-from sash.core.law.results import RESULTS, Edit, line_cost, shared_limits
+from sash.core.law.results import RESULTS, Edit, line_cost, line_costs, shared_limits
 from sash.core.law.view import History, View, unit_at, unit_costs
 from sash.core.providers import CHAT, PROVIDERS
 
@@ -206,7 +205,7 @@ class Trimming(msgspec.Struct, frozen=True):
 
     def _shared(self, view: View, results: Sequence[int], room: int) -> View:
         """The view with ``results`` cut so that together they cost ``room``, if possible."""
-        lines = [self._line(view.record(seq), seq) for seq in results]
+        lines = [line_cost(view.record(seq), seq, self.place, self.model) for seq in results]
         whole = [view.history.whole_cost(seq, self.model) for seq in results]
         if (limit := self.options.tool_result_max_tokens) is not None:
             whole = [min(cost, max(limit, line)) for cost, line in zip(whole, lines, strict=True)]
@@ -218,7 +217,11 @@ class Trimming(msgspec.Struct, frozen=True):
 
     def _cut(self, view: View, limits: Mapping[int, int]) -> View:
         """The view with results cut to their limits, or to one line if that costs more. No result becomes longer."""
-        costs = {seq: max(limit, self._line(view.record(seq), seq, alone=not limit)) for seq, limit in limits.items()}
+        lines = self._lines(view, [seq for seq, limit in limits.items() if not limit])
+        for seq, limit in limits.items():
+            if limit:
+                lines[seq] = line_cost(view.record(seq), seq, self.place, self.model)
+        costs = {seq: max(limit, lines[seq]) for seq, limit in limits.items()}
         shorter = {seq: cost for seq, cost in costs.items() if cost < view.cost_of(seq)}
         edits = {seq: self._edit(view, seq, cost if limits[seq] else 0, cost) for seq, cost in shorter.items()}
         return recosted(view, shorter, edits)
@@ -227,8 +230,18 @@ class Trimming(msgspec.Struct, frozen=True):
         limit = min(limit, self.options.tool_result_max_tokens or limit)
         return Edit(limit=limit, saved=view.history.whole_cost(seq, self.model) - cost)
 
-    def _line(self, record: Record, seq: int, *, alone: bool = False) -> int:
-        return line_cost(record, seq, self.place, self.model, alone=alone)
+    def _lines(self, view: View, seqs: Sequence[int]) -> dict[int, int]:
+        """Tokens of these results as one line each, which is sent alone."""
+        first, records = view.history.first_seq, view.history.records
+        rare = set(records.rare)
+        places = [seq - first for seq in seqs if seq >= first and seq - first not in rare]
+        lines = {
+            seq: line_cost(view.record(seq), seq, self.place, self.model, alone=True)
+            for seq in seqs
+            if seq < first or seq - first in rare
+        }
+        costs = line_costs(records, places, first, self.place, self.model) if places else []
+        return lines | {first + place: cost for place, cost in zip(places, costs, strict=True)}
 
 
 def _results_in(view: View, before: Iterable[int], indexes: Iterable[int]) -> list[int]:
