@@ -210,19 +210,20 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     trimmed: dict[int, int] = {}
     plain = _plain_lines(window, history, model)
     for seq, each in window.edits.items():
-        message, record = msgspec.json.decode(bodies.body(seq)), history.record(seq)
-        is_signed_result = each.limit is not None and reasoning_tokens(record.measure, model)
-        if is_signed_result or not is_of(message, model.format):
-            message.pop("native", None)  # a cut result leaves no room for a signature, so it is sent in its chat form
-        if each.without_reasoning:
-            message = without_reasoning(message, seals=each.without_seals)
-        if each.limit is not None:
-            if seq in plain:
-                text, cost, bound = plain[seq]
-                message["content"] = text
-            else:
+        message = msgspec.json.decode(bodies.body(seq))
+        if seq in plain:
+            message["content"], cost, bound = plain[seq]
+        else:
+            record = history.record(seq)
+            is_signed_result = each.limit is not None and reasoning_tokens(record.measure, model)
+            if is_signed_result or not is_of(message, model.format):
+                message.pop("native", None)  # a cut result leaves no room for a signature: it is sent in its chat form
+            if each.without_reasoning:
+                message = without_reasoning(message, seals=each.without_seals)
+            if each.limit is not None:
                 message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
                 bound = max(each.limit, line_cost(record, seq, window.place, model, alone=not each.limit))
+        if each.limit is not None:
             trimmed[seq] = history.whole_cost(seq, model) - cost
             edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
             spared += bound - cost

@@ -46,7 +46,7 @@ def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int,
         if not is_kept and seq in view.edits:
             cost += view.edits[seq].saved
         reasoning = sent.get(seq, 0) if is_kept else view.reasoning.get(seq, 0)
-        role = ROLES[view.record(seq).measure.role]
+        role = ROLES[view.history.role(seq)]
         return Explained(seq, role, cost + reasoning, is_kept, why.text, reasoning, left.get(seq, 0))
 
     lines = [line(seq, view.why(seq), is_kept=True) for seq in sorted(view.outside)]

@@ -251,7 +251,7 @@ def _results_in(view: View, before: Iterable[int], indexes: Iterable[int]) -> li
 
 
 def _is_result(view: View, seq: int) -> bool:
-    return view.record(seq).measure.role in RESULTS
+    return view.history.role(seq) in RESULTS
 
 
 def _members(view: View, index: int) -> range:

@@ -345,8 +345,8 @@ class _Frame(msgspec.Struct, frozen=True):
 
     def _opening(self, seq: int) -> int:
         """The tokens that the request costs more if message ``seq`` is its first, behind system messages."""
-        form, record = self.options.format, self.view.record
-        systems = [each for each in self.view.always_seqs() if each < seq and record(each).measure.role <= DEVELOPER]
+        form, record, role = self.options.format, self.view.record, self.view.history.role
+        systems = [each for each in self.view.always_seqs() if each < seq and role(each) <= DEVELOPER]
         is_behind = any(came_in(record(each).measure, form) for each in systems)
         return opening_tokens(record(seq), self.model, form, is_oldest=seq == 1, is_behind_system=is_behind)
 
@@ -506,7 +506,7 @@ class _Frame(msgspec.Struct, frozen=True):
             return []
         leading = {
             seqs[0],
-            *(seq for seq in self.view.always_seqs() if self.view.record(seq).measure.role <= DEVELOPER),
+            *(seq for seq in self.view.always_seqs() if self.view.history.role(seq) <= DEVELOPER),
         }
         return [self.view.record(seq).measure for seq in sorted(leading)]
 
