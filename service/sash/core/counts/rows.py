@@ -8,7 +8,7 @@ counted one by one, such as images: its measure is stored whole::
     columns  for each field that a message has: an array with the numbers of all messages, 0 for those without it
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from struct import error, pack, unpack_from
@@ -46,6 +46,7 @@ _WIDTHS: Final[Mapping[str, int]] = {
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
 _MASK_BYTES: Final = 8
+_WORD: Final = 4
 _SHARES: Final = 3
 """The most scripts beside Latin of a text with a row."""
 _SHARE_BITS: Final = 10
@@ -108,7 +109,7 @@ def stored_row(extra: Extra) -> bytes | None:
 
 def extra_of(row: bytes) -> Extra:
     """Return what a stored row was made from."""
-    width, places = _layout(row[:_MASK_BYTES])
+    width, places = _layout(int.from_bytes(row[:_MASK_BYTES], "little"))
     numbers = unpack_from(f"<{width}i", row, _MASK_BYTES)
     fields: Fields = {name: numbers[start:end] for name, start, end in places}
     mixes: dict[str, Any] = {
@@ -141,17 +142,10 @@ def extra_of(row: bytes) -> Extra:
 
 def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number]) -> Row:
     """Return the numbers of many messages as arrays, from their stored rows; a message of plain text has an empty one."""
-    alike: dict[bytes, list[int]] = {}
-    for index, row in enumerate(rows):
-        if row:
-            alike.setdefault(row[:_MASK_BYTES], []).append(index)
     columns = Row(role=roles, text0=texts[0], text1=texts[1])
     arrays: dict[str, Any] = {}
-    for mask, indexes in alike.items():
-        (width, places), at = _layout(mask), np.array(indexes)
-        table = np.frombuffer(b"".join([rows[index] for index in indexes]), "<i4").reshape(-1, _MASK_BYTES // 4 + width)
-        table = table[:, _MASK_BYTES // 4 :].T
-        for name, start, end in places:
+    for mask, at, table in _tables(rows):
+        for name, start, end in _layout(mask)[1]:
             if name not in arrays:
                 arrays[name] = np.zeros((_WIDTHS[name] + 1, len(rows)), np.int64)
             arrays[name][:-1, at] = table[start:end]
@@ -163,6 +157,19 @@ def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number
         elif not name.endswith("_shares"):
             _add(columns, name, numbers, has=has)
     return columns
+
+
+def _tables(rows: Sequence[bytes]) -> Iterator[tuple[int, Number, Number]]:
+    """Each mask, the places of the rows that have it, and a table with a column for each of these rows."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    given = np.flatnonzero(lengths)
+    words = np.frombuffer(b"".join(rows), "<i4")
+    begins = (np.cumsum(lengths) - lengths)[given] // _WORD
+    masks = words[begins].astype(np.uint32) | words[begins + 1].astype(np.uint64) << np.uint64(32)
+    for mask in np.unique(masks):
+        at = np.flatnonzero(masks == mask)
+        width = _layout(int(mask))[0]
+        yield int(mask), given[at], words[begins[at] + _MASK_BYTES // _WORD + np.arange(width)[:, np.newaxis]]
 
 
 def of_these(columns: Row, places: Number) -> Row:
@@ -244,11 +251,11 @@ def _counts(fields: Fields, names: Sequence[str]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def _layout(mask: bytes) -> tuple[int, tuple[tuple[str, int, int], ...]]:
+def _layout(mask: int) -> tuple[int, tuple[tuple[str, int, int], ...]]:
     """The numbers of a row with this mask, and where each of its fields stands among them."""
-    bits, width, found = int.from_bytes(mask, "little"), 0, []
+    width, found = 0, []
     for name in _FIELDS:
-        if bits & _BITS[name]:
+        if mask & _BITS[name]:
             found.append((name, width, width + _WIDTHS[name]))
             width += _WIDTHS[name]
     return width, tuple(found)

@@ -39,31 +39,30 @@ def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int,
 
     ``sent`` and ``left`` are tokens of reasoning by seq: those in the request, and those that are left out.
     """
-    first, kept = view.history.first_seq, set(taken.kept)
-
-    def line(seq: int, why: Reason, *, is_kept: bool) -> Explained:
-        cost = view.cost_of(seq) - view.reasoning.get(seq, 0)
-        if not is_kept and seq in view.edits:
-            cost += view.edits[seq].saved
-        reasoning = sent.get(seq, 0) if is_kept else view.reasoning.get(seq, 0)
-        role = ROLES[view.history.role(seq)]
-        return Explained(seq, role, cost + reasoning, is_kept, why.text, reasoning, left.get(seq, 0))
-
-    lines = [line(seq, view.why(seq), is_kept=True) for seq in sorted(view.outside)]
-    for index, unit in enumerate(view.units):
-        if view.headless and index == 0:
-            continue
-        why = view.always.get(index) or _why(index, taken, is_kept=index in kept)
-        is_kept = index in view.always or index in kept
-        if why is Reason.UNANSWERED and view.history.records[unit.start].in_progress:
+    history, starts, kept = view.history, view.units.starts, set(taken.kept)
+    first, others = history.first_seq, Reason.named(taken.rest)
+    lines = [_line(view, seq, view.why(seq), sent, left, is_kept=True) for seq in sorted(view.outside)]
+    for index in range(int(view.headless), len(view.units)):
+        is_kept = index in kept or index in view.always
+        why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
+        if why is Reason.UNANSWERED and history.records.in_progress[starts[index]]:
             why = Reason.IN_PROGRESS
-        lines += (line(seq, why, is_kept=is_kept) for seq in range(first + unit.start, first + unit.end))
+        seqs = range(first + starts[index], first + starts[index + 1])
+        lines += [_line(view, seq, why, sent, left, is_kept=is_kept) for seq in seqs]
     return lines
 
 
-def _why(index: int, taken: Walk, *, is_kept: bool) -> Reason:
-    """Why a unit that is not required is kept or left out."""
-    return Reason.FITS if is_kept else taken.reasons.get(index) or Reason.named(taken.rest)
+def _line(
+    view: View, seq: int, why: Reason, sent: Mapping[int, int], left: Mapping[int, int], *, is_kept: bool
+) -> Explained:
+    cost, role = view.cost_of(seq), ROLES[view.history.role(seq)]
+    if not (view.reasoning or view.edits or left):
+        return Explained(seq, role, cost, is_kept, why.text)
+    cost -= view.reasoning.get(seq, 0)
+    if not is_kept and seq in view.edits:
+        cost += view.edits[seq].saved
+    reasoning = sent.get(seq, 0) if is_kept else view.reasoning.get(seq, 0)
+    return Explained(seq, role, cost + reasoning, is_kept, why.text, reasoning, left.get(seq, 0))
 
 
 def dropped(

@@ -18,8 +18,9 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from sash.core.chat.messages import digest
 from sash.core.counts.counting import list_place
-from sash.core.counts.families import FUNCTION, TOOL
+from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
 from sash.core.counts.measures import Extra, Measure
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
@@ -62,6 +63,8 @@ _IN_DETAILS = Flags.RICH | Flags.MIXED
 _THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
 _GROUPED = Flags.LEGACY_CALL | Flags.IN_PROGRESS
 _RESULTS = (TOOL, FUNCTION)
+_NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
+"""The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
 _STAMP_BITS = 20
 
 
@@ -269,6 +272,14 @@ class Records(Sequence[Record]):
     def sizes(self) -> Sequence[int]:
         """Bytes of each message's body."""
         return self._words[3::_WORDS]
+
+    def words(self, index: int) -> bytes | None:
+        """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
+        if self.roles[index] not in (USER, ASSISTANT) or self.calls[index] or self.flags[index] & Flags.LEGACY_CALL:
+            return None
+        end = (index + 1) * RECORD_BYTES
+        found = self.packed[end - DIGEST_BYTES : end]
+        return found if found != _NO_CONTENT else None
 
     def pinned(self) -> Iterator[int]:
         """Indexes of pinned messages, ascending."""

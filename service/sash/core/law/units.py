@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+import numpy as np
+
 from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL
 from sash.core.law.records import Flags, Records
 
@@ -48,35 +50,25 @@ class Units(Sequence[Unit]):
         return isinstance(self.starts, range)
 
 
-def group_units(records: Records) -> Units:  # noqa: C901 - one loop, as it goes over every message of a tail
+def group_units(records: Records) -> Units:
     """Units of consecutive records.
 
     These units are not whole: results whose call is not among the records, calls with missing results before another
     message, and a message in progress. Calls at the very end still wait for results, and are whole.
     """
-    roles, flags, calls = records.roles, records.flags, records.calls
-    if TOOL not in roles and records.plain:
-        return Units(range(len(roles) + 1))
-    starts: list[int] = []
-    broken: set[int] = set()
-    index, count, in_progress = 0, len(roles), records.in_progress
-    while index < count:
-        start = index
-        role = roles[index]
-        index += 1
-        if in_progress[start]:
-            broken.add(len(starts))
-        elif role == ASSISTANT:
-            if calls[start]:
-                while index < count and roles[index] == TOOL:
-                    index += 1
-                if index - start <= calls[start] and index < count:
-                    broken.add(len(starts))
-            elif flags[start] & Flags.LEGACY_CALL and index < count and roles[index] == FUNCTION:
-                index += 1
-        elif role == TOOL:
-            while index < count and roles[index] == TOOL:
-                index += 1
-            broken.add(len(starts))
-        starts.append(start)
-    return Units([*starts, count], broken)
+    if TOOL not in records.roles and records.plain:
+        return Units(range(len(records) + 1))
+    roles, flags, calls, is_open = (
+        np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.in_progress)
+    )
+    is_result = roles == TOOL
+    asks = (roles == ASSISTANT) & (is_open == 0)
+    is_legacy = asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
+    asks &= calls > 0
+    follows = np.zeros(len(records), bool)
+    follows[1:] = is_result[1:] & (is_result | asks)[:-1] | (roles[1:] == FUNCTION) & is_legacy[:-1]
+    starts = np.append(np.flatnonzero(np.logical_not(follows)), len(records))
+    first, ends = starts[:-1], starts[1:]
+    is_short = asks[first] & (ends - first <= calls[first]) & (ends < len(records))
+    broken = np.flatnonzero((is_open[first] != 0) | is_result[first] | is_short)
+    return Units(starts.tolist(), frozenset(broken.tolist()))

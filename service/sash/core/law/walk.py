@@ -7,21 +7,18 @@ from typing import Literal
 
 import msgspec
 
-from sash.core.chat.messages import digest
-from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, USER
+from sash.core.counts.families import DEVELOPER, FUNCTION, USER
 from sash.core.counts.models import Model
 from sash.core.law.documents import Documents
 from sash.core.law.grounding import Grounded
 from sash.core.law.reasons import Reason
-from sash.core.law.records import Flags, Record
+from sash.core.law.records import Records
 from sash.core.law.view import View
 
 SKIP_HORIZON = 256
 """Messages that ``overflow=skip`` considers after the first that is too large: its cost does not grow with the history."""
 _SMALLEST_COST = 1
 """The smallest cost of a message with text."""
-_NO_CONTENT = digest(["assistant", None], 8)
-"""The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
 
 Stop = Literal["complete", "budget", "limit", "summary", "older"]
 
@@ -252,16 +249,11 @@ def _take_away(state: Walk, view: View, why: Reason) -> None:
 def _always_said(view: View) -> set[bytes]:
     """Content digests of required messages."""
     inside = [_said(view, index) for index in view.always]
-    outside = [_words(view.record(seq)) for seq in view.outside]
-    return {words for words in (*inside, *outside) if words is not None}
+    outside = Records.of([view.record(seq) for seq in view.outside])
+    return {words for words in (*inside, *map(outside.words, range(len(outside)))) if words is not None}
 
 
 def _said(view: View, index: int) -> bytes | None:
     """A unit's content digest, by which duplicates are found; None for tool groups, which are never duplicates."""
-    unit = view.units[index]
-    return _words(view.history.records[unit.start]) if unit.end - unit.start == 1 else None
-
-
-def _words(record: Record) -> bytes | None:
-    plain = record.measure.role in (USER, ASSISTANT) and not record.calls and not record.flags & Flags.LEGACY_CALL
-    return record.content_digest if plain and record.content_digest != _NO_CONTENT else None
+    start, end = view.units.starts[index : index + 2]
+    return view.history.records.words(start) if end - start == 1 else None
