@@ -302,11 +302,11 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
             yield step
         case Result():
             result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
-            if texts := list(_texts(step.parts, refusals, "tool")):
+            if texts := _texts(step.parts, refusals, "tool"):
                 result["content"] = texts
             yield "user", [result]
         case Said(role="assistant"):
-            texts = list(_texts(step.parts, refusals, "assistant"))
+            texts = _texts(step.parts, refusals, "assistant")
             uses = [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments_object()} for c in step.calls]
             yield "assistant", [*step.thinking, *texts, *uses]
         case Said(is_system=False):
@@ -321,9 +321,8 @@ def _with_joined_results(turns: Iterable[_Turn]) -> Iterator[_Turn]:
     """
     for role, group in groupby(turns, key=lambda turn: turn.role if isinstance(turn, Whole) else turn[0]):
         run = list(group)
-        if role == "user" and any(
-            _is_result(block) for turn in run if not isinstance(turn, Whole) for block in turn[1]
-        ):
+        made = [turn for turn in run if not isinstance(turn, Whole)] if role == "user" and len(run) > 1 else []
+        if any(_is_result(block) for _, blocks in made for block in blocks):
             blocks = (block for turn in run for block in _blocks_of(turn))
             yield "user", sorted(blocks, key=lambda block: not _is_result(block))
         else:
@@ -341,14 +340,13 @@ def _blocks_of(turn: _Turn) -> list[Block]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _texts(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator[Block]:
-    for part in only_text(parts, refusals, whose):
-        yield from _text(part)
+def _texts(parts: Sequence[Part], refusals: Refusals, whose: str) -> list[Block]:
+    return [block for part in only_text(parts, refusals, whose) for block in _text(part)] if parts else []
 
 
-def _text(part: Part) -> Iterator[Block]:
-    if (part.text or "").strip():
-        yield {"type": "text", "text": part.text} | _cache(part.body)
+def _text(part: Part) -> list[Block]:
+    text = part.text or ""
+    return [{"type": "text", "text": text} | _cache(part.body)] if text.strip() else []
 
 
 def _cache(body: dict[str, Any]) -> Block:

@@ -66,7 +66,8 @@ class Part(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str | None:
         """The text of a text part; None for other parts."""
-        return self.body.get("text") if self.body.get("type") == "text" else None
+        body = self.body
+        return body.get("text") if body.get("type") == "text" else None
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -149,10 +150,11 @@ def _is_plain(outgoing: Outgoing) -> bool:
 
 def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refusals) -> Iterator[Said | Result | Whole]:
     message, place = outgoing.message, f"messages/{outgoing.seq}"
-    as_it_came = is_of(message, shape.name)
+    native = message.get("native")
+    as_it_came = native is not None and native["format"] == shape.name
     if not as_it_came:
-        native = message.get("native") or {}
-        refusals.add_only(place, native.get("only", ()), native.get("format", ""))
+        if native:
+            refusals.add_only(place, native.get("only", ()), native["format"])
         for each in unknown_members(message):
             if each.name not in _TOLD_ELSEWHERE:
                 refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
