@@ -1,6 +1,6 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -9,6 +9,7 @@ from msgspec import Meta
 from sash.core.counts.beside import Beside
 from sash.core.counts.counting import is_estimate, reasoning_tokens
 from sash.core.counts.definitions import unpriced_members
+from sash.core.counts.measures import Extra
 from sash.core.counts.models import NO_WINDOW, Model
 from sash.core.law.costs import record_cost
 from sash.core.law.documents import Documents
@@ -144,12 +145,13 @@ def made(
     query, parts, model = asked.query, asked.parts, asked.limits.model
     seqs = window.seqs
     known = model.context_window < NO_WINDOW
+    extras = {} if PROVIDERS[query.format].fills else _extras(window, history)
     head = WindowHead(
         conversation_id=asked.conversation if asked.version is not None else None,
         version=asked.version,
         model=model.id,
         encoding=model.counted_with,
-        exact=model.exact and _is_exact(asked, history, window),
+        exact=model.exact and _is_exact(asked, history, window, extras),
         context_window=model.context_window if known else None,
         max_input_tokens=model.max_input_tokens if known else None,
         reserve=asked.limits.reserve,
@@ -172,8 +174,7 @@ def made(
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
     is_chat = PROVIDERS[query.format].is_chat_form
-    is_rich = is_chat and (history.records.details or history.outside)
-    beside = _beside(window, history) if is_rich else {}
+    beside = {seq: extra.beside for seq, extra in extras.items() if extra.beside is not None} if is_chat else {}
     if hints is not None:
         body = before + _hinted(asked, window, bodies, grounding, beside, hints) + after
     elif is_chat:
@@ -248,16 +249,18 @@ def _documents_of(window: Window, history: History, documents: Documents) -> Win
     return WindowGrounding(given, kept, kept < given or cut)
 
 
-def _beside(window: Window, history: History) -> dict[int, Beside]:
-    """Native parts of the window's messages that have no chat form, by seq."""
+def _extras(window: Window, history: History) -> dict[int, Extra]:
+    """The parts other than plain text of the window's messages, by seq."""
     first, records = history.first_seq, history.records
+    if not (records.details or history.outside):
+        return {}
     sent = set(window.seqs)
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
     found |= {first + index: records.details[index].extra for index in records.rich() if first + index in sent}
-    return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
+    return {seq: extra for seq, extra in found.items() if extra is not None}
 
 
-def _is_exact(asked: Asked, history: History, window: Window) -> bool:
+def _is_exact(asked: Asked, history: History, window: Window, extras: Iterable[int]) -> bool:
     """Whether the total of an exact model's window is what the provider bills."""
     query, model = asked.query, asked.limits.model
     if PROVIDERS[query.format].fills:  # they join messages, which then cost less than each by itself
@@ -271,14 +274,5 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
             and any(is_estimate(m, model) or reasoning_tokens(m, model, query.format) for m in fixed.few_shots)
         )
         and not (summary is not None and is_estimate(summary.measure, model))
-        and not ((history.records.details or history.outside) and _any_estimate(history, window, model))
+        and not any(is_estimate(history.record(seq).measure, model) for seq in extras)
     )
-
-
-def _any_estimate(history: History, window: Window, model: Model) -> bool:
-    first = history.first_seq
-    rich = [first + index for index in history.records.rich()]
-    if not (rich or history.outside):
-        return False
-    sent = set(window.seqs)
-    return any(is_estimate(history.record(seq).measure, model) for seq in (*rich, *history.outside) if seq in sent)

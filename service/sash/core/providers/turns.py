@@ -143,7 +143,7 @@ def _is_plain(outgoing: Outgoing) -> bool:
     return (
         len(message) == 2
         and type(content) is str
-        and message["role"] in ("user", "assistant")
+        and message.get("role") in ("user", "assistant")
         and bool(content.strip())
     )
 
