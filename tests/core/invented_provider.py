@@ -13,7 +13,7 @@ from sash.core.providers.cache_marks import CacheKind, Caching, Places
 from sash.core.providers.pieces import Object, Piece, to_json
 from sash.core.providers.provider import Provider
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, rest_of
-from sash.core.providers.turns import Outgoing, Refusals, Result, Said, read_steps, words
+from sash.core.providers.turns import HistoryStep, Outgoing, PlainRun, Refusals, Result, Said, read_steps, words
 from sash.core.providers.whole import Shape, Whole
 
 WHO = {"rules": "system", "me": "user", "you": "assistant", "result": "tool"}
@@ -42,8 +42,10 @@ def read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
     return ChatRequest(messages=chat(request["lines"], "/lines"), tools=tools, rest=rest_of(request, "lines", "skills"))
 
 
-def lines_of(step: Said | Result | Whole, refusals: Refusals) -> Iterator[Object]:
+def lines_of(step: HistoryStep, refusals: Refusals) -> Iterator[Object]:
     match step:
+        case PlainRun():
+            yield from ({"who": AS[said["role"]], "say": said["content"]} for said in step.messages)
         case Whole():
             yield from step.messages
         case Result():

@@ -1,15 +1,19 @@
 """Properties of every format, for any history: turns alternate, results follow their calls, and no text is lost."""
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import msgspec
-from format_histories import PNG, calling, function, result
+from format_histories import ELSEWHERE, PNG, calling, function, result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sash.core.providers import render_request
+from sash.core.law.hints import hinted
+from sash.core.providers import PROVIDERS, render_request
+from sash.core.providers.cache_marks import Caching, Places
+from sash.core.providers.native import read_messages
 from sash.core.providers.turns import Outgoing
 
 WORD = re.compile(r"w\d+w")
@@ -38,10 +42,10 @@ class Drawn(msgspec.Struct):
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> Drawn:
+def histories(draw: st.DrawFn, *more: Callable[[st.DrawFn, Drawn], None]) -> Drawn:
     """Draw a history that providers allow: the results directly follow their calls, in any order."""
     drawn = Drawn()
-    for kind in draw(st.lists(st.sampled_from(KINDS), max_size=12)):
+    for kind in draw(st.lists(st.sampled_from([*KINDS, *more]), max_size=12)):
         kind(draw, drawn)
     return drawn
 
@@ -88,6 +92,20 @@ def legacy(draw: st.DrawFn, drawn: Drawn) -> None:
 KINDS = (system, user, shown, assistant, blank, group, legacy)
 
 
+def came(draw: st.DrawFn, drawn: Drawn) -> None:
+    """Add a message that came in another provider's form."""
+    form = draw(st.sampled_from(ELSEWHERE))
+    own: dict[str, Any] = {"role": draw(st.sampled_from(["user", "assistant"])), "content": drawn.word(drawn.said)}
+    if form == "gemini":
+        own = {"role": draw(st.sampled_from(["user", "model"])), "parts": [{"text": drawn.word(drawn.said)}]}
+    drawn.add(read_messages(form, [own], [""])[0].message)
+
+
+def text(draw: st.DrawFn, drawn: Drawn) -> None:
+    """Add a text of any characters."""
+    drawn.add({"role": draw(st.sampled_from(["user", "assistant"])), "content": draw(st.text(max_size=8))})
+
+
 def render(form: str, drawn: Drawn) -> dict[str, Any]:
     return render_request(form, drawn.messages, tools=[function("look")], tool_choice="auto")
 
@@ -102,6 +120,44 @@ def nothing_is_lost(drawn: Drawn, system: Any, turns: list[dict[str, Any]]) -> N
     assert [word for word in found if word in drawn.said] == drawn.said
     assert sorted(word for word in found if word in drawn.results) == sorted(drawn.results)
     assert len(found) == len(drawn.said) + len(drawn.results)
+
+
+def written(form: str, drawn: Drawn, *hints: Any) -> bytes:
+    request = render(form, drawn)
+    return msgspec.json.encode(hinted(form, PROVIDERS[form].maker, request, *hints, "key") if hints else request)
+
+
+def cache(kind: Any) -> Caching:
+    return Caching(kind=kind, minimum_tokens=1, lifetime_seconds=1, read_price=0.1)
+
+
+CACHES = st.sampled_from([None, *map(cache, ("implicit", "breakpoints", "cache_control"))])
+PLACES = st.builds(Places, st.booleans(), st.booleans(), st.booleans())
+
+
+class TestEveryForm:
+    @given(histories(came, text), st.sampled_from(ELSEWHERE), CACHES, PLACES)
+    def test_a_plain_message_is_written_like_one_with_more_members(self, drawn, form, rules, places):
+        """A message that is a text alone gives the same bytes as one with an empty member more, with hints and without."""
+        fuller = [
+            each if "native" in each.message else Outgoing(each.seq, each.message | {"refusal": None})
+            for each in drawn.messages
+        ]
+
+        for hints in ((), (rules, places)):
+            assert written(form, drawn, *hints) == written(form, Drawn(fuller), *hints)
+
+    @given(histories(came, text), st.sampled_from(ELSEWHERE), CACHES, PLACES)
+    def test_hints_are_those_of_the_request_as_json(self, drawn, form, rules, places):
+        """Hints added to a request are those that its JSON would get, and the request given is not changed."""
+        request = render(form, drawn)
+        sent = msgspec.json.encode(request)
+        maker = PROVIDERS[form].maker
+
+        hints = [hinted(form, maker, each, rules, places, "key") for each in (request, msgspec.json.decode(sent))]
+
+        assert msgspec.json.encode(hints[0]) == msgspec.json.encode(hints[1])
+        assert msgspec.json.encode(request) == sent
 
 
 class TestAnthropic:

@@ -18,7 +18,7 @@ from sash.core.law.explain import Explained
 from sash.core.law.hints import hinted
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
-from sash.core.law.render import Bodies, render_openai, render_other
+from sash.core.law.render import Bodies, other_request, render_openai
 from sash.core.law.results import cut_result, left_out_line, line_cost, line_costs
 from sash.core.law.view import History
 from sash.core.law.window import Window
@@ -180,7 +180,7 @@ def made(
     elif is_chat:
         body = render_openai(parts, window, bodies, grounding, beside, before=before, after=after)
     else:
-        body = before + render_other(query.format, parts, window, bodies, grounding) + after
+        body = before + _encode(other_request(query.format, parts, window, bodies, grounding)) + after
     return Made(body, asked, history, window, head)
 
 
@@ -192,13 +192,12 @@ def _hinted(
     beside: Mapping[int, Beside],
     hints: Hints,
 ) -> bytes:
-    """The window's ``request`` as JSON with hints for the prompt cache. It is decoded first: hints are inside messages."""
+    """The window's ``request`` as JSON with hints for the prompt cache."""
     form, parts = asked.query.format, asked.parts
     if PROVIDERS[form].is_chat_form:
-        plain = render_openai(parts, window, bodies, grounding, beside)
+        request = msgspec.json.decode(render_openai(parts, window, bodies, grounding, beside))
     else:
-        plain = render_other(form, parts, window, bodies, grounding)
-    request = msgspec.json.decode(plain)
+        request = other_request(form, parts, window, bodies, grounding)
     return _encode(hinted(form, asked.limits.model.provider, request, hints.rules, hints.places, hints.key))
 
 

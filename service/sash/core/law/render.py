@@ -1,7 +1,7 @@
 """A window's ``request`` as bytes: stored bodies spliced into the arguments of a provider's SDK."""
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,7 @@ from sash.core.law.runs import runs
 from sash.core.law.window import Window
 from sash.core.providers import render_request
 from sash.core.providers.openai import OPENAI
+from sash.core.providers.pieces import Object
 from sash.core.providers.turns import Outgoing, Refusals, is_of
 
 _NOTHING: Mapping[int, Beside] = MappingProxyType({})
@@ -95,27 +96,37 @@ def _chat_forms(
     return forms
 
 
-def render_other(
+def other_request(
     form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
-) -> bytes:
-    """``request`` in another provider's format. Raises FormatCannotCarry."""
+) -> Object:
+    """``request`` in another provider's format, to be encoded. Raises FormatCannotCarry."""
     compaction = window.summary.compaction if window.summary is not None else None
-    outgoing = [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in parts.system]
-    outgoing += [Outgoing(seq=0, message=compaction)] if compaction is not None else []
-    fixed = [*parts.few_shots, *_lines(window)]
-    outgoing += [Outgoing(seq=0, message=msgspec.json.decode(body)) for body in fixed]
-    for seq in window.seqs:
-        body, chosen = bodies.body(seq), window.grounding.get(seq)
-        message = msgspec.json.decode(body)
-        if chosen is not None and is_of(message, form):
-            outgoing.append(Outgoing(seq, message, chosen.before, chosen.after))
-        else:
-            outgoing.append(Outgoing(seq, msgspec.json.decode(_with_documents(body, chosen, grounding.get(seq)))))
+    fixed = (*parts.few_shots, *_lines(window))
+    seqs, kept = [0] * len(fixed) + list(window.seqs), [*fixed, *_kept(window, bodies, grounding)]
     if window.recalled is not None and window.recalled.block:
-        place = len(outgoing) - len(window.seqs) + window.recalled.place(window.seqs)
-        outgoing.insert(place, Outgoing(seq=0, message=msgspec.json.decode(window.recalled.block)))
+        place = len(fixed) + window.recalled.place(window.seqs)
+        seqs.insert(place, 0)
+        kept.insert(place, window.recalled.block)
+    outgoing = [Outgoing(0, message) for message in _decoded(parts.system)]
+    outgoing += [Outgoing(0, compaction)] if compaction is not None else []
+    outgoing += map(Outgoing, seqs, _decoded(kept))
+    if window.grounding:
+        outgoing = [_with_documents_beside(each, form, window, bodies) for each in outgoing]
     tools: Any = parts.fixed.tools
-    return msgspec.json.encode(render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice))
+    return render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice)
+
+
+def _decoded(bodies: Iterable[bytes]) -> list[Object]:
+    messages: list[Object] = msgspec.json.decode(b"[" + b",".join(bodies) + b"]")
+    return messages
+
+
+def _with_documents_beside(outgoing: Outgoing, form: str, window: Window, bodies: Bodies) -> Outgoing:
+    """A message that is sent as it came, with its documents beside it in place of those in its content."""
+    chosen = window.grounding.get(outgoing.seq)
+    if chosen is None or not is_of(outgoing.message, form):
+        return outgoing
+    return Outgoing(outgoing.seq, msgspec.json.decode(bodies.body(outgoing.seq)), chosen.before, chosen.after)
 
 
 def _lines(window: Window) -> tuple[bytes, ...]:

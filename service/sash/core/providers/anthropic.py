@@ -40,7 +40,19 @@ from sash.core.providers.pieces import (
 from sash.core.providers.provider import Provider
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.tools import Choice, Function, read_choice, read_functions
-from sash.core.providers.turns import NOTHING_SAID, Block, Outgoing, Part, Refusals, Result, Said, only_text, read_steps
+from sash.core.providers.turns import (
+    NOTHING_SAID,
+    Block,
+    HistoryStep,
+    Outgoing,
+    Part,
+    PlainRun,
+    Refusals,
+    Result,
+    Said,
+    only_text,
+    read_steps,
+)
 from sash.core.providers.whole import Shape, Whole, in_turns
 
 # ---- reading messages
@@ -260,8 +272,10 @@ def _write(
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
     history = list(read_steps(messages, _SHAPE, refusals, tidy=partial(_FOREIGN.sub, "_")))
     system = [step for step in history if isinstance(step, Said) and step.is_system]
-    turns = [_turn(step, refusals) for step in history if not (isinstance(step, Said) and step.is_system)]
-    request: dict[str, Any] = {"messages": in_turns(_with_joined_results(turns), dict(_EMPTY), "content")}
+    turns = [turn for step in history for turn in _turns(step, refusals)]
+    if any(isinstance(step, Result) for step in history):
+        turns = list(_with_joined_results(turns))
+    request: dict[str, Any] = {"messages": in_turns(turns, dict(_EMPTY), "content")}
     if text := _system(system, refusals):
         request["system"] = text
     if history and not isinstance(history[-1], Whole):
@@ -279,21 +293,24 @@ def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
     return "\n\n".join(text for text in joined if text.strip())
 
 
-def _turn(step: Said | Result | Whole, refusals: Refusals) -> _Turn:
+def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
     match step:
+        case PlainRun():
+            for said in step.messages:
+                yield said["role"], [{"type": "text", "text": said["content"]}]
         case Whole():
-            return step
+            yield step
         case Result():
             result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
-            if texts := list(_texts(step.parts, refusals, "tool")):
+            if texts := _texts(step.parts, refusals, "tool"):
                 result["content"] = texts
-            return "user", [result]
+            yield "user", [result]
         case Said(role="assistant"):
-            texts = list(_texts(step.parts, refusals, "assistant"))
+            texts = _texts(step.parts, refusals, "assistant")
             uses = [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments_object()} for c in step.calls]
-            return "assistant", [*step.thinking, *texts, *uses]
-        case _:
-            return "user", list(_blocks(step.parts, refusals)) or [dict(_EMPTY)]
+            yield "assistant", [*step.thinking, *texts, *uses]
+        case Said(is_system=False):
+            yield "user", list(_blocks(step.parts, refusals)) or [dict(_EMPTY)]
 
 
 def _with_joined_results(turns: Iterable[_Turn]) -> Iterator[_Turn]:
@@ -304,9 +321,8 @@ def _with_joined_results(turns: Iterable[_Turn]) -> Iterator[_Turn]:
     """
     for role, group in groupby(turns, key=lambda turn: turn.role if isinstance(turn, Whole) else turn[0]):
         run = list(group)
-        if role == "user" and any(
-            _is_result(block) for turn in run if not isinstance(turn, Whole) for block in turn[1]
-        ):
+        made = [turn for turn in run if not isinstance(turn, Whole)] if role == "user" and len(run) > 1 else []
+        if any(_is_result(block) for _, blocks in made for block in blocks):
             blocks = (block for turn in run for block in _blocks_of(turn))
             yield "user", sorted(blocks, key=lambda block: not _is_result(block))
         else:
@@ -324,14 +340,13 @@ def _blocks_of(turn: _Turn) -> list[Block]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _texts(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator[Block]:
-    for part in only_text(parts, refusals, whose):
-        yield from _text(part)
+def _texts(parts: Sequence[Part], refusals: Refusals, whose: str) -> list[Block]:
+    return [block for part in only_text(parts, refusals, whose) for block in _text(part)] if parts else []
 
 
-def _text(part: Part) -> Iterator[Block]:
-    if (part.text or "").strip():
-        yield {"type": "text", "text": part.text} | _cache(part.body)
+def _text(part: Part) -> list[Block]:
+    text = part.text or ""
+    return [{"type": "text", "text": text} | _cache(part.body)] if text.strip() else []
 
 
 def _cache(body: dict[str, Any]) -> Block:
@@ -447,11 +462,8 @@ def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> 
 
 def _with_cache_control(request: Block, places: Places) -> Block:
     """The request with Claude's marks on the last block before each stable place."""
-    request = msgspec.json.decode(msgspec.json.encode(request))
-    if isinstance(request.get("system"), str):
-        request["system"] = content_parts(request["system"])
-    for message in request["messages"]:
-        message["content"] = content_parts(message["content"])
+    request = request | {name: _copied(request[name]) for name in ("tools", "system") if name in request}
+    request["messages"] = [message | {"content": _copied(message["content"])} for message in request["messages"]]
     blocks = list(_cached_blocks(request))
     held = (
         (index, each) for index, block in enumerate(blocks) for each in (block, *content_parts(block.get("content")))
@@ -469,6 +481,10 @@ def _with_cache_control(request: Block, places: Places) -> Block:
     for end in free[: max(0, BREAKPOINTS - len(own))]:
         blocks[end - 1]["cache_control"] = dict(_CONTROL)
     return request
+
+
+def _copied(content: str | list[Block]) -> list[Block]:
+    return [dict(block) for block in content_parts(content)]
 
 
 def _cached_blocks(request: Block) -> Iterator[Block]:

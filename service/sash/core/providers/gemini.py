@@ -33,8 +33,10 @@ from sash.core.providers.turns import (
     NOTHING_SAID,
     Block,
     Call,
+    HistoryStep,
     Outgoing,
     Part,
+    PlainRun,
     Refusals,
     Result,
     Said,
@@ -274,7 +276,7 @@ def _write(
     history = list(read_steps(messages, _SHAPE, refusals))
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
-    turns = [_turn(step, refusals) for step in _in_call_order(said)]
+    turns = [turn for step in _in_call_order(said) for turn in _turns(step, refusals)]
     config: dict[str, Any] = {}
     if text := "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system))):
         config["system_instruction"] = text
@@ -301,7 +303,7 @@ def _goes_on(before: Block, content: Block) -> bool:
 
     Gemini answers 400 to fewer results than the turn before has calls, and to calls that follow the model's words.
     """
-    if {**before, "parts": 0} != {**content, "parts": 0}:  # another role, or other members
+    if before.get("role") != content.get("role") or {**before, "parts": 0} != {**content, "parts": 0}:
         return False
     if _has(before, "function_response") and _has(content, "function_response"):
         return True
@@ -313,17 +315,20 @@ def _has(content: Block, kind: str) -> bool:
     return isinstance(parts, list) and any(member(part, kind) is not None for part in parts)
 
 
-def _turn(step: Said | Result | Whole, refusals: Refusals) -> tuple[str, list[Block]] | Whole:
+def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[tuple[str, list[Block]] | Whole]:
     match step:
+        case PlainRun():
+            for said in step.messages:
+                yield "user" if said["role"] == "user" else "model", [{"text": said["content"]}]
         case Whole():
-            return step
+            yield step
         case Result():
-            return "user", [_result(step, refusals)]
+            yield "user", [_result(step, refusals)]
         case Said(role="assistant"):
             texts = [{"text": part.text} for part in only_text(step.parts, refusals, "assistant")]
-            return "model", texts + [_call(call) for call in step.calls]
+            yield "model", texts + [_call(call) for call in step.calls]
         case _:
-            return "user", list(_parts(step.parts, refusals)) or [{"text": NOTHING_SAID}]
+            yield "user", list(_parts(step.parts, refusals)) or [{"text": NOTHING_SAID}]
 
 
 def _call(call: Call) -> Block:
@@ -339,7 +344,7 @@ def _result(result: Result, refusals: Refusals) -> Block:
     return {"function_response": {**named, "name": result.call.name, "response": response}}
 
 
-def _in_call_order(steps: Iterable[Said | Result | Whole]) -> Iterator[Said | Result | Whole]:
+def _in_call_order(steps: Iterable[HistoryStep]) -> Iterator[HistoryStep]:
     """Yield the steps with results in the order of their calls, because models before Gemini 3 pair them by order."""
     for _, run in groupby(steps, key=lambda step: isinstance(step, Result)):
         yield from sorted(run, key=lambda step: step.call.order if isinstance(step, Result) else 0)

@@ -1,6 +1,6 @@
 """Members of a chat message, its parts and its calls that no rule of counting knows."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sash.core.chat.messages import CustomCall, File, FunctionCall, ImageUrl, InputAudio
@@ -11,20 +11,17 @@ _OF_ROLE: Final = {
     "assistant": _MESSAGE | MEMBERS | {"tool_calls", "function_call"},
     "tool": _MESSAGE | {"tool_call_id"},
 }
-_CALL: Final = {
-    "id": (),
-    "type": (),
-    "function": FunctionCall.__struct_fields__,
-    "custom": CustomCall.__struct_fields__,
-    "extra_content": (),
+_CALL: Final = frozenset({"id", "type", "function", "custom", "extra_content"})
+_CALLED: Final = {
+    "function": frozenset(FunctionCall.__struct_fields__),
+    "custom": frozenset(CustomCall.__struct_fields__),
 }
-_PARTS: Final[dict[str, tuple[str, ...]]] = {
-    "text": (),
-    "refusal": (),
-    "image_url": ImageUrl.__struct_fields__,
-    "input_audio": InputAudio.__struct_fields__,
-    "file": File.__struct_fields__,
+_PARTS: Final = {
+    "image_url": frozenset(ImageUrl.__struct_fields__),
+    "input_audio": frozenset(InputAudio.__struct_fields__),
+    "file": frozenset(File.__struct_fields__),
 }
+_NOTHING: Final = frozenset[str]()
 
 
 class Unknown(NamedTuple):
@@ -41,19 +38,19 @@ def unknown_members(message: Mapping[str, Any]) -> Iterator[Unknown]:
     content = message.get("content")
     for index, part in enumerate(content if isinstance(content, list) else ()):
         kind = str(part.get("type"))
-        yield from _others(f"content/{index}/", part, {"type", kind})
-        yield from _others(f"content/{index}/{kind}/", part.get(kind), _PARTS.get(kind, ()))
+        yield from _others(f"content/{index}/", part, frozenset(("type", kind)))
+        yield from _others(f"content/{index}/{kind}/", part.get(kind), _PARTS.get(kind, _NOTHING))
     if message["role"] != "assistant":
         return
     for index, call in enumerate(message.get("tool_calls") or ()):
         yield from _others(f"tool_calls/{index}/", call, _CALL)
-        for name in ("function", "custom"):
-            yield from _others(f"tool_calls/{index}/{name}/", call.get(name), _CALL[name])
-    yield from _others("function_call/", message.get("function_call"), _CALL["function"])
+        for name, known in _CALLED.items():
+            yield from _others(f"tool_calls/{index}/{name}/", call.get(name), known)
+    yield from _others("function_call/", message.get("function_call"), _CALLED["function"])
 
 
-def _others(path: str, value: Any, known: Collection[str]) -> Iterator[Unknown]:
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            if name not in known and each not in (None, "", [], {}, False):
-                yield Unknown(path, name, each)
+def _others(path: str, value: Any, known: frozenset[str]) -> Sequence[Unknown]:
+    if not isinstance(value, dict) or value.keys() <= known:
+        return ()
+    names = [name for name in value if name not in known and value[name] not in (None, "", [], {}, False)]
+    return [Unknown(path, name, value[name]) for name in names]

@@ -32,7 +32,20 @@ from sash.core.providers.pieces import (
 )
 from sash.core.providers.provider import Provider
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
-from sash.core.providers.turns import Block, Call, Outgoing, Part, Refusals, Result, Said, only_text, read_steps, words
+from sash.core.providers.turns import (
+    Block,
+    Call,
+    HistoryStep,
+    Outgoing,
+    Part,
+    PlainRun,
+    Refusals,
+    Result,
+    Said,
+    only_text,
+    read_steps,
+    words,
+)
 from sash.core.providers.whole import Shape, Whole
 from sash.problems import InvalidEntry, Pointer
 
@@ -298,8 +311,10 @@ def _write(
     return request
 
 
-def _items(step: Said | Result | Whole, refusals: Refusals) -> Iterator[Block]:
+def _items(step: HistoryStep, refusals: Refusals) -> Iterator[Block]:
     match step:
+        case PlainRun():
+            yield from step.messages
         case Whole():
             yield from step.messages
         case Result():

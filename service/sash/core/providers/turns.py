@@ -1,6 +1,7 @@
 """Read a kept history as texts, calls and results. Every other form is written from this."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -65,7 +66,8 @@ class Part(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str | None:
         """The text of a text part; None for other parts."""
-        return self.body.get("text") if self.body.get("type") == "text" else None
+        body = self.body
+        return body.get("text") if body.get("type") == "text" else None
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -107,39 +109,70 @@ class Result(msgspec.Struct, frozen=True):
     parts: list[Part]
 
 
+class PlainRun(msgspec.Struct, frozen=True):
+    """Neighbouring messages, of the user or the assistant, of which each is a text without any other member."""
+
+    messages: list[dict[str, Any]]
+
+
+HistoryStep = Said | Result | Whole | PlainRun
+
+
 def read_steps(
     messages: Sequence[Outgoing], shape: Shape, refusals: Refusals, *, tidy: Callable[[str], str] = str
-) -> Iterator[Said | Result | Whole]:
+) -> Iterator[HistoryStep]:
     """Yield the history in order, each result with its call. ``tidy`` makes an id fit a form's alphabet.
 
     A message that came in this form is sent as it came; a message that came in another form is sent in its chat form. A
     result has the id with which its call is sent.
     """
     calls = _Calls(refusals, tidy)
-    for outgoing in messages:
-        message, place = outgoing.message, f"messages/{outgoing.seq}"
-        as_it_came = is_of(message, shape.name)
-        if not as_it_came:
-            native = message.get("native") or {}
-            refusals.add_only(place, native.get("only", ()), native.get("format", ""))
-            for each in unknown_members(message):
-                if each.name not in _TOLD_ELSEWHERE:
-                    refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
-        answered, made = calls.follow(outgoing, as_it_came=as_it_came)
-        match role := message.get("role"):
-            case _ if as_it_came:
-                answers = "" if answered is None or answered.as_it_came else answered.id  # the call may have another id
-                yield whole_of(shape, outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
-            case "tool" | "function" if answered is None:
-                refusals.add(place, "is a result without a call before it")
-            case "tool" | "function" if answered is not None:
-                yield Result(answered, _parts(message, place))
-            case "assistant":
-                yield Said(role, _assistant_parts(message, place, refusals), made, message.get("thinking_blocks") or [])
-            case "user" | "system" | "developer":
-                yield Said(role, _named(message, _parts(message, place)), [])
-            case _:
-                refusals.add(f"{place}/role", "is not a role of chat messages")
+    for is_run, group in groupby(messages, _is_plain):
+        if is_run:
+            calls.close()
+            yield PlainRun([outgoing.message for outgoing in group])
+        else:
+            for outgoing in group:
+                yield from _steps_of(outgoing, calls, shape, refusals)
+
+
+def _is_plain(outgoing: Outgoing) -> bool:
+    """Whether a message is a text of the user or the assistant, of more than white space, without any other member."""
+    message = outgoing.message
+    content = message.get("content")
+    return (
+        len(message) == 2
+        and type(content) is str
+        and message.get("role") in ("user", "assistant")
+        and bool(content.strip())
+    )
+
+
+def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refusals) -> Iterator[Said | Result | Whole]:
+    message, place = outgoing.message, f"messages/{outgoing.seq}"
+    native = message.get("native")
+    as_it_came = native is not None and native["format"] == shape.name
+    if not as_it_came:
+        if native:
+            refusals.add_only(place, native.get("only", ()), native["format"])
+        for each in unknown_members(message):
+            if each.name not in _TOLD_ELSEWHERE:
+                refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
+    answered, made = calls.follow(outgoing, as_it_came=as_it_came)
+    match role := message.get("role"):
+        case _ if as_it_came:
+            answers = "" if answered is None or answered.as_it_came else answered.id  # the call may have another id
+            yield whole_of(shape, outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
+        case "tool" | "function" if answered is None:
+            refusals.add(place, "is a result without a call before it")
+        case "tool" | "function" if answered is not None:
+            yield Result(answered, _parts(message, place))
+        case "assistant":
+            yield Said(role, _assistant_parts(message, place, refusals), made, message.get("thinking_blocks") or [])
+        case "user" | "system" | "developer":
+            yield Said(role, _named(message, _parts(message, place)), [])
+        case _:
+            refusals.add(f"{place}/role", "is not a role of chat messages")
 
 
 def is_of(message: dict[str, Any], form: str) -> bool:
@@ -178,7 +211,7 @@ class _Calls:
                 key = outgoing.message.get("tool_call_id" if role == "tool" else "name")
                 return self._open.pop((role, str(key)), None), []
             case "assistant" | "user":  # a system message may stand between a call and its result
-                self._close()
+                self.close()
         return None, self._opened(outgoing, as_it_came=as_it_came) if role == "assistant" else []
 
     def _opened(self, outgoing: Outgoing, *, as_it_came: bool) -> list[Call]:
@@ -203,7 +236,8 @@ class _Calls:
             calls.append(call)
         return calls
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close the open calls. Those that are sent in another form must have had their results."""
         for call in self._open.values():
             if not call.as_it_came:
                 self._refusals.add(call.place, "has no result before the next message")

@@ -88,23 +88,25 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
     """
     sent: list[list[Whole] | Block] = []  # pieces of one message that came, or a message that is made here
     begins_as_it_came = False  # the first message is the history's own, or a provider's compaction item
+    last: list[Whole] | Block = []
     for turn in turns:
-        last = sent[-1] if sent else None
         if isinstance(turn, Whole):
             begins_as_it_came = begins_as_it_came or (not sent and turn.seq <= 1)
             left = [message for message in turn.messages if not _is_silent(message, key)]
             piece = msgspec.structs.replace(turn, messages=left)
-            if left and isinstance(last, list) and piece.follows(last[-1]):
+            if left and last and isinstance(last, list) and piece.follows(last[-1]):
                 last.append(piece)
             elif left:
-                sent.append([piece])
+                sent.append(last := [piece])
             continue
         role, blocks = turn
         if isinstance(last, dict) and last["role"] == role:
-            last[key].extend(blocks)
+            last[key] += blocks
         elif blocks:
-            sent.append({"role": role, key: list(blocks)})
-    messages = [message for each in sent for message in (joined(each, key) if isinstance(each, list) else [each])]
+            sent.append(last := {"role": role, key: blocks})
+    messages: list[Block] = []
+    for each in sent:
+        messages += joined(each, key) if isinstance(each, list) else (each,)
     if messages and messages[0].get("role", "user") in ("assistant", "model") and not begins_as_it_came:
         messages.insert(0, {"role": "user", key: [opening]})
     return messages
