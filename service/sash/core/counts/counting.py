@@ -471,7 +471,8 @@ def count_request(
     the legacy forms of tools and their choice.
     """
     tools = [*(tools or ()), *({"function": function} for function in functions or ())]
-    measures = _as_remembered([measure(message) for message in messages], model)
+    alone = model.counts_o200k_alone
+    measures = _as_remembered([measure(message, o200k_alone=alone) for message in messages], model)
     said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
     costs = messages_tokens(measures, model, said)
     priming = model.priming
