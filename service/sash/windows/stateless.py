@@ -68,7 +68,8 @@ def window_of_request(
             sent.point(problem)
         raise
     started = time.perf_counter()
-    kept = _measured(entries, parts.template, limits.model)
+    finds_repeated = wanted.dedupe == "messages" or wanted.recall_max_tokens > 0
+    kept = _measured(entries, parts.template, limits.model, digests=finds_repeated)
     history = _history(kept, entries, limits.model)
     counting_seconds = time.perf_counter() - started
     bodies = Bodies(1, [body for _, body, _ in kept], {})
@@ -129,11 +130,11 @@ def _once(entries: list[Entry], flags: list[bool]) -> list[tuple[Entry, bool]]:
     return kept
 
 
-def _measured(entries: list[tuple[Entry, bool]], template: Template, model: Model) -> list[_Measured]:
-    """The entries, counted for this model alone."""
+def _measured(entries: list[tuple[Entry, bool]], template: Template, model: Model, *, digests: bool) -> list[_Measured]:
+    """The entries, counted for this model alone; with digests of their contents, which tell repeated messages."""
     alone, found = model.counts_o200k_alone, []
     for index, (entry, parallel) in enumerate(entries):
-        said = content_digest(entry.message, str(index))
+        said = content_digest(entry.message, str(index)) if digests else b""
         record, body, grounding = measure_entry(entry, calls_of(entry.message), template, said, o200k_alone=alone)
         if parallel:
             record = msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL)

@@ -214,6 +214,7 @@ class BareEntry(Entry):
 MEMBERS = frozenset({"role", "type", "parts", "content"})
 """A bare message has one of these members, whichever API it is of; an object with none of them is a faulty entry."""
 
+_A_BARE_ONE: Mapping[str, Any] = {"message": {}}
 _ANYTHING = msgspec.json.Decoder()
 _FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
 """Exceptions of a decoder."""
@@ -228,12 +229,12 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         value = _read(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
     given = value.get("messages") if isinstance(value, dict) else None
     entries = given if isinstance(given, list) else []
-    bare = [place for place, entry in enumerate(entries) if is_bare(entry)]
-    for place in bare:
-        entries[place] = {"message": entries[place]}
+    bare = [(place, entry) for place, entry in enumerate(entries) if is_bare(entry)]
+    for place, _ in bare:
+        entries[place] = _A_BARE_ONE
     decoded = _converted(value, decoder)
-    for place in bare:
-        decoded.messages[place] = BareEntry(message=entries[place]["message"])  # type: ignore[attr-defined]
+    for place, message in bare:
+        decoded.messages[place] = BareEntry(message=message)  # type: ignore[attr-defined]
     return decoded
 
 
@@ -420,15 +421,19 @@ class Calls(msgspec.Struct, frozen=True):
     legacy: bool = False
 
 
+NO_CALLS = Calls()
+
+
 def calls_of(message: Mapping[str, Any]) -> Calls:
     """The calls that a validated message makes or answers."""
     if message["role"] == "assistant":
         if calls := message.get("tool_calls"):
             return Calls(opens=tuple(call["id"] for call in calls))
-        return Calls(legacy=bool(message.get("function_call")))
-    if message["role"] == "tool":
+        if message.get("function_call"):
+            return Calls(legacy=True)
+    elif message["role"] == "tool":
         return Calls(answers=message["tool_call_id"])
-    return Calls()
+    return NO_CALLS
 
 
 def parallel_flags(

@@ -348,7 +348,9 @@ def _without_thinking(measure: Measure) -> Measure:
 def is_estimate(measure: Measure, model: Model) -> bool:
     """Return whether a message has parts that can only be estimated: audio, files, unknown members, an image of unknown
     size, thoughts without a reply, which may be sent or not."""
-    extra = measure.extra or Extra()
+    extra = measure.extra
+    if extra is None:
+        return False
     beside = extra.native_in(model.format)
     is_alone = measure.role == ASSISTANT and not (measure.o200k or extra.calls)
     return (

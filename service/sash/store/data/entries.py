@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from sash.core.chat.messages import (
+    NO_CALLS,
     BareEntry,
     Calls,
     Entry,
@@ -79,7 +80,7 @@ def check_entry(entry: Entry, pointer: str) -> None:
 
 def opened_by(entry: Entry) -> Calls:
     """Return the calls that an entry makes or answers; none while it is in progress."""
-    return Calls() if entry.status == "in_progress" else calls_of(entry.message)
+    return NO_CALLS if entry.status == "in_progress" else calls_of(entry.message)
 
 
 def check_status(entry: Entry, pointer: str) -> None:
@@ -123,11 +124,12 @@ def measure_entry(
 
     ``said`` is the content's digest, and ``o200k_alone`` is as in ``measure``.
     """
-    body, start, end = encode_message(entry.message)
     measured = measure(entry.message, image_sizes=entry.image_sizes or (), o200k_alone=o200k_alone)
-    grounding, added, digits = b"", None, 0
     if entry.grounding is not None and entry.grounding.documents:
+        body, start, end = encode_message(entry.message)
         grounding, added, digits = _grounding(entry.grounding, body, start, end, template, measured.extra)
+    else:
+        body, grounding, added, digits = msgspec.json.encode(entry.message), b"", None, 0
     flags = (
         (Flags.PINNED if entry.pinned else 0)
         | (Flags.GROUNDED if grounding else 0)
