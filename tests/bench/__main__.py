@@ -1,4 +1,4 @@
-"""Every speed figure of this folder's README: ``python -m tests.bench [speed|kinds|footprint|peers|stages …]``.
+"""Every speed figure of this folder's README: ``python -m tests.bench [speed|kinds|languages|footprint|peers|stages …]``.
 
 Without a name it measures all tables, in about ten minutes. Prints each table and, with ``--readme``, puts it into the page.
 The peers and the library that draws the picture are installed into ``.venv-peers`` the first time.
@@ -9,10 +9,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.bench import figures, footprint, kinds, peers, speed, stages
+from tests.bench import figures, footprint, kinds, languages, peers, speed, stages
 
 RESULTS = Path(__file__).parent / "results"
-TABLES = ("speed", "kinds", "footprint", "peers", "stages")
+TABLES = ("speed", "kinds", "languages", "footprint", "peers", "stages")
 
 
 def measured(name: str, options: argparse.Namespace) -> str:
@@ -25,6 +25,8 @@ def measured(name: str, options: argparse.Namespace) -> str:
     if name == "kinds":
         found, where = kinds.run(min(options.rounds, kinds.ROUNDS), options.only)
         return f"{figures.table(found)}\n\n{where}"
+    if name == "languages":
+        return languages.run(min(options.rounds, kinds.ROUNDS))
     if name == "footprint":
         return figures.table(footprint.run(options.only))
     if name == "peers":

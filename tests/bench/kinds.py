@@ -6,18 +6,24 @@ reverse order; a figure is the median of the rounds' ratios. Requests come one a
 """
 
 import json
+import os
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import redis
+import tiktoken
 import uvloop
 
 from sash.store.redis.embedded import EmbeddedStore
+from sash.windows.request import decode_request
+from sash.windows.stateless import window_of_request
 from tests.bench.figures import Figure
 from tests.bench.load import load, request
+from tests.bench.peers import rank_cache
 from tests.bench.rig import Server, body_of, fill, machine, messages_of, serving, text_of
 
 ROUNDS = 5
@@ -26,6 +32,9 @@ _SECONDS = 0.6
 _SHORT = "model=gpt-4o-mini&reserve=0&max_tokens=8000"
 _LONG = "model=gpt-4o-mini&reserve=0&max_tokens=64000"
 _CLAUDE = "model=claude-sonnet-4-5&format=anthropic&reserve=0&max_tokens=8000"
+
+
+SENT = json.dumps({"model": "gpt-4o-mini", "max_tokens": 8000, "messages": messages_of(1_000, 400)}).encode()
 
 
 class Kind(NamedTuple):
@@ -78,7 +87,7 @@ KINDS = (
     Kind("anthropic, 10,000 messages / 1,000", "anthropic, 10,000", "anthropic", 1.2, 1.1),
     Kind("tools, stable, 64,000 tokens of 4,000 / plain of that size", "tools, stable, 64,000", "plain, 64,000", 4, 2),
     Kind("append with tools / plain append", "append, tools", "append", 2, 1.5),
-    Kind("`POST /window` of 1,000 messages / plain", "sent", "plain", 100),
+    Kind("`POST /window` of 1,000 messages / counting what it keeps", "sent", "counting", 3, 2),
 )
 
 
@@ -109,9 +118,8 @@ async def fill_agent(port: int, identity: str, turns: int) -> None:
 def _requests() -> dict[str, list[bytes]]:
     """Return the requests of each kind; those that append come as many as a round needs, all to one conversation."""
     found = {name: [request("GET", path)] for name, path in REQUESTS.items()}
-    sent = json.dumps({"model": "gpt-4o-mini", "max_tokens": 8000, "messages": messages_of(1_000, 400)}).encode()
     calls = [json.dumps({"messages": [{"message": each} for each in agent(1, turn)[1:3]]}) for turn in range(2000)]
-    found["sent"] = [request("POST", "/window", sent)]
+    found["sent"] = [request("POST", "/window", SENT)]
     found["append"] = [request("POST", "/conversations/appended/messages", body_of(2, 400))]
     found["append, tools"] = [request("POST", "/conversations/called/messages", body.encode()) for body in calls]
     return found
@@ -125,20 +133,38 @@ async def _cost(server: Server, requests: list[bytes], count: int) -> float:
     return (server.cpu_seconds() - before) / count
 
 
-async def measure(server: Server, rounds: int, only: str) -> dict[str, list[float]]:
+def counting(folder: Path) -> Callable[[], object]:
+    """Return a call that counts, with tiktoken and nothing else, the texts that the window of SENT keeps."""
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(rank_cache(folder))
+    encode = tiktoken.get_encoding("o200k_base").encode_ordinary
+    made, _ = window_of_request(decode_request(SENT)[0], {})
+    texts = [message["content"] for message in json.loads(made.body)["request"]["messages"]]
+    return lambda: list(map(encode, texts))
+
+
+def _seconds(work: Callable[[], object], times: int = 200) -> float:
+    """Return the seconds of this process's processor that ``work`` takes."""
+    before = time.process_time()
+    for _ in range(times):
+        work()
+    return (time.process_time() - before) / times
+
+
+async def measure(server: Server, rounds: int, only: str, count: Callable[[], object]) -> dict[str, list[float]]:
     """Return the rounds' seconds of each request that the rows with ``only`` in their name need."""
     port, wanted = server.port, {each for kind in KINDS if only in kind.name for each in (kind.over, kind.under)}
-    for identity, count in (("chat", 1_000), ("hundred", 100), ("long", 10_000), ("indexed", 1_000)):
+    for identity, length in (("chat", 1_000), ("hundred", 100), ("long", 10_000), ("indexed", 1_000)):
         if identity == "indexed":
             made = request("POST", "/conversations", b'{"id": "indexed", "recall": "lexical"}')
             await load(port, [made], count=1, connections=1)
-        await fill(port, identity, count, 400)
+        await fill(port, identity, length, 400)
     await fill_agent(port, "agent", 250)
     await fill_agent(port, "agents", 1_000)
     asked = {name: requests for name, requests in _requests().items() if name in wanted}
     counts = {name: max(4, int(_SECONDS / max(1e-4, await _cost(server, asked[name], 20)))) for name in asked}
-    found: dict[str, list[float]] = {name: [] for name in asked}
+    found: dict[str, list[float]] = {name: [] for name in (*asked, "counting")}
     for turn in range(rounds):
+        found["counting"].append(_seconds(count))
         for name in list(asked)[:: 1 if turn % 2 else -1]:
             found[name].append(await _cost(server, asked[name], counts[name]))
     return found
@@ -147,9 +173,10 @@ async def measure(server: Server, rounds: int, only: str) -> dict[str, list[floa
 def run(rounds: int, only: str) -> tuple[list[Figure], str]:
     """Return the table's figures, and where and when they were measured."""
     with ExitStack() as stack:
-        store = stack.enter_context(EmbeddedStore(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        folder, ranks = (Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2))
+        store = stack.enter_context(EmbeddedStore(folder))
         server = stack.enter_context(serving(store.url))
-        found = uvloop.run(measure(server, rounds, only))
+        found = uvloop.run(measure(server, rounds, only, counting(ranks)))
         with redis.Redis.from_url(store.url) as link:
             where = f"{machine(link.info('server'))}. {time.strftime('%Y-%m-%d')}, {rounds} rounds."  # type: ignore[arg-type]
     figures = []

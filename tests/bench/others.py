@@ -1,6 +1,11 @@
-"""Serves the services that Sash is measured against, as ``sash serve`` would: ``python -m tests.bench.others NAME PORT``."""
+"""Serves the services that Sash is measured against, as ``sash serve`` would: ``python -m tests.bench.others NAME PORT``.
+
+``python -m tests.bench.others COMMAND ARGUMENT PORT`` serves one of another language.
+"""
 
 import gc
+import signal
+import subprocess
 import sys
 
 from granian import Granian
@@ -31,5 +36,15 @@ def main(name: str, port: int) -> None:
     ).serve()
 
 
+def program(command: list[str]) -> None:
+    """Run a program as this process's worker, until SIGTERM."""
+    worker = subprocess.Popen(command)
+    signal.signal(signal.SIGTERM, lambda *_: worker.terminate())
+    worker.wait()
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    if len(sys.argv) > 3:  # a name and a port are Python's
+        program(sys.argv[1:])
+    else:
+        main(sys.argv[1], int(sys.argv[2]))

@@ -134,9 +134,9 @@ def nothing_held(tree: Path) -> dict[str, str]:
 
 
 @contextmanager
-def beside(name: str, **environ: str) -> Iterator[Server]:
-    """Run a service that Sash is measured against, ``bare`` or ``afternoon``, on a free port."""
-    with started(["tests.bench.others", name], tree=ROOT, **environ) as server:
+def beside(*command: str, **environ: str) -> Iterator[Server]:
+    """Run a service that Sash is measured against on a free port: ``bare``, ``afternoon``, or a program and its argument."""
+    with started(["tests.bench.others", *command], tree=ROOT, **environ) as server:
         yield server
 
 

@@ -20,8 +20,9 @@ from sash.core.counts.counting import count_request, is_estimate, message_tokens
 from sash.core.counts.definitions import render_format
 from sash.core.counts.families import ROLES
 from sash.core.counts.measures import Measure, measure
-from sash.core.counts.models import find_model, unknown_model
+from sash.core.counts.models import find_model, list_models, unknown_model
 from sash.core.counts.text import count_text
+from sash.core.providers import PROVIDERS
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_counts.json").read_bytes())
 GPT_4O, GPT_4, GPT_5, O3 = map(find_model, ("gpt-4o", "gpt-4", "gpt-5", "o3"))
@@ -75,6 +76,15 @@ def test_a_request_costs_the_sum_of_its_terms(messages: list[Any], model: Any, t
     assert count.priming == model.priming
     assert count.tokens == count.priming + count.tools + sum(count.messages)
     assert min([count.tools, *count.messages]) >= 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(message=MESSAGES, form=st.sampled_from(sorted(PROVIDERS)))
+def test_the_one_encoding_of_a_model_is_enough(message: dict[str, Any], form: str) -> None:
+    """Models with o200k_base and no estimates count a message alike where it was measured for them alone."""
+    for model in {each.rules.family: each.sent_as(form) for each in list_models() if each.counts_o200k_alone}.values():
+        alone = measure(message, o200k_alone=True)
+        assert message_tokens(measure(message), model) == message_tokens(alone, model)
 
 
 @settings(max_examples=40, deadline=None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import parallel_flags
+from sash.core.chat.messages import Entry, calls_of, parallel_flags
 from sash.core.chat.packed import Packed
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import USER
@@ -14,6 +14,7 @@ from sash.core.counts.models import Model
 from sash.core.law.caching import settled
 from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
 from sash.core.law.costs import reference_costs
+from sash.core.law.grounding import Template
 from sash.core.law.recall import bound
 from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
@@ -21,15 +22,17 @@ from sash.core.law.view import History
 from sash.core.law.words import pack_words, plain_number, said_in, words_of
 from sash.core.providers.given import ReadEntries
 from sash.problems import EntryConflict, Internal, Problem
-from sash.store.data.entries import check_entries, opened_by, prepare
+from sash.store.data.entries import check_entries, content_digest, entry_digest, measure_entry, opened_by
 from sash.store.data.layout import decode_grounding
-from sash.store.data.stored_messages import NewEntry
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
 from sash.windows.needs import Apart, Need, Search, Searchable, SeenHistory, WholeRecords
 from sash.windows.recalling import Old, Question
 from sash.windows.request import WindowRequest
+
+_Measured = tuple[Record, bytes, bytes]
+"""A message's record, its body, and its documents as stored."""
 
 
 def window_of_request(
@@ -59,16 +62,17 @@ def window_of_request(
         check_entries(wanted.messages)
         pointers = [f"/messages/{index}/message" for index in range(len(wanted.messages))]
         flags = parallel_flags([opened_by(entry) for entry in wanted.messages], pointers)
-        started = time.perf_counter()
-        entries = prepare(wanted.messages, parts.template, now_ms=0)
-        counting_seconds = time.perf_counter() - started
-        kept = _once(entries, flags)
+        entries = _once(wanted.messages, flags)
     except Problem as problem:
         if sent is not None:
             sent.point(problem)
         raise
-    history = _history(kept, limits.model)
-    bodies = Bodies(1, [entry.body for entry, _ in kept], {})
+    started = time.perf_counter()
+    finds_repeated = wanted.dedupe == "messages" or wanted.recall_max_tokens > 0
+    kept = _measured(entries, parts.template, limits.model, digests=finds_repeated)
+    history = _history(kept, entries, limits.model)
+    counting_seconds = time.perf_counter() - started
+    bodies = Bodies(1, [body for _, body, _ in kept], {})
     asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
     seen = SeenHistory(history, bodies, _grounding(wanted, kept, history))
     flow = window(asked, seen)
@@ -102,40 +106,49 @@ def _searchable(text: str, last_seq: int, history: History, bodies: Bodies) -> S
     return Searchable(Old(first, records, Packed.of(pack_words(said))), question)
 
 
-def _grounding(
-    wanted: WindowRequest, kept: list[tuple[NewEntry, Record]], history: History
-) -> dict[int, StoredGrounding]:
+def _grounding(wanted: WindowRequest, kept: list[_Measured], history: History) -> dict[int, StoredGrounding]:
     """Documents that the window may send, by seq."""
     if wanted.grounding == "none":
         return {}
     return {
-        seq: decode_grounding(entry.grounding)
-        for seq, (entry, _) in enumerate(kept, 1)
-        if entry.grounding and (wanted.grounding == "all" or seq == history.question)
+        seq: decode_grounding(grounding)
+        for seq, (_, _, grounding) in enumerate(kept, 1)
+        if grounding and (wanted.grounding == "all" or seq == history.question)
     }
 
 
-def _once(entries: list[NewEntry], flags: list[bool]) -> list[tuple[NewEntry, Record]]:
-    """The entries, each id once, as in the store. Raises EntryConflict if one id has two contents."""
-    kept: dict[str, tuple[NewEntry, Record]] = {}
+def _once(entries: list[Entry], flags: list[bool]) -> list[tuple[Entry, bool]]:
+    """The entries with their flags, each id once, as in the store. Raises EntryConflict if one id has two contents."""
+    kept: list[tuple[Entry, bool]] = []
+    named: dict[str, Entry] = {}
     for index, (entry, parallel) in enumerate(zip(entries, flags, strict=True)):
-        record, identity = entry.record, entry.identity
-        if identity.id in kept:
-            if kept[identity.id][0].identity.digest != identity.digest:
-                raise EntryConflict.at(f"#/messages/{index}/id", "This id names another entry above")
-            continue
+        first = entry if entry.id is None else named.setdefault(entry.id, entry)
+        if first is entry:
+            kept.append((entry, parallel))
+        elif entry_digest(first) != entry_digest(entry):
+            raise EntryConflict.at(f"#/messages/{index}/id", "This id names another entry above")
+    return kept
+
+
+def _measured(entries: list[tuple[Entry, bool]], template: Template, model: Model, *, digests: bool) -> list[_Measured]:
+    """The entries, counted for this model alone; with digests of their contents, which tell repeated messages."""
+    alone, found = model.counts_o200k_alone, []
+    for index, (entry, parallel) in enumerate(entries):
+        said = content_digest(entry.message, str(index)) if digests else b""
+        record, body, grounding = measure_entry(entry, calls_of(entry.message), template, said, o200k_alone=alone)
         if parallel:
             record = msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL)
-        kept[identity.id] = (entry, record)
-    return list(kept.values())
+        found.append((record, body, grounding))
+    return found
 
 
-def _history(kept: list[tuple[NewEntry, Record]], model: Model) -> History:
+def _history(kept: list[_Measured], entries: list[tuple[Entry, bool]], model: Model) -> History:
     column = model.column
-    records = Records.of([record for _, record in kept])
+    records = Records.of([record for record, _, _ in kept])
     if (vocabulary := model.vocabulary) is not None:
-        said = [spoken_tokens(msgspec.json.decode(entry.body), vocabulary) + 1 for entry, _ in kept]
+        said = [spoken_tokens(entry.message, vocabulary) + 1 for entry, _ in entries]
         records = Records(records.packed, records.details, said)
+    grounding = [record.grounding[column] for record, _, _ in kept if record.grounding is not None]
     return History(
         first_seq=1,
         records=records,
@@ -143,7 +156,7 @@ def _history(kept: list[tuple[NewEntry, Record]], model: Model) -> History:
         length=len(records),
         column=column,
         tokens=sum(reference_costs(records, column)),
-        grounding_messages=sum(record.grounding is not None for _, record in kept),
-        grounding_tokens=sum(entry.grounding_tokens[column] for entry, _ in kept),
+        grounding_messages=len(grounding),
+        grounding_tokens=sum(grounding),
         question=records.roles.rfind(USER) + 1,
     )

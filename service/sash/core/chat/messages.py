@@ -214,25 +214,27 @@ class BareEntry(Entry):
 MEMBERS = frozenset({"role", "type", "parts", "content"})
 """A bare message has one of these members, whichever API it is of; an object with none of them is a faulty entry."""
 
+_A_BARE_ONE: Mapping[str, Any] = {"message": {}}
 _ANYTHING = msgspec.json.Decoder()
+_FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
+"""Exceptions of a decoder."""
 
 
 def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """The body as the decoder's type. Each of ``messages`` is an entry or a bare chat message. Raises BadRequest."""
+    refuse_deep(body)
     try:
-        return decode_json(body, decoder)
-    except BadRequest:
-        value = decode_json(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
-        given = value.get("messages") if isinstance(value, dict) else None
-        entries = given if isinstance(given, list) else []
-        bare = [place for place, entry in enumerate(entries) if is_bare(entry)]
-        if not bare:
-            raise
-    for place in bare:
-        entries[place] = {"message": entries[place]}
-    decoded = decode_json(msgspec.json.encode(value), decoder)
-    for place in bare:
-        decoded.messages[place] = BareEntry(message=entries[place]["message"])  # type: ignore[attr-defined]
+        return decoder.decode(body)
+    except _FAULTS:
+        value = _read(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
+    given = value.get("messages") if isinstance(value, dict) else None
+    entries = given if isinstance(given, list) else []
+    bare = [(place, entry) for place, entry in enumerate(entries) if is_bare(entry)]
+    for place, _ in bare:
+        entries[place] = _A_BARE_ONE
+    decoded = _converted(value, decoder)
+    for place, message in bare:
+        decoded.messages[place] = BareEntry(message=message)  # type: ignore[attr-defined]
     return decoded
 
 
@@ -246,16 +248,21 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = 
 
     Raises BadRequest for anything that is not JSON in UTF-8, nested deeper than ``max_depth``, or of the wrong shape.
     """
+    refuse_deep(body, max_depth)
+    return _read(body, decoder)
+
+
+def _read(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """The body, which is not nested deeply, as the decoder's type. Raises BadRequest."""
     if not body.strip():
         raise BadRequest.at("#", "The body is empty: send a JSON object")
-    refuse_deep(body, max_depth)
     try:
         return _decoded(body, decoder)
     except msgspec.ValidationError:
         raise mistakes.out_of_range(body) from None
     except UnicodeDecodeError:
         raise BadRequest.at("#", f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read") from None
-    except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
+    except _FAULTS as error:
         reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else mistakes.plain(str(error))
         raise BadRequest.at("#", f"The body is not JSON: {reason}") from None
 
@@ -265,7 +272,15 @@ def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError:
-        value = whole_numbers(msgspec.json.decode(body))
+        return _converted(msgspec.json.decode(body), decoder)
+
+
+def _converted(value: Any, decoder: msgspec.json.Decoder[T]) -> T:
+    """The decoded JSON as the decoder's type. Raises BadRequest."""
+    try:
+        return msgspec.convert(value, decoder.type)
+    except msgspec.ValidationError:
+        value = whole_numbers(value)
     try:
         return msgspec.convert(value, decoder.type)
     except msgspec.ValidationError:
@@ -328,18 +343,22 @@ _KNOWN = {
 _BY_ROLE = {kind.__struct_config__.tag: kind for kind in _KNOWN}
 
 
+_TEXT_IS_ENOUGH = ("system", "developer", "user", "assistant")
+_ROLE_AND_CONTENT = 2
 _TEXT_ALONE = (SystemMessage, DeveloperMessage, ToolMessage)
 """Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
 
 
 def validate_message(
     message: Mapping[str, Any], pointer: str, foreign: Callable[[Any, str], InvalidEntry | None]
-) -> ChatMessage:
-    """The message as its declared type. Raises InvalidEntry with the place below ``pointer``.
+) -> None:
+    """Check a message against ChatMessage. Raises InvalidEntry with the place below ``pointer``.
 
     ``foreign`` returns the problem of a message in another provider's form (``providers.recognition``).
     """
     role = message.get("role") if isinstance(message, dict) else None
+    if role in _TEXT_IS_ENOUGH and len(message) == _ROLE_AND_CONTENT and type(message.get("content")) is str:
+        return  # as nearly always
     # msgspec prepares a union again at each call, which takes twenty times as long as the conversion to one type.
     kind: Any = _BY_ROLE.get(role, ChatMessage) if isinstance(role, str) else ChatMessage
     try:
@@ -356,7 +375,6 @@ def validate_message(
         ids = [call.id for call in checked.tool_calls]
         if len(set(ids)) < len(ids):
             raise InvalidEntry.at(f"#{pointer}/tool_calls", "Two tool calls of one message have the same id")
-    return checked
 
 
 def own_member(pointer: str) -> InvalidEntry:
@@ -403,15 +421,19 @@ class Calls(msgspec.Struct, frozen=True):
     legacy: bool = False
 
 
+NO_CALLS = Calls()
+
+
 def calls_of(message: Mapping[str, Any]) -> Calls:
     """The calls that a validated message makes or answers."""
     if message["role"] == "assistant":
         if calls := message.get("tool_calls"):
             return Calls(opens=tuple(call["id"] for call in calls))
-        return Calls(legacy=bool(message.get("function_call")))
-    if message["role"] == "tool":
+        if message.get("function_call"):
+            return Calls(legacy=True)
+    elif message["role"] == "tool":
         return Calls(answers=message["tool_call_id"])
-    return Calls()
+    return NO_CALLS
 
 
 def parallel_flags(

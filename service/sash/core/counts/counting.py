@@ -163,7 +163,9 @@ def _without_thinking(measure: Measure) -> Measure:
 
 def is_estimate(measure: Measure, model: Model) -> bool:
     """Return whether a message has parts that can only be estimated, as ``is_guessed`` says, or an image of unknown size."""
-    images = measure.extra.images if measure.extra else ()
+    if measure.extra is None:
+        return False
+    images = measure.extra.images
     return bool(is_guessed(row_of(measure), model)) or any(is_guess(image, model.rules.images) for image in images)
 
 
@@ -276,7 +278,8 @@ def count_request(
     the legacy forms of tools and their choice.
     """
     tools = [*(tools or ()), *({"function": function} for function in functions or ())]
-    measures = _as_remembered([measure(message) for message in messages], model)
+    alone = model.counts_o200k_alone
+    measures = _as_remembered([measure(message, o200k_alone=alone) for message in messages], model)
     said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
     costs = messages_tokens(measures, model, said)
     priming = model.priming

@@ -15,7 +15,7 @@ from sash.core.counts.attachments import DETAILS, Guess, Image, guess, image_siz
 from sash.core.counts.beside import Beside, measure_beside
 from sash.core.counts.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL, USER
 from sash.core.counts.reasoning import Reasoning, reasoning_of
-from sash.core.counts.text import Pair, both
+from sash.core.counts.text import Pair, both, count_text
 from sash.core.counts.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
 from sash.core.counts.unpriced import unpriced_tokens
 
@@ -83,14 +83,19 @@ class Measure(msgspec.Struct, array_like=True, frozen=True):
     extra: Extra | None = None
 
 
-def measure(message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]] = ()) -> Measure:
+def measure(
+    message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]] = (), o200k_alone: bool = False
+) -> Measure:
     """Return the measure of one chat message.
 
     ``image_sizes`` are the client's figures for its images in their order: width and height in pixels. An image's own
-    header takes precedence.
+    header takes precedence. With ``o200k_alone`` the measure is for models that need no other tokens of text
+    (``Model.counts_o200k_alone``): a plain text is not counted in cl100k_base, and gets no mix.
     """
     role, said = ROLE_INDEX[message["role"]], message.get("content")
     if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):  # as nearly always
+        if o200k_alone:
+            return Measure(role, count_text(said, "o200k_base"), 0)
         counted = both(said)
         is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
         mix = None if is_plain else mix_of(said, *counted)

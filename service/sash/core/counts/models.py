@@ -90,6 +90,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         return 0 if self.encoding == "o200k_base" else 1
 
     @property
+    def counts_o200k_alone(self) -> bool:
+        """Whether tokens of text follow from those in o200k_base alone."""
+        return self.column == 0 and self.ratios is None
+
+    @property
     def priming(self) -> int:
         """Tokens of a request without messages: the start of the reply."""
         return math.ceil(self.rules.priming * self.margin)

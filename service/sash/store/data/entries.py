@@ -9,7 +9,17 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import BareEntry, Calls, Entry, calls_of, digest, encode_message, validate_message
+from sash.core.chat.messages import (
+    NO_CALLS,
+    BareEntry,
+    Calls,
+    Entry,
+    Grounding,
+    calls_of,
+    digest,
+    encode_message,
+    validate_message,
+)
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import DEVELOPER, TOOL
 from sash.core.counts.measures import Extra, measure
@@ -70,7 +80,7 @@ def check_entry(entry: Entry, pointer: str) -> None:
 
 def opened_by(entry: Entry) -> Calls:
     """Return the calls that an entry makes or answers; none while it is in progress."""
-    return Calls() if entry.status == "in_progress" else calls_of(entry.message)
+    return NO_CALLS if entry.status == "in_progress" else calls_of(entry.message)
 
 
 def check_status(entry: Entry, pointer: str) -> None:
@@ -86,34 +96,14 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int) -> list[N
 
 
 def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEntry:
-    body, start, end = encode_message(entry.message)
-    measured = measure(entry.message, image_sizes=entry.image_sizes or ())
     in_progress = entry.status == "in_progress"
     calls = calls_of(entry.message)
-    tokens = reference_tokens(measured)
-    grounding, added, digits = _grounding(entry, body[start:end], start, end, template, measured.extra)
-    flags = (
-        (Flags.PINNED if entry.pinned else 0)
-        | (Flags.GROUNDED if grounding else 0)
-        | (Flags.NOTED if entry.metadata else 0)
-        | (Flags.LEGACY_CALL if calls.legacy else 0)
-        | (Flags.IN_PROGRESS if in_progress else 0)
-    )
     identity = entry.id or new_id(now_ms)
-    said: list[Any] = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
-    if entry.status not in (None, "completed"):
-        said.append(entry.status)
-    record = Record(
-        flags=flags,
-        measure=measured,
-        size=len(body),
-        calls=len(calls.opens),
-        content_digest=_content_digest(entry.message, identity),
-        grounding=added if grounding else None,
-        digits=digits,
-    )
+    record, body, grounding = measure_entry(entry, calls, template, content_digest(entry.message, identity))
+    measured = record.measure
+    tokens = reference_tokens(measured)
     return NewEntry(
-        identity=Identity(id=identity, stamp=stamp, digest=digest(said, 16), status=entry.status),
+        identity=Identity(id=identity, stamp=stamp, digest=entry_digest(entry), status=entry.status),
         record=record,
         body=body,
         grounding=grounding,
@@ -123,11 +113,43 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
         always=(entry.pinned and not in_progress) or measured.role <= DEVELOPER,
         tokens=tokens,
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
-        grounding_tokens=added,
+        grounding_tokens=record.grounding or (0, 0),
     )
 
 
-def _content_digest(message: Mapping[str, Any], identity: str) -> bytes:
+def measure_entry(
+    entry: Entry, calls: Calls, template: Template, said: bytes, *, o200k_alone: bool = False
+) -> tuple[Record, bytes, bytes]:
+    """Return an entry's record, its body, and its documents as stored.
+
+    ``said`` is the content's digest, and ``o200k_alone`` is as in ``measure``.
+    """
+    measured = measure(entry.message, image_sizes=entry.image_sizes or (), o200k_alone=o200k_alone)
+    if entry.grounding is not None and entry.grounding.documents:
+        body, start, end = encode_message(entry.message)
+        grounding, added, digits = _grounding(entry.grounding, body, start, end, template, measured.extra)
+    else:
+        body, grounding, added, digits = msgspec.json.encode(entry.message), b"", None, 0
+    flags = (
+        (Flags.PINNED if entry.pinned else 0)
+        | (Flags.GROUNDED if grounding else 0)
+        | (Flags.NOTED if entry.metadata else 0)
+        | (Flags.LEGACY_CALL if calls.legacy else 0)
+        | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
+    )
+    record = Record(flags, measured, len(body), len(calls.opens), said, added, None, digits)
+    return record, body, grounding
+
+
+def entry_digest(entry: Entry) -> bytes:
+    """Return the digest that tells whether two entries with the same id are the same."""
+    said: list[Any] = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
+    if entry.status not in (None, "completed"):
+        said.append(entry.status)
+    return digest(said, 16)
+
+
+def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
     """Return the digest that finds a repeated message.
 
     A message without content (a refusal, a call) must not be a duplicate, so its digest is made from the entry's id.
@@ -177,18 +199,16 @@ def stored_entry(identity: Identity, record: Record, body: bytes, grounding: byt
 
 
 def _grounding(
-    entry: Entry, content: bytes, start: int, end: int, template: Template, extra: Extra | None
+    given: Grounding, body: bytes, start: int, end: int, template: Template, extra: Extra | None
 ) -> tuple[bytes, tuple[int, int], int]:
     """Return an entry's documents as stored, and the record's ``grounding`` and ``digits``."""
-    if entry.grounding is None or not entry.grounding.documents:
-        return b"", (0, 0), 0
-    text = content_text(content)
-    texts = [document.text for document in entry.grounding.documents]
+    text = content_text(body[start:end])
+    texts = [document.text for document in given.documents]
     stored = StoredGrounding(
         template=template.digest,
         start=start,
         end=end,
-        documents=[(document.id, document.text) for document in entry.grounding.documents],
+        documents=[(document.id, document.text) for document in given.documents],
     )
     o200k, cl100k = (added_tokens(template, text, texts, encoding) for encoding in _ENCODINGS)  # type: ignore[arg-type]
     before, after = template.around(template.separator.join(texts))
