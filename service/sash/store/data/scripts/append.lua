@@ -38,7 +38,12 @@ if asked.repeats and life ~= asked.repeats then return {} end
 local is_encrypted = exists and (sealed or string.byte(standing) ~= PLAIN)
 if is_encrypted and string.byte(settings) == PLAIN then return {'sealed'} end
 local missing
-if exists then missing = damage(length, pins, gn) else missing = remains() end
+if exists then
+  missing = damage(length, pins, gn)
+else
+-- include remains
+  missing = left
+end
 if not missing and length > 0 and redis.call('EXISTS', ids) == 0 then missing = 'ids' end
 if missing then return {'damaged', missing} end
 local etag = exists and etag_of(version, life, change) or '0' -- the entity tag of a missing conversation

@@ -10,7 +10,8 @@ if version then
   if token ~= ARGV[5] then return {'exists'} end
   return {'ok', etag_of(version, life, change)}
 end
-if remains() then return {'damaged', remains()} end
+-- include remains
+if left then return {'damaged', left} end
 redis.call('UNLINK', words, vectors, done)
 redis.call('HSET', conversation, 'id', ARGV[1], 'life', ARGV[7], 's', ARGV[2], 'created', ARGV[3], 'token', ARGV[5])
 if ARGV[6] ~= '' then redis.call('HSET', conversation, 'owner', ARGV[6]) end

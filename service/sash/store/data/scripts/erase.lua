@@ -6,7 +6,7 @@
 -- include conversation, versions, writing
 local version, life, change = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change'))
 if not version then
-  local left = remains()
+-- include remains
   if not left then return {} end
   redis.call('UNLINK', unpack(KEYS))
   return {'ok', 0, ''}

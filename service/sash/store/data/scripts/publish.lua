@@ -12,7 +12,8 @@ if version then
   if token ~= ARGV[1] then return {'exists'} end
   return {'ok', etag_of(version, life, change)}
 end
-if remains() then return {'damaged', remains()} end
+-- include remains
+if left then return {'damaged', left} end
 local messages = tonumber(ARGV[2])
 if redis.call('LLEN', KEYS[STAGED + 2]) ~= messages then return {'lost'} end
 redis.call('UNLINK', words, vectors, done)

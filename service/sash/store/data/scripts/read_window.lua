@@ -21,7 +21,7 @@ local fields = redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's
 local version, life, change = fields[2], fields[3], fields[4]
 local o200k, cl100k, grounded, newest_user, rich, pins = fields[8], fields[9], fields[10], fields[13], fields[18], fields[19]
 if not version then
-  local left = remains()
+-- include remains
   return left and {'damaged', left} or {}
 end
 local etag = etag_of(version, life, change)

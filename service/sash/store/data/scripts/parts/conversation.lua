@@ -17,8 +17,3 @@ local function damage(length, pins, grounded)
   if pins and pins ~= '0' and redis.call('HLEN', pinned) ~= tonumber(pins) then return 'pinned' end
   if grounded and grounded ~= '0' and redis.call('HLEN', grounding) < tonumber(grounded) then return 'grounding' end
 end
-
--- A remaining key of a conversation without its hash; nil where there is no conversation.
-local function remains()
-  if redis.call('EXISTS', log, counts, details, ids, grounding, metadata, pinned) > 0 then return 'conversation' end
-end
