@@ -68,7 +68,20 @@ async def stored_bytes(bench: Bench) -> list[Figure]:
         value = memory.stored_bytes(bench.store, f"size-{count}") / said
         name = f"stored bytes for each byte of message JSON, {count:,} messages"
         figures.append(Figure(name, [value], most=most, note=f"{said / count:.0f} bytes a message"))
-    return figures
+    return [*figures, _short_messages(bench, text)]
+
+
+def _short_messages(bench: Bench, text: str) -> Figure:
+    """Compare the stored bytes of a conversation of short messages with those of a plain list of their JSON."""
+    entries = memory.entries_of(20, text, range(60, 121, 3))
+    for first in range(0, len(entries), 2):
+        body = msgspec.json.encode({"messages": entries[first : first + 2]})
+        answer_of(bench.server.port, "/conversations/short/messages", body)
+    bench.store.rpush("plain", *(msgspec.json.encode(entry["message"]) for entry in entries))
+    plain: int = bench.store.memory_usage("plain", samples=0)  # type: ignore[assignment]
+    name = "stored bytes of 20 messages of 60 to 120 characters / a plain list of their JSON"
+    note = f"{memory.said_bytes(entries) / len(entries):.0f} bytes a message"
+    return Figure(name, [memory.stored_bytes(bench.store, "short") / plain], most=2.2, wanted=1.8, note=note)
 
 
 async def two_workers(bench: Bench) -> list[Figure]:

@@ -10,7 +10,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -51,11 +51,11 @@ def prose(conversations: Iterable[dict[str, Any]]) -> str:
     return text or " ".join(path.read_text("utf-8") for path in sorted(ROOT.glob("*/**/*.md")))
 
 
-def entries_of(count: int, text: str) -> Entries:
-    """Return messages of a user and an assistant in turn, each with another part of the text."""
+def entries_of(count: int, text: str, sizes: Sequence[int] = (SIZE,)) -> Entries:
+    """Return messages of a user and an assistant in turn, each with another part of the text, of these sizes in turn."""
     starts = [place * SIZE % (len(text) - SIZE) for place in range(count)]
     roles = ("user", "assistant")
-    contents = [text[start : start + SIZE] for start in starts]
+    contents = [text[start : start + sizes[place % len(sizes)]] for place, start in enumerate(starts)]
     return [{"message": {"role": roles[place % 2], "content": said}} for place, said in enumerate(contents)]
 
 

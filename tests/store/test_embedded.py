@@ -336,6 +336,7 @@ def test_the_server_runs_with_our_settings(data_dir: Path, fsync: Literal["alway
         "slowlog-log-slower-than": "-1",
         "commandlog-request-larger-than": "-1",
         "list-max-listpack-size": "-2",
+        "hash-max-listpack-entries": "128",
         "list-compress-depth": "8",
     }
     with EmbeddedStore(data_dir, fsync=fsync) as store, client(store) as connection:

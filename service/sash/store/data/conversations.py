@@ -10,10 +10,10 @@ from sash.core.law.records import RECORD_BYTES, Flags
 from sash.problems import ConversationExists, Internal, Problem
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import Target, pack, unpack_many
+from sash.store.data.layout import Target, unpack_many
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
-from sash.store.data.scripts import AppendReply, EntryArguments, Known, Reach, Written
+from sash.store.data.scripts import AppendReply, EntryArguments, EntryRest, Known, Reach, Written
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.redis.client import Client
@@ -108,8 +108,7 @@ class Conversations:
             call = scripts.append(
                 target.keys,
                 name=target.name,
-                entries=[entry_arguments(entry) for entry in entries],
-                blobs=[blob for entry in entries for blob in blobs_of(sealer, entry)],
+                entries=[entry_arguments(sealer, entry) for entry in entries],
                 ttl_ms=self._retention_ms,
                 **writing,
             )
@@ -181,24 +180,17 @@ class Conversations:
         await self._client.run(scripts.erase(target.keys, life=life, if_match=if_match))
 
 
-def entry_arguments(entry: NewEntry) -> EntryArguments:
+def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
     """Return the append script's arguments for an entry."""
-    return EntryArguments(
-        id=entry.identity.id,
-        tokens=entry.tokens,
-        parallel=entry.tokens_parallel,
-        documents=entry.grounding_tokens,
-        makes=entry.makes,
-        answers=entry.answers,
-        always=entry.always,
-        progress=bool(entry.record.flags & Flags.IN_PROGRESS),
-    )
-
-
-def blobs_of(sealer: AnySealer, entry: NewEntry) -> Sequence[bytes]:
-    """Return the stored values of an entry: record, details, body, documents, metadata."""
-    if not sealer.active:
-        return (*pack(entry.record, entry.identity), entry.body, entry.grounding, entry.metadata)
-    return seal_message(
+    stored = seal_message(
         sealer, entry.record, entry.identity, entry.body, entry.grounding, entry.metadata, as_before=entry.as_before
     )
+    rest = EntryRest(
+        makes=entry.makes,
+        answers=entry.answers,
+        parallel=entry.tokens_parallel if entry.answers is not None else None,
+        always=entry.always,
+        documents=entry.grounding_tokens if entry.grounding else None,
+        progress=bool(entry.record.flags & Flags.IN_PROGRESS),
+    )
+    return EntryArguments(entry.identity.id, *entry.tokens, stored, rest)

@@ -25,9 +25,9 @@ depends only on its length:
   its budget reaches (``overflow=skip``) the older ones; a large page reads all of its bodies in a second one;
 - ``pinned`` repeats the few messages that are in every window, so that no script searches the middle of a long list.
 
-``core.law.records`` describes records. Details are a msgpack array. Its first bytes have fixed places, because scripts
-read them (offsets from 1, as in Lua): 1 array header, 2-19 digest of the entry (bin 8, 16 bytes: "the same id with the
-same content"), from 20 the id.
+``core.law.records`` describes records. Details are a msgpack array, of three parts where a message is plain. Its first
+bytes have fixed places, because scripts read them (offsets from 1, as in Lua): 1 array header, 2-19 digest of the entry
+(bin 8, 16 bytes: "the same id with the same content"), from 20 the id.
 
 Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``life`` a random name of
 this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;
@@ -155,13 +155,17 @@ def owner_key(tenant: str, owner: str) -> str:
     return f"{PREFIX}{{{tenant}/owner/{owner}}}:conversations"
 
 
+_PLAIN_PARTS = 3  # digest, id, stamp
 _encode_details = msgspec.msgpack.Encoder().encode
 _decode_details = msgspec.msgpack.Decoder(list[Details]).decode
 
 
 def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
-    """Return a record and its details, as stored."""
-    return encode_record(record), _encode_details(details_of(record, identity))
+    """Return a record and its details, as stored: without the parts that a plain message does not have."""
+    details = details_of(record, identity)
+    parts = msgspec.structs.astuple(details)
+    is_plain = not any(parts[_PLAIN_PARTS:])
+    return encode_record(record), _encode_details(parts[:_PLAIN_PARTS] if is_plain else details)
 
 
 def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Records:

@@ -38,7 +38,7 @@ P = ParamSpec("P")
 MOST_PINNED = 1000
 """Messages of one conversation that may be in every window; each window reads all of them."""
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.msgpack.Encoder().encode
 
 
 def script(
@@ -120,29 +120,39 @@ class AppendReply(msgspec.Struct, frozen=True):
     entries: list[Appended]
 
 
-class EntryArguments(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Arguments of ``append`` for an entry, beside its stored values. Tokens as (o200k_base, cl100k_base)."""
+class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What few entries have. Tokens as (o200k_base, cl100k_base)."""
 
-    id: str
-    tokens: tuple[int, int]
-    parallel: tuple[int, int]
-    documents: tuple[int, int] = (0, 0)
     makes: Sequence[str] | None = None
     answers: str | None = None
+    parallel: tuple[int, int] | None = None
     always: bool = False
+    documents: tuple[int, int] | None = None
     progress: bool = False
 
 
-class _AppendArguments(msgspec.Struct, frozen=True, omit_defaults=True):
-    name: str
-    now: str
-    if_match: str
-    change: str
-    most_pinned: int
-    entries: Sequence[EntryArguments]
+class EntryArguments(msgspec.Struct, frozen=True):
+    """Arguments of ``append`` for an entry: the tokens that it adds to the totals, and its stored values."""
+
+    id: str
+    o200k: int
+    cl100k: int
+    stored: Sequence[bytes]
+    rest: EntryRest
+
+
+_NO_REST = EntryRest()
+
+
+class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What few appends have."""
+
     before: int | None = None
     ttl: int | None = None
     repeats: str | None = None
+
+
+_NOTHING = _AppendRest()
 
 
 def append(
@@ -151,7 +161,6 @@ def append(
     name: str,
     settings: bytes,
     entries: Sequence[EntryArguments],
-    blobs: Sequence[bytes],
     if_match: str,
     now_ms: int,
     ttl_ms: int | None,
@@ -160,13 +169,19 @@ def append(
 ) -> ScriptCall[AppendReply]:
     """Append entries, all or none, each id once; create the conversation if it is not there.
 
-    ``blobs`` has five values for each entry: record, details, body, documents, metadata. ``before`` is the number of
-    messages that must be there already. ``repeats`` is the life in which the same request was done before: then only the
-    places of its entries are asked for. The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned,
-    ConversationDamaged, and for a repeat Conflict and NotFound.
+    ``before`` is the number of messages that must be there already. ``repeats`` is the life in which the same request was
+    done before: then only the places of its entries are asked for. The call raises PreconditionFailed, EntryConflict,
+    OrphanToolResult, TooManyPinned, ConversationDamaged, and for a repeat Conflict and NotFound.
     """
-    asked = _AppendArguments(name, str(now_ms), if_match, new_name(), MOST_PINNED, entries, before, ttl_ms, repeats)
-    return ScriptCall(SCRIPTS["append"], keys, (_encode(asked), settings, *blobs), _read_append)
+    asked = _AppendRest(before, ttl_ms, repeats)
+    arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
+    for entry in entries:
+        arguments += (entry.id, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))
+    return ScriptCall(SCRIPTS["append"], keys, arguments, _read_append)
+
+
+def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
+    return b"" if rest == nothing else _encode(rest)
 
 
 def _read_append(reply: list[Any]) -> AppendReply:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from sash.core.law.records import Summary
 from sash.problems import EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
 from sash.store.data import scripts
-from sash.store.data.conversations import blobs_of, entry_arguments
+from sash.store.data.conversations import entry_arguments
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import PARTS, Target, encode_json, new_name
 from sash.store.data.replies import visible_owner
@@ -64,8 +64,7 @@ class Staging:
             self._staged,
             name=self._target.name,
             settings=b"",
-            entries=[entry_arguments(entry) for entry in entries],
-            blobs=[blob for entry in entries for blob in blobs_of(sealer, entry)],
+            entries=[entry_arguments(sealer, entry) for entry in entries],
             if_match="",
             now_ms=0,
             ttl_ms=_KEEP_MS,

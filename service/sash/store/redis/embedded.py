@@ -63,6 +63,7 @@ _SETTINGS = {
     "no-appendfsync-on-rewrite": "no",  # yes would stop syncing for as long as a rewrite lasts
     "aof-load-truncated": "yes",  # a crash may cut the last, unacknowledged write
     "aof-use-rdb-preamble": "yes",
+    "hash-max-listpack-entries": "128",  # a look-up reads half of a packed hash: a fifth of an append at message 300
     "list-compress-depth": "8",  # compress a long list, except 64 KB at each end: usual windows read no compressed part
     "maxmemory-policy": "noeviction",  # a full store refuses writes; it must not drop keys
     "slowlog-log-slower-than": "-1",  # it would keep messages, as arguments, after they are erased

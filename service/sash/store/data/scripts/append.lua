@@ -2,43 +2,185 @@
 -- Append entries, all or none, each id once. Creates the conversation when it is not there. While an entry in progress is
 -- the newest, an entry with the same id replaces it.
 --
--- ARGV  1 JSON: name, now (ms), if_match, change (a random name for this write), before (messages that must be there, or
---         none), most_pinned, ttl (ms, of a new conversation, or none), repeats (the life in which this same request was done
---         before, so that only its entries' places are asked for, or none), and entries, each with: id, makes (ids of the tool
---         calls that it makes), answers (the call that it answers), always (belongs in every window), tokens, parallel
---         (tokens when it answers one of several calls), documents (tokens of its documents), each as {o200k, cl100k}; progress
---         (it is still being written)
---       2 settings of a new conversation; then for each entry: record, details, body, grounding or '', metadata or ''
+-- ARGV  1 name (tenant/conversation)   2 settings of a new conversation   3 now (ms)   4 entity tag that must stand, '*' or ''
+--       5 random name of this write   6 limit of pinned messages
+--       7 '' or msgpack: before (messages that must be there), ttl (ms, of a new conversation), repeats (the life in which this
+--         same request was done before, so that only its entries' places are asked for)
+--       then for each entry: id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
+--         msgpack of what few entries have: makes (ids of the tool calls that it makes), answers (the call that it answers),
+--         parallel (tokens when it answers one of several calls), always (belongs in every window), documents (their tokens),
+--         progress (it is still being written); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, then for each entry: seq, 1 for a duplicate, 1 for a parallel result}
 --    or {'moved', version} {'conflict', index, 1 if a longer text of this entry in progress is stored} {'orphan', index}
 --       {'pinned', index} {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
--- last refusal.
--- include conversation, records, writing, blocks
-local BLOBS = 5
+-- last refusal. The usual append has a short way without functions, because each call makes those that it passes anew.
+-- include conversation
+local ENTRY, WIDTH = 8, 9 -- the place of the first entry in ARGV, and each entry's number of places
 local PARALLEL, REDACTED, LEGACY_CALL = 8, 16, 32
 local USER, FUNCTION, IN_PROGRESS = 2, 5, 128 -- in progress: added to a record's byte 4
 local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 
-local asked, settings = cjson.decode(ARGV[1]), ARGV[2]
+local settings, now, this_change = ARGV[2], ARGV[3], ARGV[5]
+local asked = ARGV[7] ~= '' and cmsgpack.unpack(ARGV[7]) or {}
 
 -- ---- 1. What stands
 
-local name, version, life, change, standing, t0, t1, gn, g0, g1, waiting, ttl, user, pins, stale, edited, sealed, rich =
-  unpack(redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 't0', 't1', 'gn', 'g0', 'g1', 'open', 'ttl', 'user',
-    'pins', 'stale', 'edited', 'sealed', 'rich'))
+local name, version, life, change, standing, t0, t1, gn, waiting, ttl, user, pins, stale, edited, sealed, rich =
+  unpack(redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 't0', 't1', 'gn', 'open', 'ttl', 'user', 'pins',
+    'stale', 'edited', 'sealed', 'rich'))
 local exists, length = name ~= false, redis.call('LLEN', log)
 version = tonumber(version or 0)
-if exists and name ~= asked.name then return {'foreign'} end
+if exists and name ~= ARGV[1] then return {'foreign'} end
 if asked.repeats and life ~= asked.repeats then return {} end
 -- A writer without a key must not add plain text to an encrypted conversation.
 local is_encrypted = exists and (sealed or string.byte(standing) ~= PLAIN)
 if is_encrypted and string.byte(settings) == PLAIN then return {'sealed'} end
 local missing
-if exists then missing = damage(length, pins, gn) else missing = remains() end
+if exists then
+  missing = damage(length, pins, gn)
+else
+-- include remains
+  missing = left
+end
 if not missing and length > 0 and redis.call('EXISTS', ids) == 0 then missing = 'ids' end
 if missing then return {'damaged', missing} end
+local etag = exists and etag_of(version, life, change) or '0' -- the entity tag of a missing conversation
+local is_expected = (ARGV[4] == '' or ARGV[4] == etag or ARGV[4] == '*' and exists) and (asked.before or length) == length
+
+-- ---- 2 and 3, the short way: entries with new ids, without documents and metadata, for a conversation that does not expire.
+-- None of them is in progress, or in every window. All else is left to the long way, before anything is written
+
+local has_pins, may = pins and pins ~= '0', redis.acl_check_cmd -- servers of other makes may not have `may`
+local is_usual = exists and is_expected and not (ttl or stale or asked.repeats) and #ARGV < ENTRY + CHUNK * WIDTH
+  and (not may or may('RPUSH', log) and may('HSET', log) and may('APPEND', log))
+if is_usual then
+  local records, bodies, their_details, their_ids, seqs = {}, {}, {}, {}, {}
+  local seq, sum0, sum1, question, now_waiting = length, t0 or 0, t1 or 0, user or '0', waiting
+  local is_rich, is_sealed, short = rich, sealed, string.sub(this_change, 1, 8)
+  local told = {'ok', version + 1, etag_of(version + 1, life, short), standing, edited or ''}
+  for at = ENTRY, #ARGV, WIDTH do
+    local id, record, body, rest, parallel = ARGV[at], ARGV[at + 3], ARGV[at + 5], ARGV[at + 8], 0
+    local o200k, cl100k, flags, role = ARGV[at + 1], ARGV[at + 2], string.byte(record, 1, 2)
+    is_usual = not (seqs[id] or ARGV[at + 6] ~= '' or ARGV[at + 7] ~= '' or has_pins and role == FUNCTION)
+      and not redis.call('HGET', ids, id)
+    rest = rest ~= '' and cmsgpack.unpack(rest)
+    if not is_usual or rest and (rest.always or rest.progress) then
+      is_usual = false
+      break
+    end
+    seq = seq + 1
+    if rest and rest.answers then
+      local open = now_waiting and now_waiting ~= '' and cjson.decode(now_waiting) or {s = 0, p = {}}
+      local place = 1
+      while open.p[place] and open.p[place] ~= rest.answers do place = place + 1 end
+      is_usual = table.remove(open.p, place) and not (has_pins and redis.call('HEXISTS', pinned, open.s) == 1)
+      if not is_usual then break end -- an orphan, or a result of a pinned call
+      now_waiting = #open.p > 0 and cjson.encode(open) or ''
+      if open.x == 1 then
+        parallel, o200k, cl100k = 1, rest.parallel[1], rest.parallel[2]
+        if math.floor(flags / PARALLEL) % 2 == 0 then record = string.char(flags + PARALLEL) .. string.sub(record, 2) end
+      end
+    else
+      local calls = rest and rest.makes
+      now_waiting = calls and cjson.encode({s = seq, x = #calls > 1 and 1 or 0, p = calls}) or ''
+    end
+    if role == USER then question = seq end
+    if flags >= RICH then is_rich = (is_rich == '1' or flags % MIXED >= RICH) and '1' or 'scripts' end
+    if string.byte(body) == SEALED then is_sealed = '1' end
+    sum0, sum1, seqs[id] = sum0 + o200k, sum1 + cl100k, seq
+    local place, reply = #records + 1, #told
+    records[place], their_details[place], bodies[place] = record, ARGV[at + 4], body
+    their_ids[2 * place - 1], their_ids[2 * place] = id, seq
+    told[reply + 1], told[reply + 2], told[reply + 3] = seq, 0, parallel
+  end
+  if is_usual then
+    redis.call('RPUSH', log, unpack(bodies))
+    redis.call('RPUSH', details, unpack(their_details))
+    redis.call('HSET', ids, unpack(their_ids))
+    redis.call('APPEND', counts, table.concat(records))
+    local changed = {}
+    if question ~= user then changed[1], changed[2] = 'user', question end
+    if now_waiting ~= (waiting or '') then changed[#changed + 1], changed[#changed + 2] = 'open', now_waiting end
+    if is_rich ~= rich then changed[#changed + 1], changed[#changed + 2] = 'rich', is_rich end
+    if is_sealed ~= sealed then changed[#changed + 1], changed[#changed + 2] = 'sealed', is_sealed end
+    redis.call('HSET', conversation, 'v', version + 1, 'change', short, 'updated', now, 't0', sum0, 't1', sum1, unpack(changed))
+    return told
+  end
+end
+
+-- ---- 2, the long way: any entries
+-- include records, versions, writing, blocks
+
+local records, bodies, their_details, their_ids = {}, {}, {}, {} -- of the new messages; after each id its seq
+local told = {'ok', version, exists and etag or '', standing or settings, edited or ''} -- the reply
+local open = waiting and waiting ~= '' and cjson.decode(waiting) or nil -- the tool group that waits for results
+local new_t0, new_t1, new_user, new_rich, is_sealed = t0 or 0, t1 or 0, user or '0', rich, sealed
+
+local function tell(seq, is_duplicate, is_parallel)
+  local last = #told
+  told[last + 1], told[last + 2], told[last + 3] = seq, is_duplicate and 1 or 0, is_parallel and 1 or 0
+end
+
+-- Take a call out of the open group. Gives whether it was there.
+local function take(call)
+  for place, each in ipairs(open and open.p or {}) do
+    if each == call then return table.remove(open.p, place) ~= nil end
+  end
+  return false
+end
+
+local function group_of(seq, calls) return calls and {s = seq, x = #calls > 1 and 1 or 0, p = calls} or nil end
+
+-- Count a message's tokens, and note what its record and body tell.
+local function count(record, body, o200k, cl100k)
+  new_t0, new_t1 = new_t0 + o200k, new_t1 + cl100k
+  new_rich, is_sealed = richer(new_rich, record), is_sealed or string.byte(body) == SEALED and '1'
+end
+
+-- Add the message of the entry at this place of ARGV. Its `tokens` are given where its call is one of several.
+local function add(at, seq, tokens)
+  local record, body, place = ARGV[at + 3], ARGV[at + 5], #records + 1
+  if tokens and not has(record, PARALLEL) then
+    record = string.char(string.byte(record) + PARALLEL) .. string.sub(record, 2)
+  end
+  records[place], their_details[place], bodies[place] = record, ARGV[at + 4], body
+  their_ids[2 * place - 1], their_ids[2 * place] = ARGV[at], seq
+  if string.byte(record, 2) == USER then new_user = seq end
+  if tokens then count(record, body, tokens[1], tokens[2]) else count(record, body, ARGV[at + 1], ARGV[at + 2]) end
+end
+
+-- The fields that change, each with its value: each one costs printing its number and looking it up.
+local fields = {}
+local function note(field, value)
+  local last = #fields
+  fields[last + 1], fields[last + 2] = field, value
+end
+
+-- Write the new messages and the fields; gives the reply.
+local function write()
+  for first = 1, #records, CHUNK do -- in pieces that `unpack` can hold
+    local last = math.min(first + CHUNK - 1, #records)
+    redis.call('RPUSH', log, unpack(bodies, first, last))
+    redis.call('RPUSH', details, unpack(their_details, first, last))
+    redis.call('HSET', ids, unpack(their_ids, 2 * first - 1, 2 * last))
+  end
+  if #records > 0 then redis.call('APPEND', counts, table.concat(records)) end
+  note('t0', new_t0)
+  note('t1', new_t1)
+  local now_waiting = open and #open.p > 0 and cjson.encode(open) or ''
+  if now_waiting ~= (waiting or '') then note('open', now_waiting) end
+  if new_user ~= user then note('user', new_user) end
+  if new_rich ~= rich then note('rich', new_rich) end
+  if is_sealed ~= sealed then note('sealed', is_sealed) end
+  told[2], told[3] = version + 1, write_version(version + 1, life, this_change, now, fields)
+  return told
+end
+
+local plan, by_id, added = {}, {}, {} -- added: the steps that add a message, in turn
+local replaced -- the step that replaces the entry in progress
+local new_pins, pinned_groups = 0, {}
 
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
 local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
@@ -54,31 +196,19 @@ local function stored_seq(id)
   return string.find(details_at(seq), head .. id, 20, true) == 20 and seq or nil
 end
 
--- ---- 2. What each entry does
-
-local plan, by_id, added = {}, {}, {} -- added: the steps that add a message, in turn
-local replaced -- the step that replaces the entry in progress
-local open = waiting and waiting ~= '' and cjson.decode(waiting) or nil -- the tool group that waits for results
-local new_pins, pinned_groups = 0, {}
-
-local function group_of(step)
-  local calls = step.entry.makes
-  return calls and {s = step.seq, x = #calls > 1 and 1 or 0, p = calls} or nil
-end
-
 -- The tokens that the entry in progress at `seq` has in the totals, if this step may replace it; else nil, and whether the
 -- stored text is longer: then this is a late retry.
 local function draft_for(step)
   local record = step.seq == length and record_at(length)
   if not record or string.byte(record, 4) < IN_PROGRESS then return nil end
-  if step.entry.progress and struct.unpack('<I4', step.record, 13) < struct.unpack('<I4', record, 13) then return nil, true end
+  if step.rest.progress and struct.unpack('<I4', step.record, 13) < struct.unpack('<I4', record, 13) then return nil, true end
   local at, o200k, cl100k = string.match(redis.call('HGET', conversation, 'draft') or '', '^(%d+) (%d+) (%d+)$')
   return tonumber(at) == length and {tonumber(o200k), tonumber(cl100k)} or nil
 end
 
 -- Count the messages that a step adds to every window: a pinned member of a tool group pins its whole group.
 local function count_pins(step)
-  local group, always = step.group, step.entry.always
+  local group, always = step.group, step.rest.always
   if group and pinned_groups[group] == nil then
     pinned_groups[group] = group <= length and redis.call('HEXISTS', pinned, group) == 1
   end
@@ -102,7 +232,7 @@ local function plan_known(index, step, earlier)
   if is_other and not step.draft then return {'conflict', index - 1, is_longer and 1 or 0} end
   step.parallel = earlier and earlier.parallel or record and has(record, PARALLEL)
   if step.draft then
-    replaced, by_id[step.entry.id], open = step, step, group_of(step)
+    replaced, by_id[step.id], open = step, step, group_of(step.seq, step.rest.makes)
     count_pins(step)
   elseif earlier or its_details ~= step.details then
     step.duplicate = true -- equal details: this same call was sent again, because its reply was lost
@@ -111,77 +241,52 @@ end
 
 -- The call that a legacy function result answers stands right before it.
 local function legacy_group(seq)
-  local before = added[#added] or replaced
-  local record = before and before.record or seq > 1 and record_at(seq - 1)
-  return record and has(record, LEGACY_CALL) and seq - 1 or nil
+  local before = records[#records] or replaced and replaced.record or seq > 1 and record_at(seq - 1)
+  return before and has(before, LEGACY_CALL) and seq - 1 or nil
 end
 
 -- A step that adds a message. Gives the refusal, if any.
 local function plan_new(index, step)
   if asked.repeats then return {'undone'} end -- a rewind took it away
-  if step.entry.answers then
-    local place
-    for at, call in ipairs(open and open.p or {}) do
-      if call == step.entry.answers then place = at end
-    end
-    if not place then return {'orphan', index - 1} end
-    table.remove(open.p, place)
+  if step.rest.answers then
+    if not take(step.rest.answers) then return {'orphan', index - 1} end
     step.parallel, step.group = open.x == 1, open.s
   else
-    open = group_of(step)
+    open = group_of(step.seq, step.rest.makes)
     if role_of(step.record) == FUNCTION then step.group = legacy_group(step.seq) end
   end
   count_pins(step)
-  added[#added + 1], by_id[step.entry.id] = step, step
+  add(step.at, step.seq, step.parallel and step.rest.parallel)
+  added[#added + 1], by_id[step.id] = step, step
 end
 
-for index, entry in ipairs(asked.entries) do
-  local earlier, refusal = by_id[entry.id], nil
-  local seq = earlier and earlier.seq or exists and stored_seq(entry.id)
-  local record, its_details, body, documents, notes = unpack(ARGV, 3 + (index - 1) * BLOBS, 2 + index * BLOBS)
+for at = ENTRY, #ARGV, WIDTH do
+  local index, id, rest = #plan + 1, ARGV[at], ARGV[at + 8]
+  local earlier, refusal = by_id[id], nil
+  local seq = earlier and earlier.seq or exists and stored_seq(id)
   local step = {
-    entry = entry, seq = seq or length + #added + 1, record = record, details = its_details, body = body, documents = documents,
-    metadata = notes,
+    at = at, id = id, seq = seq or length + #added + 1, record = ARGV[at + 3], details = ARGV[at + 4], body = ARGV[at + 5],
+    documents = ARGV[at + 6], metadata = ARGV[at + 7], rest = rest ~= '' and cmsgpack.unpack(rest) or {},
   }
   if seq then refusal = plan_known(index, step, earlier) else refusal = plan_new(index, step) end
   if refusal then return refusal end
-  if new_pins > 0 and tonumber(pins or 0) + new_pins > asked.most_pinned then return {'pinned', index - 1} end
+  if new_pins > 0 and tonumber(pins or 0) + new_pins > tonumber(ARGV[6]) then return {'pinned', index - 1} end
   plan[index] = step
 end
-
-local etag = exists and etag_of(version, life, change) or '0' -- the entity tag of a missing conversation
-local function reply()
-  local told = {'ok', version, exists and etag or '', standing or settings, edited or ''}
-  for _, step in ipairs(plan) do
-    told[#told + 1] = step.seq
-    told[#told + 1] = step.duplicate and 1 or 0
-    told[#told + 1] = step.parallel and 1 or 0
-  end
-  return told
-end
-if #added == 0 and not replaced then return reply() end
-local is_expected = stands(asked.if_match, etag) and (exists or asked.if_match ~= '*')
-if not is_expected or asked.before and asked.before ~= length then return {'moved', version} end
-local is_usual = exists and not (replaced or stale or ttl or new_pins > 0)
+for _, step in ipairs(plan) do tell(step.seq, step.duplicate, step.parallel) end
+if #added == 0 and not replaced then return told end
+if not is_expected then return {'moved', version} end
+local is_plain = exists and not (replaced or stale or ttl or new_pins > 0)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
-  or not is_usual and denial_of({'HDEL', 'HLEN', 'HSETNX', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'})
+  or not is_plain and denial_of({'HDEL', 'HLEN', 'HSETNX', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'})
 if denial then return denial end
 
--- ---- 3. Write
-
-local fields = {} -- the fields that change, each with its value: each one costs printing its number and looking it up
-local function note(field, value)
-  fields[#fields + 1] = field
-  fields[#fields + 1] = value
-end
-t0, t1, gn, g0, g1 = tonumber(t0 or 0), tonumber(t1 or 0), tonumber(gn or 0), tonumber(g0 or 0), tonumber(g1 or 0)
-local new_user, new_rich, new_draft, is_grounded, is_sealed = user or '0', rich, nil, false, false
+-- ---- 3. Write what is beside the new messages, and then these
 
 -- What a message is stored as: record, details, body.
 local function message_at(seq)
   if seq <= length then return record_at(seq), details_at(seq), redis.call('LINDEX', log, seq - 1) end
-  local step = added[seq - length]
-  return step.record, step.details, step.body
+  return records[seq - length], their_details[seq - length], bodies[seq - length]
 end
 
 -- Remove the words and vectors of message `seq` and of later ones from the index; they are indexed again later.
@@ -190,45 +295,37 @@ local function unindex(seq)
   cut_index(vectors, seq - 1)
 end
 
--- Count a step's tokens, and note what its message has.
-local function count(step)
-  local entry = step.entry
-  local tokens = step.parallel and entry.parallel or entry.tokens
-  t0, t1 = t0 + tokens[1], t1 + tokens[2]
-  new_rich, is_sealed = richer(new_rich, step.record), is_sealed or string.byte(step.body) == SEALED
-  if entry.progress then new_draft = step.seq .. ' ' .. tokens[1] .. ' ' .. tokens[2] end
+-- Write what a message has that is new, or replaces the entry in progress.
+local function write_notes(step)
+  if step.rest.progress then note('draft', step.seq .. ' ' .. ARGV[step.at + 1] .. ' ' .. ARGV[step.at + 2]) end
   if step.metadata ~= '' then redis.call('HSET', metadata, step.seq, step.metadata) end
 end
 
+local grounded, g0, g1 = 0, 0, 0 -- new messages with documents, and the tokens of these
 -- Write what a new message has beside the log. A pinned member of a tool group pins the group, which is near the lists' end.
 local function write_beside(step)
-  if step.parallel and not has(step.record, PARALLEL) then
-    step.record = string.char(string.byte(step.record, 1) + PARALLEL) .. string.sub(step.record, 2)
-  end
   if stale then
     redis.call('HDEL', grounding, step.seq)
     redis.call('HDEL', metadata, step.seq)
     unindex(step.seq)
   end
   if step.documents ~= '' then
-    local tokens = step.entry.documents
     redis.call('HSET', grounding, step.seq, step.documents)
-    gn, g0, g1, is_grounded = gn + 1, g0 + tokens[1], g1 + tokens[2], true
+    grounded, g0, g1 = grounded + 1, g0 + step.rest.documents[1], g1 + step.rest.documents[2]
   end
-  if step.entry.always or step.group and redis.call('HEXISTS', pinned, step.group) == 1 then
+  if step.rest.always or step.group and redis.call('HEXISTS', pinned, step.group) == 1 then
     for seq = step.group or step.seq, step.seq do redis.call('HSETNX', pinned, seq, pin_value(message_at(seq))) end
   end
-  if role_of(step.record) == USER then new_user = step.seq end
-  count(step)
+  write_notes(step)
 end
 
 if not exists then
-  standing, ttl, life, pins = settings, asked.ttl, asked.change, '0'
+  standing, ttl, life, pins = settings, asked.ttl, this_change, '0'
   redis.call('UNLINK', words, vectors, done)
-  redis.call('HSET', conversation, 's', settings, 'created', asked.now, 'pins', 0)
+  redis.call('HSET', conversation, 's', settings, 'life', life, 'created', now, 'pins', 0)
   if ttl then redis.call('HSET', conversation, 'ttl', ttl) end
   -- A conversation is there once it has an id, which is written last: a command before may be denied.
-  note('id', asked.name)
+  note('id', ARGV[1])
 end
 if replaced then
   local seq, step = replaced.seq, replaced
@@ -237,45 +334,24 @@ if replaced then
   redis.call('SETRANGE', counts, (seq - 1) * RECORD, step.record)
   unindex(seq)
   redis.call('HDEL', metadata, seq)
-  if step.entry.always then redis.call('HSET', pinned, seq, pin_value(step.record, step.details, step.body)) end
-  t0, t1 = t0 - step.draft[1], t1 - step.draft[2]
-  count(step)
+  if step.rest.always then redis.call('HSET', pinned, seq, pin_value(step.record, step.details, step.body)) end
+  count(step.record, step.body, ARGV[step.at + 1] - step.draft[1], ARGV[step.at + 2] - step.draft[2])
+  write_notes(step)
   -- This value makes reads in several steps begin again. Checks for edits of earlier messages compare only the part before
   -- the tilde, which stays.
-  edited = string.match(edited or '', '^[^~]*') .. '~' .. string.sub(asked.change, 1, 8)
+  edited = string.match(edited or '', '^[^~]*') .. '~' .. string.sub(this_change, 1, 8)
+  told[5] = edited
   note('edited', edited)
 end
 for _, step in ipairs(added) do write_beside(step) end
-local records = {}
-for first = 1, #added, CHUNK do -- in pieces that `unpack` can hold
-  local bodies, their_details, their_ids = {}, {}, {}
-  for place = first, math.min(first + CHUNK - 1, #added) do
-    local step, at = added[place], place - first + 1
-    records[place], bodies[at], their_details[at] = step.record, step.body, step.details
-    their_ids[2 * at - 1], their_ids[2 * at] = step.entry.id, step.seq
-  end
-  redis.call('RPUSH', log, unpack(bodies))
-  redis.call('RPUSH', details, unpack(their_details))
-  redis.call('HSET', ids, unpack(their_ids))
+if grounded > 0 then
+  local before = redis.call('HMGET', conversation, 'g0', 'g1')
+  note('gn', (gn or 0) + grounded)
+  note('g0', (before[1] or 0) + g0)
+  note('g1', (before[2] or 0) + g1)
 end
-if #added > 0 then redis.call('APPEND', counts, table.concat(records)) end
-
-note('t0', t0)
-note('t1', t1)
-if is_grounded then
-  note('gn', gn)
-  note('g0', g0)
-  note('g1', g1)
-end
-local now_waiting = open and #open.p > 0 and cjson.encode(open) or ''
-if now_waiting ~= (waiting or '') then note('open', now_waiting) end
-if new_user ~= user then note('user', new_user) end
-if new_rich ~= rich then note('rich', new_rich) end
-if new_draft then note('draft', new_draft) end
 if new_pins > 0 then note('pins', redis.call('HLEN', pinned)) end
-if is_sealed then note('sealed', 1) end
-exists, version = true, version + 1
-etag = write_version(version, life, asked.change, asked.now, fields)
+write()
 if stale then sweep(length + #added, tonumber(stale)) end
 renew(ttl)
-return reply()
+return told

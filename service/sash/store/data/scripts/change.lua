@@ -5,7 +5,7 @@
 --       6 settings that must stand   7 token of this request   8 owner, or '' when there is none or the settings are readable
 --       9 random name of this write   10 '1' to forget the words of its messages, 11 '1' the vectors
 -- Gives {'ok', version, etag}, {'moved', version}, or {} when that life has ended
--- include conversation, writing
+-- include conversation, versions, writing
 local version, life, change, standing = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 's'))
 if not version or life ~= ARGV[1] then return {} end
 if was_done(ARGV[7]) then return {'ok', version, etag_of(version, life, change)} end

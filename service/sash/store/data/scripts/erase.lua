@@ -3,10 +3,10 @@
 --
 -- ARGV  1 life that must stand, or '' for any   2 entity tag that must stand, '*' or ''
 -- Gives {'ok', version, ''}, {'moved', version}, or {} when that life has ended
--- include conversation, writing
+-- include conversation, versions, writing
 local version, life, change = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change'))
 if not version then
-  local left = remains()
+-- include remains
   if not left then return {} end
   redis.call('UNLINK', unpack(KEYS))
   return {'ok', 0, ''}

@@ -5,14 +5,15 @@
 -- ARGV  1 token of this request   2 messages that must be staged   3 ttl (ms) or ''   4 random name of this write
 --       5 version   6 now (ms)   7 and on: fields of the conversation, and their values
 -- Gives {'ok', etag}, {'exists'}, {'lost'} when staged keys have expired, or {'damaged', part}
--- include conversation, writing
+-- include conversation, versions, writing
 local STAGED = 12
 local version, life, change, token = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'token'))
 if version then
   if token ~= ARGV[1] then return {'exists'} end
   return {'ok', etag_of(version, life, change)}
 end
-if remains() then return {'damaged', remains()} end
+-- include remains
+if left then return {'damaged', left} end
 local messages = tonumber(ARGV[2])
 if redis.call('LLEN', KEYS[STAGED + 2]) ~= messages then return {'lost'} end
 redis.call('UNLINK', words, vectors, done)
@@ -27,7 +28,7 @@ if damage(messages, redis.call('HGET', conversation, 'pins') or 0, redis.call('H
   return {'lost'}
 end
 redis.call('HDEL', conversation, 'ttl')
-redis.call('HSET', conversation, 'token', ARGV[1], unpack(ARGV, 7))
+redis.call('HSET', conversation, 'life', ARGV[4], 'token', ARGV[1], unpack(ARGV, 7))
 local etag = write_version(ARGV[5], ARGV[4], ARGV[4], ARGV[6])
 if ARGV[3] ~= '' then
   redis.call('HSET', conversation, 'ttl', ARGV[3])

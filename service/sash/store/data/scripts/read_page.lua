@@ -11,8 +11,8 @@ local SIZE, NEAR, GROUNDED, NOTED = 12, 131072, 2, 4
 local name, version, life, change, edited, pins, grounded =
   unpack(redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 'edited', 'pins', 'gn'))
 if not name then
-  local part = remains()
-  return part and {'damaged', part} or {}
+-- include remains
+  return left and {'damaged', left} or {}
 end
 local length = redis.call('LLEN', log)
 local missing = damage(length, pins, grounded)

@@ -7,7 +7,7 @@
 -- include conversation
 local fields = redis.call('HMGET', conversation, unpack(ARGV))
 if not fields[1] then
-  local left = remains()
+-- include remains
   return left and {'damaged', left} or {}
 end
 local length = redis.call('LLEN', log)

@@ -21,7 +21,7 @@ local fields = redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's
 local version, life, change = fields[2], fields[3], fields[4]
 local o200k, cl100k, grounded, newest_user, rich, pins = fields[8], fields[9], fields[10], fields[13], fields[18], fields[19]
 if not version then
-  local left = remains()
+-- include remains
   return left and {'damaged', left} or {}
 end
 local etag = etag_of(version, life, change)
@@ -83,11 +83,11 @@ for _, pin in ipairs(pins == '0' and {} or redis.call('HKEYS', pinned)) do
 end
 local bodies = {}
 if length > 0 then
-  local format, unpacked = ARGV[3] == 't0' and '<xxxxI4xxxxI4' or '<xxxxxxxxI4I4', struct.unpack
+  local is_o200k, unpacked = ARGV[3] == 't0', struct.unpack
   local near, room, newest = NEAR, budget > 0 and budget or math.huge, 0
-  for at = #records - RECORD + 1, 1, -RECORD do
-    local tokens, size = unpacked(format, records, at)
-    near, room = near - size, room - tokens
+  for at = #records - RECORD + 5, 1, -RECORD do
+    local in_o200k, in_cl100k, size = unpacked('<I4I4I4', records, at)
+    near, room = near - size, room - (is_o200k and in_o200k or in_cl100k)
     if room < 0 and length - newest < always and newest > 0 then break end
     if near < 0 then
       newest = math.max(1, math.min(newest, FEW))

@@ -7,7 +7,7 @@
 --       14 and on: seqs that are no longer in every window
 -- Gives {'ok', version, etag, last seq that may have documents or metadata left}, {'moved', version}, or {} when that life
 -- has ended
--- include conversation, writing, blocks
+-- include conversation, versions, writing, blocks
 local version, life, change, ttl, through, stale =
   unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through', 'stale'))
 if not version or life ~= ARGV[1] then return {} end

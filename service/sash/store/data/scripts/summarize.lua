@@ -5,7 +5,7 @@
 --       5 random name of this write   6 summary (JSON), or '' for none   7 last seq that it covers
 --       8 value of 'edited' that must stand, or '*'   9 last seq that the present summary covers, or '*' for any
 -- Gives {'ok', version, etag}, {'moved', version}, {'short', last seq that a summary may cover}, or {} when that life has ended
--- include conversation, writing
+-- include conversation, versions, writing
 local version, life, change, ttl, edited, through =
   unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'edited', 'through'))
 if not version or life ~= ARGV[1] then return {} end

@@ -3,7 +3,7 @@
 --
 -- ARGV  1 life that must stand
 -- Gives the last seq that may have some left, or 0
--- include conversation, writing
+-- include conversation, versions, writing
 local life, stale = unpack(redis.call('HMGET', conversation, 'life', 'stale'))
 if not stale or life ~= ARGV[1] then return 0 end
 return sweep(redis.call('LLEN', log), tonumber(stale))

@@ -3,6 +3,7 @@
 -- A script that reads gets the first eight.
 local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, done = unpack(KEYS)
 local RECORD, CHUNK = 24, 1000
+local RICH, MIXED = 64, 128 -- the two highest bits of a record's first byte
 
 -- The entity tag of a state: version, life, and the name of the last write. A store that lost its newest writes uses
 -- versions again, but never the name of a write.
@@ -15,9 +16,4 @@ local function damage(length, pins, grounded)
   if detailed ~= length then return 'details' end
   if pins and pins ~= '0' and redis.call('HLEN', pinned) ~= tonumber(pins) then return 'pinned' end
   if grounded and grounded ~= '0' and redis.call('HLEN', grounding) < tonumber(grounded) then return 'grounding' end
-end
-
--- A remaining key of a conversation without its hash; nil where there is no conversation.
-local function remains()
-  if redis.call('EXISTS', log, counts, details, ids, grounding, metadata, pinned) > 0 then return 'conversation' end
 end

@@ -1,5 +1,4 @@
 -- Functions of scripts that look into records.
-local RICH, MIXED = 64, 128 -- the two highest bits of a record's first byte
 
 -- Whether a record has a flag of its first byte.
 local function has(record, flag) return math.floor(string.byte(record, 1) / flag) % 2 == 1 end
