@@ -5,6 +5,7 @@ loop. A few tests talk to ``sash serve`` itself.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -179,15 +180,23 @@ def conversation(fresh: Callable[[], str]) -> str:
 
 
 class Served:
-    """A ``sash serve`` process on a data directory. ``start`` waits until it is ready."""
+    """A ``sash serve`` process on a data directory. ``start`` waits until it is ready.
 
-    def __init__(self, data_dir: Path, **environment: str) -> None:
+    Only with ``covered`` it counts for coverage, which makes it start and answer more slowly.
+    """
+
+    def __init__(self, data_dir: Path, *, covered: bool = False, **environment: str) -> None:
         self.data_dir = data_dir
+        self.covered = covered
         self.environment = environment
         self.url = ""
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        with contextlib.nullcontext() if self.covered else no_cover():
+            self._start()
+
+    def _start(self) -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
@@ -214,7 +223,7 @@ class Served:
         """Send the signal, wait for the process to end and return its exit status."""
         assert self.process is not None
         self.process.send_signal(how)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=_START_SECONDS)
 
     def _end(self) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -236,7 +245,7 @@ def kill(store: EmbeddedStore) -> None:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Yield a running ``sash serve``, for tests that do not stop it."""
-    process = Served(tmp_path_factory.mktemp("served") / "data")
+    process = Served(tmp_path_factory.mktemp("served") / "data", covered=True)
     process.start()
     yield process
     if process.process is not None and process.process.poll() is None:

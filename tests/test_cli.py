@@ -371,6 +371,14 @@ def test_help_needs_no_tokeniser_no_server_and_no_store() -> None:
     assert result.stdout == "[]\n"
 
 
+def test_a_worker_imports_what_it_may_never_need_later() -> None:
+    """The application without endpoints imports no HTTP client, no list of models and no vendor's tokeniser."""
+    late = ("httpx2", "genai_prices", "tokenizers", "mistral_common", "opentelemetry.exporter")
+    script = f"import sys, sash.app; print([name for name in {late} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
 def test_the_command_and_the_function_agree(chat: str) -> None:
     """``sash window`` prints the bytes that ``window_of_request`` returns."""
     from sash.windows.request import WindowRequest  # noqa: PLC0415

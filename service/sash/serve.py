@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from granian._granian import SocketHolder
@@ -23,16 +23,14 @@ from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings, HTTP2Settings
 from granian.server.mp import MPServer, WorkerProcess
 
-from sash.api.ring.asgi import App
-from sash.app import create_app
-from sash.core.counts.text.vocabularies import load_vocabularies
 from sash.listeners import BACKLOG, listen
-from sash.operations.registry import FOLDER_VARIABLE, ended
-from sash.operations.watch import WORKER_VARIABLE
+from sash.operations.registry import FOLDER_VARIABLE, WORKER_VARIABLE, ended
 from sash.settings import Settings, SettingsError, mask_url, read_models
-from sash.store.data.sealing import Master
 from sash.store.redis import datafiles
 from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
+
+if TYPE_CHECKING:
+    from sash.api.ring.asgi import App
 
 _STORE_FAILED, _SETTING_WRONG, _WORKERS_FAILED = 1, 2, 3  # exit statuses, listed in sash serve --help
 
@@ -47,9 +45,10 @@ _COLLECT_AFTER = (20_000, 20, 20)  # thresholds of the garbage collector's three
 _SWITCH_SECONDS = 0.0005  # granian's HTTP loop is another thread, and would wait 5 ms for Python's with the default
 
 
-def application() -> App:
+def application() -> "App":
     """The application of a worker process, with settings from the environment that ``run`` prepared."""
-    from sash.operations.logging import configure_logging  # noqa: PLC0415 - only workers log lines
+    from sash.app import create_app  # noqa: PLC0415 - while these are imported, the embedded store starts
+    from sash.operations.logging import configure_logging  # noqa: PLC0415
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     settings = Settings.read(os.environ)
@@ -58,6 +57,18 @@ def application() -> App:
     app = create_app(settings, log=log, ends_on_sigterm=True)
     _settle()
     return app
+
+
+def _load() -> None:
+    """Load what workers need before they are forked: they start faster, and share the memory."""
+    if multiprocessing.get_start_method() == "fork":
+        gc.disable()  # nearly nothing that is imported is garbage
+        import sash.app  # noqa: F401, PLC0415 - see application
+        from sash.core.counts.text.vocabularies import load_vocabularies  # noqa: PLC0415
+
+        load_vocabularies()
+        gc.freeze()  # a worker that collects garbage then writes to none of the shared memory
+        gc.enable()
 
 
 def _settle() -> None:
@@ -91,11 +102,14 @@ def run(settings: Settings) -> int:
             _say(line)
         return _SETTING_WRONG
     if settings.encryption_key:
+        from sash.store.data.sealing import Master  # noqa: PLC0415 - see application
+
         master = Master(settings.encryption_key[0]).id.hex()
         _say(f"what people write is encrypted at rest, master key {master}")
     if settings.redis_url is None:
         return _serve_with_store(settings, listeners)
     _say(f"store at {mask_url(settings.redis_url)}")
+    _load()
     return _serve(settings, settings.redis_url, listeners)
 
 
@@ -103,7 +117,9 @@ def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int
     fsync: Literal["always", "everysec"] = "everysec" if settings.durability == "fast" else "always"
     store = EmbeddedStore(settings.data_dir, fsync=fsync)
     try:
-        store.start()
+        store.launch()
+        _load()
+        store.wait()
     except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
         _say(str(error))
         return _SETTING_WRONG if isinstance(error.__cause__, OSError) else _STORE_FAILED
@@ -142,8 +158,6 @@ def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -
     os.environ.pop(FOLDER_VARIABLE, None)
     if metrics is not None:
         os.environ[FOLDER_VARIABLE] = metrics
-    if multiprocessing.get_start_method() == "fork":
-        load_vocabularies()  # before forking: workers start faster and share the memory
     server = _Server(
         listeners,
         "sash.serve:application",
@@ -229,7 +243,7 @@ class _Server(MPServer):
         super().shutdown(exit_code)  # type: ignore[no-untyped-call]
 
 
-def _alone(number: int, others: list[socket.socket], load: Callable[[], App]) -> App:
+def _alone(number: int, others: list[socket.socket], load: "Callable[[], App]") -> "App":
     """The application of a worker, after closing other workers' sockets, which this worker would never accept from."""
     os.environ[WORKER_VARIABLE] = str(number)
     for other in others:

@@ -14,7 +14,7 @@ import httpx
 CHROMIUM = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-_SECONDS = 15.0
+_SECONDS = 100
 
 
 class Browser:
@@ -38,7 +38,7 @@ class Browser:
         return self.call("POST", "/execute/sync", script=script, args=list(arguments))
 
     def wait(self, script: str) -> Any:
-        """Wait up to 15 seconds until a JavaScript expression is true, and return its value."""
+        """Wait until a JavaScript expression is true, and return its value."""
         give_up = time.monotonic() + _SECONDS
         while time.monotonic() < give_up:
             if found := self.run(f"return {script}"):

@@ -12,7 +12,6 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
-import httpx2
 import msgspec
 
 from sash.operations.endpoint import Endpoint, EndpointFailed
@@ -90,7 +89,7 @@ class Embedder:
         try:
             async with asyncio.timeout(timeout_seconds or self._endpoint.timeout_seconds):
                 vectors = await PROCESSOR.run(_vectors_of, await self._endpoint.post(body), len(texts))
-        except (EndpointFailed, httpx2.HTTPError, TimeoutError) as error:
+        except (EndpointFailed, TimeoutError) as error:
             self._metrics.embedded(0, time.perf_counter() - started)
             # A short timeout that has passed does not show that the endpoint is down.
             if timeout_seconds is None or not isinstance(error, TimeoutError):

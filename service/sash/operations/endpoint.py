@@ -5,11 +5,12 @@ says why a request failed, and never quotes what was sent or answered.
 """
 
 import time
-from typing import Final
-
-import httpx2
+from typing import TYPE_CHECKING, Final
 
 from sash.operations.logging import get_logger
+
+if TYPE_CHECKING:
+    import httpx2
 
 _LONGEST_PAUSE_SECONDS: Final = 300.0
 _log = get_logger()
@@ -40,18 +41,26 @@ class Endpoint:
         return max(0.0, self._pause_ends - time.monotonic())
 
     async def post(self, body: bytes) -> bytes:
-        """Return the body of the answer to a JSON ``body``. Raises EndpointFailed, httpx2.HTTPError."""
+        """Return the body of the answer to a JSON ``body``. Raises EndpointFailed."""
+        import httpx2  # noqa: PLC0415 - a service without endpoints starts faster
+
         if self._http is None:
             self._http = httpx2.AsyncClient(timeout=self.timeout_seconds, headers=self._headers)
-        async with self._http.stream("POST", self._url, content=body) as answer:
-            if answer.status_code != 200:
-                raise EndpointFailed(f"status {answer.status_code}")
-            received = bytearray()
-            async for chunk in answer.aiter_bytes():
-                received += chunk
-                if len(received) > self._limit_bytes:
-                    raise EndpointFailed(f"an answer of more than {self._limit_bytes // 1024**2} MiB")
-            return bytes(received)
+        try:
+            async with self._http.stream("POST", self._url, content=body) as answer:
+                return await self._received(answer)
+        except httpx2.HTTPError as error:
+            raise EndpointFailed(type(error).__name__) from None
+
+    async def _received(self, answer: "httpx2.Response") -> bytes:
+        if answer.status_code != 200:
+            raise EndpointFailed(f"status {answer.status_code}")
+        received = bytearray()
+        async for chunk in answer.aiter_bytes():
+            received += chunk
+            if len(received) > self._limit_bytes:
+                raise EndpointFailed(f"an answer of more than {self._limit_bytes // 1024**2} MiB")
+        return bytes(received)
 
     def succeeded(self) -> None:
         """Reset the pauses: the next one is the shortest."""

@@ -24,6 +24,9 @@ from prometheus_client.registry import CollectorRegistry
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable of the workers' common folder, which prometheus_client reads. Not set for a single worker."""
 
+WORKER_VARIABLE = "_SASH_WORKER"
+"""The environment variable with a worker process's number, from 0."""
+
 SECONDS = (*(float(f"{step}e{power}") for power in range(-4, 1) for step in (1, 1.5, 2, 3, 5, 7)), 10.0)
 """Upper bounds for durations, from 0.1 ms to 10 s."""
 

@@ -16,7 +16,6 @@ import time
 from functools import partial
 from typing import Any, Final
 
-import httpx2
 import msgspec
 
 from sash.core.counts.counting import message_tokens
@@ -119,7 +118,7 @@ class Summarizer:
             try:
                 async with self._slots:
                     await self._leased(wanted)
-            except (EndpointFailed, httpx2.HTTPError) as error:
+            except EndpointFailed as error:
                 self._endpoint.failed(error)
             except Problem as problem:
                 # Another summary or an edit was first, or the conversation was erased: do not try again.
@@ -179,7 +178,7 @@ class Summarizer:
     # ---- the endpoint
 
     async def _write(self, before: str, messages: list[Message], limit: int) -> str:
-        """The summary's text from the endpoint. Raises EndpointFailed, httpx2.HTTPError."""
+        """The summary's text from the endpoint. Raises EndpointFailed."""
         said = transcript(msgspec.json.decode(message.body) for message in messages)
         length = f"The summary has at most {max(20, limit * 6 // 10)} words."
         asked = f"Summary so far:\n{before or '(none)'}\n\nMessages after it:\n{said}"

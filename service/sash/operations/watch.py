@@ -34,13 +34,11 @@ from sash.operations.conditions import (
 from sash.operations.logging import describe, get_logger
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
-from sash.operations.registry import Registry
+from sash.operations.registry import WORKER_VARIABLE, Registry
 from sash.problems import Problem
 from sash.store.data.layout import PARTS
 from sash.store.redis.client import Client
 
-WORKER_VARIABLE = "_SASH_WORKER"
-"""The environment variable with a worker process's number, from 0."""
 LOOK_SECONDS = 0.25
 
 _ASK_SECONDS = 1.0

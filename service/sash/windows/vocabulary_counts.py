@@ -72,6 +72,8 @@ class Counts:
         column = await self._columns.read(target, vocabulary.name, seqs[0], last, made=state.made)
         missing = [seq for seq in seqs if not column.counts[seq - column.first_seq]]
         if missing:
+            if not vocabulary.is_loaded:
+                await PROCESSOR.run(vocabulary.count, "")
             counted = _count_at_once(column, missing, seqs, records.sizes(), read.bodies, vocabulary)
             stretches = runs(missing, 0, counted)
             left = [(at, records[bisect_left(seqs, at) : bisect_left(seqs, end) + 1]) for at, end in stretches]
@@ -121,7 +123,7 @@ def _count_at_once(
     vocabulary: Vocabulary,
 ) -> int:
     """Count the newest ``missing`` messages if they were read and are short. Returns where these begin in ``missing``."""
-    place, room = len(missing), _AT_ONCE_BYTES if vocabulary.is_loaded else 0
+    place, room = len(missing), _AT_ONCE_BYTES
     while place and bodies.have(missing[place - 1 : place]):
         seq = missing[place - 1]
         room -= sizes[bisect_left(seqs, seq)] + _A_MESSAGE_BYTES

@@ -107,6 +107,7 @@ class EmbeddedStore:
         self._fsync = fsync
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: int | None = None  # our end of the watcher's pipe; it closes when this process ends
+        self._socket = self._data_dir / "valkey.sock"
         self._socket_dir: Path | None = None  # a temporary directory, when the data directory's path is too long
 
     def __repr__(self) -> str:
@@ -131,25 +132,32 @@ class EmbeddedStore:
             DataDirectoryBusy: another server held the directory for three seconds.
             EmbeddedStoreFailed: no binary for this machine, a directory that cannot be written, or the server ended.
         """
-        if self.running:
-            return
+        if not self.running:
+            self.launch()
+            self.wait()
+
+    def launch(self) -> None:
+        """Start the server's process. ``wait`` returns when the server answers. Raises as ``start``."""
         self.stop()
         binary = self._binary or _bundled_binary()
         try:
             self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _locked(self._lock_path) as lock_fd:
                 _drop_zero_tail(self._data_dir / "appendonlydir")
-                socket_path = self._socket_path()
-                self._spawn([str(binary), *self._arguments(socket_path)], lock_fd)
+                self._socket = self._socket_path()
+                self._spawn([str(binary), *self._arguments(self._socket)], lock_fd)
         except OSError as error:
             self.stop()
             raise EmbeddedStoreFailed(f"the embedded store cannot use {self._data_dir}: {error}") from error
+
+    def wait(self) -> None:
+        """Return when the server answers. Raises EmbeddedStoreFailed."""
         try:
-            self._wait_until_ready(socket_path)
+            self._wait_until_ready(self._socket)
         except BaseException:
             self.stop()
             raise
-        self.url = f"unix://{quote(str(socket_path))}"
+        self.url = f"unix://{quote(str(self._socket))}"
 
     def stop(self, timeout_seconds: float = 10) -> None:
         """Ask the server to end, and kill it after ``timeout_seconds``. May be called at any time."""
