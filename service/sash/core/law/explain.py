@@ -40,7 +40,7 @@ def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int,
     ``sent`` and ``left`` are tokens of reasoning by seq: those in the request, and those that are left out.
     """
     history, starts, kept = view.history, view.units.starts, set(taken.kept)
-    first, others = history.first_seq, Reason.named(taken.rest)
+    first, others = history.first_seq, Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     lines = [_line(view, seq, view.why(seq), sent, left, is_kept=True) for seq in sorted(view.outside)]
     for index in range(int(view.headless), len(view.units)):
         is_kept = index in kept or index in view.always
