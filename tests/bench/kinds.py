@@ -3,6 +3,7 @@
 The processor time of one worker for a request, over that of a plain window in the same round: 8,000 tokens out of 1,000
 messages of 400 characters unless the row says so. Each round measures all kinds one after the other, every second round in
 reverse order; a figure is the median of the rounds' ratios. Requests come one at a time.
+The last row is over counting alone, with tiktoken, the messages that the window keeps.
 """
 
 import json

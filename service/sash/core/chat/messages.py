@@ -215,6 +215,7 @@ MEMBERS = frozenset({"role", "type", "parts", "content"})
 """A bare message has one of these members, whichever API it is of; an object with none of them is a faulty entry."""
 
 _A_BARE_ONE: Mapping[str, Any] = {"message": {}}
+"""An entry that is decoded in place of a bare message."""
 _ANYTHING = msgspec.json.Decoder()
 _FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
 """Exceptions of a decoder."""
@@ -344,6 +345,7 @@ _BY_ROLE = {kind.__struct_config__.tag: kind for kind in _KNOWN}
 
 
 _TEXT_IS_ENOUGH = ("system", "developer", "user", "assistant")
+"""Roles of messages that need no member but a text."""
 _ROLE_AND_CONTENT = 2
 _TEXT_ALONE = (SystemMessage, DeveloperMessage, ToolMessage)
 """Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
