@@ -10,11 +10,11 @@ import pytest
 pytestmark = pytest.mark.no_cover
 ROOT = Path(__file__).resolve().parent.parent
 MOST_CALLS = 4000
-"""Functions that the loop's thread may enter in one stretch: some 2,000 today, where each message once would be 10,000."""
+"""Functions that the loop's thread may enter in one stretch: some 2,000 today, where each message once would be 5,000."""
 
 
 def test_a_long_conversation_keeps_the_event_loop_free() -> None:
-    """A window of 10,000 messages enters few functions at a stretch, in an encoding and for the first time in a vocabulary.
+    """A window of 5,000 messages enters few functions at a stretch, in an encoding and for the first time in a vocabulary.
 
     Milliseconds are in the table of the benchmark, because a busy machine lengthens them.
     """

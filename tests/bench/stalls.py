@@ -3,7 +3,8 @@
 A conversation of 10,000 messages in 70 languages, 200 characters each, in this process, as a worker of ``sash serve`` runs
 it. A task sleeps for a millisecond at a time while a request runs; what it waits longer is a stall. A model's first window
 also counts all messages in the model's vocabulary, in the background: its stalls count too. Each round asks a new
-fork of the conversation, so each is a first window.
+fork of the conversation, so each is a first window. Vocabularies are loaded before: the first use of one stalls a worker
+for up to a second. To count calls, half the messages are enough.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import msgspec
 import uvloop
 
 from sash.api.ring.asgi import App
+from sash.core.counts.text.vocabularies import INSTALLED
 from sash.store.redis.embedded import EmbeddedStore
 from sash.windows.vocabulary_counts import Counts
 from tests.bench.figures import Figure, into_readme, table
@@ -72,11 +74,11 @@ class Stalls:
             self._entered += 1
 
 
-def messages() -> list[dict[str, str]]:
+def messages(count: int) -> list[dict[str, str]]:
     """Return the conversation's messages: stretches of the languages' paragraphs."""
     texts = tomllib.loads((Path(__file__).parents[1] / "truth" / "languages.toml").read_text("utf-8")).values()
     said = " ".join(texts)
-    cuts = (place * CHARACTERS % (len(said) - CHARACTERS) for place in range(MESSAGES))
+    cuts = (place * CHARACTERS % (len(said) - CHARACTERS) for place in range(count))
     roles = ("user", "assistant")
     return [{"role": roles[place % 2], "content": said[cut : cut + CHARACTERS]} for place, cut in enumerate(cuts)]
 
@@ -90,8 +92,8 @@ class Measured(NamedTuple):
 
     async def all(self) -> list[Figure]:
         """Return the longest stall of each request, a value for each round."""
-        history = messages()
-        for first in range(0, MESSAGES, _BATCH):
+        history = messages(MESSAGES // 2 if self.calls else MESSAGES)
+        for first in range(0, len(history), _BATCH):
             body = msgspec.json.encode({"messages": history[first : first + _BATCH]})
             await ask(self.app, "POST", "/conversations/whole/messages", body)
         found = {f"`GET …/window?{name}`": await self._windows(name) for name in _PARAMETERS}
@@ -131,6 +133,8 @@ def _counting() -> list["asyncio.Task[None]"]:
 
 async def measure(rounds: int, *, calls: bool) -> list[Figure]:
     """Measure on a store and an application of their own."""
+    for vocabulary in INSTALLED.values():
+        vocabulary.count("")
     with tempfile.TemporaryDirectory() as folder, EmbeddedStore(Path(folder)) as store:
         async with worker(store.url) as app:
             return await Measured(app, rounds, calls).all()

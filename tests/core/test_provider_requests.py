@@ -433,12 +433,13 @@ def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 @pytest.mark.no_cover
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize("form", list(_FORMS))
-def test_what_is_wrong_anywhere_is_counted_or_refused(form: str) -> None:
+@pytest.mark.parametrize("draws", [2_000, pytest.param(20_000, marks=pytest.mark.nightly)])
+def test_what_is_wrong_anywhere_is_counted_or_refused(form: str, draws: int) -> None:
     """A recorded request with a wrong value at any place is counted or refused with a Problem."""
     name, key, model = _FORMS[form]
     rows = [row["request"] for row in json.loads((TRUTH / f"{name}.json").read_text("utf-8"))]
     chance, small = random.Random(5), [row for row in rows if len(str(row)) < 6000]
-    for _ in range(6000):
+    for _ in range(draws):
         request = copy.deepcopy(chance.choice(small))
         *above, last = chance.choice(list(_places(request)))
         inner = request

@@ -51,7 +51,9 @@ async def cluster_reshaped(folder: Path, scale: Scale) -> Row:
         await asyncio.to_thread(cluster.start)
         for service in services:
             await service.start()
-        writers = Writers(Ledger(), fleet.port, number=scale.writers, conversations=12).start()
+        writers = Writers(
+            Ledger(), fleet.port, number=scale.writers, conversations=12, pause_seconds=scale.pause_seconds
+        ).start()
         await asyncio.sleep(0.5)
         upgrading = asyncio.create_task(fleet.roll())
         added = await asyncio.to_thread(cluster.add)

@@ -49,7 +49,9 @@ async def rolling(folder: Path, scale: Scale) -> Row:
         second = await Service(store.url, folder / "second.log").start()
         fleet = Fleet(first, second)
         try:
-            writers = Writers(Ledger(), fleet.port, number=scale.writers, conversations=8).start()
+            writers = Writers(
+                Ledger(), fleet.port, number=scale.writers, conversations=8, pause_seconds=scale.pause_seconds
+            ).start()
             for _ in range(scale.rollings):
                 await fleet.roll()
             await asyncio.sleep(0.3)

@@ -21,6 +21,8 @@ class Scale:
     rollings: int = 1
     writers: int = 16
     requests: int = 1_500
+    pause_seconds: float = 0.02
+    """A writer's pause between two turns while replicas start, which takes both processors of a CI machine."""
     absent_seconds: float = 2.0
     slow: int = 50
     slow_rounds: int = 1
@@ -28,7 +30,7 @@ class Scale:
     seed: int = 1
 
 
-FULL = {"store_kills": 20, "service_kills": 50, "rollings": 3, "writers": 64, "requests": 200_000}
+FULL = {"store_kills": 20, "service_kills": 50, "rollings": 3, "writers": 64, "requests": 200_000, "pause_seconds": 0.0}
 FULL |= {"absent_seconds": 60.0, "slow": 1_000, "slow_rounds": 5, "deadline_seconds": 10.0}
 
 
