@@ -53,10 +53,10 @@ def refuse_coded(request: Req) -> None:
 async def decode(request: Req, decoder: msgspec.json.Decoder[T], media_type: re.Pattern[str] = JSON_BODY) -> T:
     """The body as the decoder's type. Raises UnsupportedMediaType, BadRequest, TooLarge."""
     body = await read_body(request, media_type)
-    return await run_in_thread_if_large(len(body), decode_json, body, decoder)
+    return await run_in_turn_if_large(len(body), decode_json, body, decoder)
 
 
-async def run_in_thread_if_large(size_bytes: int, function: Callable[..., T], *arguments: Any) -> T:
+async def run_in_turn_if_large(size_bytes: int, function: Callable[..., T], *arguments: Any) -> T:
     """The function's result; the call waits for its turn (processor.py) if ``size_bytes`` is at least LONG_BYTES."""
     if size_bytes < LONG_BYTES:
         return function(*arguments)

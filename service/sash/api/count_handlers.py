@@ -14,7 +14,7 @@ from sash.api.body import (
     if_match,
     query_of,
     read_body,
-    run_in_thread_if_large,
+    run_in_turn_if_large,
     target_of,
 )
 from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of, was_done
@@ -57,14 +57,14 @@ async def count(request: Req) -> Count:
     form = query_of(request, CountQuery).format
     body = await read_body(request)
     decoder: msgspec.json.Decoder[Any] = _count if PROVIDERS[form].is_chat_form else _provider_count
-    wanted = await run_in_thread_if_large(len(body), decode_json, body, decoder)
+    wanted = await run_in_turn_if_large(len(body), decode_json, body, decoder)
     name = wanted.model if isinstance(wanted, CountRequest) else _model_of(wanted)
     context = context_of(request)
     models = await context.store.calibrations.correct(tenant_of(request), context.models, name)
     model = named_model(name, models, "#/model")
     started = time.perf_counter()
     size = LONG_BYTES if model.waits else len(body)
-    counted = await run_in_thread_if_large(size, count_in_format, wanted, model, form)
+    counted = await run_in_turn_if_large(size, count_in_format, wanted, model, form)
     context.watching.metrics.counted(time.perf_counter() - started)
     line = line_of(request)
     line["model"] = context.watching.metrics.windows.label(counted.model)

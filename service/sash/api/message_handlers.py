@@ -16,7 +16,7 @@ from sash.api.body import (
     is_known,
     query_of,
     read_body,
-    run_in_thread_if_large,
+    run_in_turn_if_large,
     target_of,
 )
 from sash.api.context import Context, Req, context_of, fresh_id, life_before, line_of, tell_made, was_done
@@ -99,7 +99,7 @@ async def append_messages(request: Req) -> Answer:
     try:
         template = await _template(request, target, given, query if with_window else None)
         now, counting = wall_ms(), time.perf_counter()
-        entries = await run_in_thread_if_large(size, _prepared, given, template, now)
+        entries = await run_in_turn_if_large(size, _prepared, given, template, now)
         seconds = time.perf_counter() - counting
         writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
         if with_window:
@@ -122,11 +122,11 @@ async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | No
     body, most = await read_body(request), context_of(request).settings.max_entries
     native = None
     if PROVIDERS[form].is_chat_form:
-        given = (await run_in_thread_if_large(len(body), decode_entries, body, _append)).messages
+        given = (await run_in_turn_if_large(len(body), decode_entries, body, _append)).messages
         if len(given) > most:
             raise _too_many(most, "entries")
     else:
-        native = await run_in_thread_if_large(len(body), _read_native, body, form, most)
+        native = await run_in_turn_if_large(len(body), _read_native, body, form, most)
         given = native.entries
     for place, entry in enumerate(given):
         if entry.id is None:

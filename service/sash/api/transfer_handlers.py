@@ -22,7 +22,7 @@ from sash.api.body import (
     refuse_coded,
     refuse_state,
     refuse_taken,
-    run_in_thread_if_large,
+    run_in_turn_if_large,
     target_of,
 )
 from sash.api.context import (
@@ -97,7 +97,7 @@ async def _lines(
     yield conversation_body(target.id, state) + b"\n"
     page = first
     while page is not None:
-        yield await run_in_thread_if_large(sum(len(message.body) for message in page.messages), _page_lines, page)
+        yield await run_in_turn_if_large(sum(len(message.body) for message in page.messages), _page_lines, page)
         extend_deadline(request)
         page = await anext(rest, None)
 
@@ -165,7 +165,7 @@ async def _import(
     first: list[ImportLine],
     batches: AsyncIterator[list[ImportLine]],
 ) -> None:
-    """Store a conversation of whose file the head and the ``first`` lines were read."""
+    """Store a conversation. The head of its file and its ``first`` lines were read before."""
     context = context_of(request)
     await context.store.conversations.require_absent(target, token=request_token(request))
     data_keys = context.store.data_keys
@@ -188,7 +188,7 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
         is_long = size > context.settings.max_body_bytes + _BATCH_BYTES
         # Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
         async with context.long_lines if is_long else nullcontext():
-            entries = await run_in_thread_if_large(
+            entries = await run_in_turn_if_large(
                 size, prepare_lines, lines, staging.length, imported.template, wall_ms()
             )
         try:

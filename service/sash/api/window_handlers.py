@@ -8,7 +8,7 @@ from sash.api.body import (
     if_none_match,
     query_of,
     read_body,
-    run_in_thread_if_large,
+    run_in_turn_if_large,
     target_of,
 )
 from sash.api.context import Req, context_of, line_of, tell_made, tenant_of
@@ -59,11 +59,11 @@ async def build_window(request: Req) -> Response[bytes]:
     """A window of a history in the body. Nothing is stored."""
     body = await read_body(request)
     form = query_of(request, HistoryQuery).format
-    wanted, sent = await run_in_thread_if_large(len(body), decode_request, body, form)
+    wanted, sent = await run_in_turn_if_large(len(body), decode_request, body, form)
     context, started = context_of(request), time.perf_counter()
     try:
         models = await context.store.calibrations.correct(tenant_of(request), context.models, wanted.model)
-        made, counting_seconds = await run_in_thread_if_large(len(body), window_of_request, wanted, models, sent)
+        made, counting_seconds = await run_in_turn_if_large(len(body), window_of_request, wanted, models, sent)
     except WindowDoesNotFit:
         if not wanted.explain:
             context.watching.metrics.windows.does_not_fit(wanted.model or "")

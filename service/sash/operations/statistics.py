@@ -48,7 +48,8 @@ READ_SECONDS = 1.0
 
 
 class _AddFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One worker's ``number``-th addition: path and amount of each figure, in turn. Each of the keys is kept for a time."""
+    """What a worker adds: each figure's path, then its amount. ``number`` counts the worker's additions, so that one that is
+    sent again adds nothing. Each key is kept for a time."""
 
     worker: str
     number: int

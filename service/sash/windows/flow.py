@@ -90,7 +90,7 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
 
 
 def _with(seen: SeenHistory, recalled: Mapping[int, Record]) -> SeenHistory:
-    """What was seen, with recalled messages, which the window must contain."""
+    """What was read, and the recalled messages, which must be in the window."""
     history = seen.history
     before = {seq: record for seq, record in recalled.items() if seq < history.first_seq}
     history = _replace(history, recalled=recalled.keys(), outside={**history.outside, **before})

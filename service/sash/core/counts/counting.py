@@ -193,9 +193,12 @@ def reference_tokens(measure: Measure, *, parallel: int = 0) -> Pair:
 
 def reference_tokens_in(column: int, measure: Measure, *, parallel: int = 0) -> int:
     """Return the tokens of a message and its reasoning for one of the reference models, as in ``reference_tokens``."""
-    row = whole_row(measure, REFERENCE_MODELS[column])
-    tokens = message_cost(row, REFERENCE_MODELS[column], ONE, place=int(bool(parallel))) + thoughts_of(row, column)
-    return int(tokens)
+    model = REFERENCE_MODELS[column]
+    if measure.extra is None:
+        return model.rules.role_costs[measure.role] + (measure.cl100k if column else measure.o200k)
+    row = whole_row(measure, model)
+    tokens: int = message_cost(row, model, ONE, place=int(bool(parallel))) + thoughts_of(row, column)
+    return tokens
 
 
 # ---- definitions

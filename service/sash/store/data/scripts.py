@@ -216,7 +216,7 @@ def _read_append(reply: list[Any]) -> AppendReply:
 
 
 class _Create(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation without messages; the call gives its entity tag. ``owner`` is given where the settings are sealed."""
+    """A new conversation without messages. ``owner`` is empty where the settings, which have it, are not sealed."""
 
     name: str
     settings: bytes
@@ -228,7 +228,7 @@ class _Create(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Publish(msgspec.Struct, frozen=True, kw_only=True):
-    """The name of a staged conversation; the call gives its entity tag, None when the staged keys have expired."""
+    """The name that a staged conversation gets. The reply has its entity tag, or None if the staged keys have expired."""
 
     token: str
     messages: int
@@ -370,7 +370,8 @@ forget_ids = script("forget_ids", _ForgetIds, int)
 
 
 class _Summarize(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary, '' to remove it. ``edited`` and ``covered`` are the last edit and the present summary's last seq.
+    """A new summary; an empty one removes the summary. ``edited`` and ``covered`` are the last edit and the last seq of the
+    present one.
 
     Both must stand, or be ``*``.
     """
@@ -556,7 +557,7 @@ class _ReadPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 read_page = script("read_page", _ReadPage, _ok(PageReply))
-"""Read a page, of the keys ``HISTORY``. The call raises NotFound, ConversationDamaged."""
+"""Read a page. It takes the keys ``HISTORY``. The call raises NotFound, ConversationDamaged."""
 
 
 class StateReply(NamedTuple):

@@ -17,6 +17,8 @@ async def stored_layout(client: Client) -> int:
     """Return the stored layout; where there is none, store the layout of this version. Raises StoreUnavailable."""
     (found,) = await client.commands([("GET", LAYOUT_KEY)])
     if found is not None:
+        if not found.isdigit():
+            raise StoreUnavailable(f"The key {LAYOUT_KEY} has {found[:20]!r} in place of a number: is it Sash's store?")
         return int(found)
     with suppress(StoreFull, StoreUnavailable):  # it is stored later, when there is room or a disk again
         await client.commands([("SET", LAYOUT_KEY, str(LAYOUT), "NX")])
