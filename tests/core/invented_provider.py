@@ -90,6 +90,7 @@ INVENTED = Provider(
     called="a line of the invented provider",
     own_types=r"(?!)",
     carries=frozenset(),
+    seals_calls=False,
     replies_are_items=False,
     fills=False,
     with_result_text=lambda line, text, _: {**line, "say": text},

@@ -29,7 +29,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.stable import Before, Question, Spans, stable_cut
+from sash.core.law.stable import Before, EarlierQuestion, Spans, stable_cut
 from sash.core.law.window import Window
 
 pytestmark = pytest.mark.no_cover
@@ -200,7 +200,7 @@ def test_cut_is_the_same_from_any_tail(spans: list[Span], room: int, step: float
     for first in range(1, len(spans)):
         asked = next((span for span in reversed(spans) if span.question), None)
         inside = any(span.question for span in spans[first:])
-        asked = None if inside or asked is None else Question(asked.cost, asked.documents)
+        asked = None if inside or asked is None else EarlierQuestion(asked.cost, asked.documents)
         tail = stable_cut(columns(spans[first:]), end=end, room=room, step=step, block=BLOCK, whole=False, asked=asked)
         assert isinstance(tail, Before) or tail[0] + first == whole
 

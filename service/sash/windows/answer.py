@@ -277,8 +277,8 @@ def _beside(window: Window, history: History) -> dict[int, Beside]:
     first, records = history.first_seq, history.records
     sent = set(window.seqs)
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
-    if records.details and "form" in records.columns:
-        native = np.flatnonzero(records.columns["form"]).tolist()
+    if records.details:
+        native = np.flatnonzero(records.columns["form"]).tolist()  # one 0 where no message has native parts
         found |= {
             first + index: records[index].measure.extra for index in (*native, *records.rare) if first + index in sent
         }

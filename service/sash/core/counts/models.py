@@ -187,7 +187,7 @@ def _bare(name: str) -> str:
     return bare.split(":", 1)[0]
 
 
-def _from_table(name: str, line: openai_models.Row, listed: listings.ListedModel | None) -> Model:
+def _from_table(name: str, line: openai_models.ModelRow, listed: listings.ListedModel | None) -> Model:
     return Model(
         id=name,
         provider="openai",

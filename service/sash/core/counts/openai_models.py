@@ -16,7 +16,7 @@ _OLDER = frozenset({"gpt-3.5-0301", "gpt-2023", "gpt-3.5", "gpt-4-turbo"})
 """Families with the encoding cl100k_base; the others have o200k_base."""
 
 
-class Row(msgspec.Struct):
+class ModelRow(msgspec.Struct):
     """One line of the table: models' names, their family, and limits in tokens. Without names, ``pattern`` matches them."""
 
     names: str
@@ -38,51 +38,51 @@ class Row(msgspec.Struct):
 
 
 # The first line that matches wins.
-TABLE: tuple[Row, ...] = (
-    Row("gpt-3.5-turbo-0301", "gpt-3.5-0301", 4_096, max_output=4_096),
-    Row("gpt-3.5-turbo-0613", "gpt-2023", 4_096, max_output=4_096),
-    Row("gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613", "gpt-2023", 16_385, max_output=4_096),
-    Row("gpt-3.5-turbo", "gpt-3.5", 16_385, max_output=4_096, pattern=r"gpt-3\.5-turbo"),
-    Row("gpt-3.5-turbo-0125 gpt-3.5-turbo-1106", "gpt-4-turbo", 16_385, max_output=4_096),
-    Row("gpt-4-32k gpt-4-32k-0314 gpt-4-32k-0613", "gpt-2023", 32_768, max_output=32_768),
-    Row("gpt-4-turbo gpt-4-turbo-2024-04-09 gpt-4-1106-preview gpt-4-0125-preview gpt-4-turbo-preview "
+TABLE: tuple[ModelRow, ...] = (
+    ModelRow("gpt-3.5-turbo-0301", "gpt-3.5-0301", 4_096, max_output=4_096),
+    ModelRow("gpt-3.5-turbo-0613", "gpt-2023", 4_096, max_output=4_096),
+    ModelRow("gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613", "gpt-2023", 16_385, max_output=4_096),
+    ModelRow("gpt-3.5-turbo", "gpt-3.5", 16_385, max_output=4_096, pattern=r"gpt-3\.5-turbo"),
+    ModelRow("gpt-3.5-turbo-0125 gpt-3.5-turbo-1106", "gpt-4-turbo", 16_385, max_output=4_096),
+    ModelRow("gpt-4-32k gpt-4-32k-0314 gpt-4-32k-0613", "gpt-2023", 32_768, max_output=32_768),
+    ModelRow("gpt-4-turbo gpt-4-turbo-2024-04-09 gpt-4-1106-preview gpt-4-0125-preview gpt-4-turbo-preview "
         "gpt-4-vision-preview gpt-4-1106-vision-preview", "gpt-4-turbo", 128 * K, max_output=4_096),
-    Row("gpt-4 gpt-4-0314 gpt-4-0613", "gpt-2023", 8_192, max_output=8_192),
-    Row("gpt-4o-search-preview gpt-4o-mini-search-preview", "search", 128 * K, max_output=16_384),
-    Row("gpt-4o-audio-preview gpt-4o-mini-audio-preview gpt-audio gpt-audio-mini gpt-audio-1.5", "gpt-4o", 128 * K,
+    ModelRow("gpt-4 gpt-4-0314 gpt-4-0613", "gpt-2023", 8_192, max_output=8_192),
+    ModelRow("gpt-4o-search-preview gpt-4o-mini-search-preview", "search", 128 * K, max_output=16_384),
+    ModelRow("gpt-4o-audio-preview gpt-4o-mini-audio-preview gpt-audio gpt-audio-mini gpt-audio-1.5", "gpt-4o", 128 * K,
         max_output=16_384, exact=False),
-    Row("gpt-4o-mini", "gpt-4o-mini", 128 * K, max_output=16_384),
-    Row("gpt-4o chatgpt-4o-latest gpt-4o-2024-05-13 gpt-4o-2024-08-06 gpt-4o-2024-11-20", "gpt-4o", 128 * K,
+    ModelRow("gpt-4o-mini", "gpt-4o-mini", 128 * K, max_output=16_384),
+    ModelRow("gpt-4o chatgpt-4o-latest gpt-4o-2024-05-13 gpt-4o-2024-08-06 gpt-4o-2024-11-20", "gpt-4o", 128 * K,
         max_output=16_384),
-    Row("gpt-4.1-mini", "gpt-4.1-mini", 1_047_576, max_output=32_768),
-    Row("gpt-4.1-nano", "gpt-4.1-nano", 1_047_576, max_output=32_768),
-    Row("gpt-4.1", "gpt-4o", 1_047_576, max_output=32_768),
-    Row("gpt-4.5-preview gpt-4.5", "gpt-4o", 128 * K, max_output=16_384),
-    Row("o1-mini o1-preview", "o1-mini", 128 * K, max_output=65_536),
-    Row("o3-mini", "o3-mini", 200 * K, max_output=100 * K),
-    Row("o1 o1-pro o3 o3-pro o3-deep-research", "o", 200 * K, max_output=100 * K),
-    Row("o4-mini o4-mini-deep-research", "o4-mini", 200 * K, max_output=100 * K),
-    Row("computer-use-preview", "computer-use", 8_192, max_output=1_024, exact=False),
-    Row("gpt-5-chat-latest gpt-5.1-chat-latest gpt-5.2-chat-latest gpt-5.3-chat-latest gpt-5-chat gpt-5.1-chat "
+    ModelRow("gpt-4.1-mini", "gpt-4.1-mini", 1_047_576, max_output=32_768),
+    ModelRow("gpt-4.1-nano", "gpt-4.1-nano", 1_047_576, max_output=32_768),
+    ModelRow("gpt-4.1", "gpt-4o", 1_047_576, max_output=32_768),
+    ModelRow("gpt-4.5-preview gpt-4.5", "gpt-4o", 128 * K, max_output=16_384),
+    ModelRow("o1-mini o1-preview", "o1-mini", 128 * K, max_output=65_536),
+    ModelRow("o3-mini", "o3-mini", 200 * K, max_output=100 * K),
+    ModelRow("o1 o1-pro o3 o3-pro o3-deep-research", "o", 200 * K, max_output=100 * K),
+    ModelRow("o4-mini o4-mini-deep-research", "o4-mini", 200 * K, max_output=100 * K),
+    ModelRow("computer-use-preview", "computer-use", 8_192, max_output=1_024, exact=False),
+    ModelRow("gpt-5-chat-latest gpt-5.1-chat-latest gpt-5.2-chat-latest gpt-5.3-chat-latest gpt-5-chat gpt-5.1-chat "
         "gpt-5.2-chat gpt-5.3-chat gpt-chat-latest", "gpt-5", 128 * K, max_output=16_384, exact=False),
-    Row("gpt-5-mini gpt-5.1-codex-mini gpt-5.1-mini", "gpt-5-mini", 400 * K, max_input=272 * K, max_output=128 * K),
-    Row("gpt-5-nano", "gpt-5-nano", 400 * K, max_input=272 * K, max_output=128 * K),
-    Row("gpt-5 gpt-5-pro gpt-5-codex gpt-5.1 gpt-5.1-codex gpt-5.1-codex-max", "gpt-5", 400 * K, max_input=272 * K,
+    ModelRow("gpt-5-mini gpt-5.1-codex-mini gpt-5.1-mini", "gpt-5-mini", 400 * K, max_input=272 * K, max_output=128 * K),
+    ModelRow("gpt-5-nano", "gpt-5-nano", 400 * K, max_input=272 * K, max_output=128 * K),
+    ModelRow("gpt-5 gpt-5-pro gpt-5-codex gpt-5.1 gpt-5.1-codex gpt-5.1-codex-max", "gpt-5", 400 * K, max_input=272 * K,
         max_output=128 * K),
-    Row("gpt-5.2 gpt-5.2-pro gpt-5.2-codex gpt-5.3-codex", "gpt-5.2", 400 * K, max_input=272 * K, max_output=128 * K),
-    Row("gpt-5.4-mini gpt-5.4-nano", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K),
-    Row("gpt-5.4 gpt-5.4-pro", "gpt-5.4", 1_050 * K, max_output=128 * K),
-    Row("gpt-5.5 gpt-5.5-pro", "gpt-5.4", 1_050 * K, max_output=128 * K, exact=False),
-    Row("gpt-5.6 gpt-5.6-sol gpt-5.6-luna gpt-5.6-terra gpt-5.6-sol-pro gpt-5.6-luna-pro gpt-5.6-terra-pro", "gpt-5.4",
+    ModelRow("gpt-5.2 gpt-5.2-pro gpt-5.2-codex gpt-5.3-codex", "gpt-5.2", 400 * K, max_input=272 * K, max_output=128 * K),
+    ModelRow("gpt-5.4-mini gpt-5.4-nano", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K),
+    ModelRow("gpt-5.4 gpt-5.4-pro", "gpt-5.4", 1_050 * K, max_output=128 * K),
+    ModelRow("gpt-5.5 gpt-5.5-pro", "gpt-5.4", 1_050 * K, max_output=128 * K, exact=False),
+    ModelRow("gpt-5.6 gpt-5.6-sol gpt-5.6-luna gpt-5.6-terra gpt-5.6-sol-pro gpt-5.6-luna-pro gpt-5.6-terra-pro", "gpt-5.4",
         1_050 * K, max_input=922 * K, max_output=128 * K, exact=False),
-    Row("gpt-6 gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
+    ModelRow("gpt-6 gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
         max_output=128 * K, exact=False),
     # unknown names: the newest family's rules, the smallest window of similar models, and counted as estimates
-    Row("", "gpt-2023", 8_192, exact=False, pattern=r"gpt-(3\.5|4)(?![.\w])(?!-omni).*"),
-    Row("", "gpt-4o", 128 * K, max_output=16_384, exact=False, pattern=r"(gpt-4o|chatgpt-4o|gpt-audio).*"),
-    Row("", "gpt-4o", 1_047_576, max_output=32_768, exact=False, pattern=r"gpt-4\.1.*"),
-    Row("", "o", 200 * K, max_output=100 * K, exact=False, pattern=r"o[134](-.*)?"),
-    Row("", "gpt-5.4", 128 * K, max_output=16_384, exact=False, pattern=r"gpt-\d.*-chat.*"),
-    Row("", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K, exact=False,
+    ModelRow("", "gpt-2023", 8_192, exact=False, pattern=r"gpt-(3\.5|4)(?![.\w])(?!-omni).*"),
+    ModelRow("", "gpt-4o", 128 * K, max_output=16_384, exact=False, pattern=r"(gpt-4o|chatgpt-4o|gpt-audio).*"),
+    ModelRow("", "gpt-4o", 1_047_576, max_output=32_768, exact=False, pattern=r"gpt-4\.1.*"),
+    ModelRow("", "o", 200 * K, max_output=100 * K, exact=False, pattern=r"o[134](-.*)?"),
+    ModelRow("", "gpt-5.4", 128 * K, max_output=16_384, exact=False, pattern=r"gpt-\d.*-chat.*"),
+    ModelRow("", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K, exact=False,
         pattern=r"(gpt-[5-9]|gpt-\d\d|gpt-4|gpt-(?!oss)[a-z]|o\d+($|-)|chatgpt-).*"),
 )  # fmt: skip

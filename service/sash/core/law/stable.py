@@ -56,7 +56,7 @@ class Spans(NamedTuple):
     while_open: Number
 
 
-class Question(NamedTuple):
+class EarlierQuestion(NamedTuple):
     """The newest question, if it is before the spans: its tokens after it (0 if it is required), and its documents'."""
 
     cost: int = 0
@@ -97,7 +97,7 @@ def cut_seq(
         if seq == history.question:
             added = documents.most_tokens(record, model)
             before, beside = _placed(added, mode)
-            asked = Question((0 if is_steady else cost) + before, beside)
+            asked = EarlierQuestion((0 if is_steady else cost) + before, beside)
     whole = history.first_seq == 1
     found = stable_cut(spans, end=history.tokens, room=room, step=step, block=block, whole=whole, asked=asked)
     if isinstance(found, Before):
@@ -183,7 +183,7 @@ def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
 
 
 def stable_cut(
-    spans: Spans, *, end: int, room: int, step: float, block: int, whole: bool, asked: Question | None = None
+    spans: Spans, *, end: int, room: int, step: float, block: int, whole: bool, asked: EarlierQuestion | None = None
 ) -> tuple[int, int | None] | Before:
     """The index of the first kept span (their number if none is kept), and of the span that moved the cut there.
 
@@ -221,7 +221,7 @@ def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, w
 
 
 def _greatest_needs(
-    spans: Spans, gone: Number, room: int, asked: Question | None, *, whole: bool
+    spans: Spans, gone: Number, room: int, asked: EarlierQuestion | None, *, whole: bool
 ) -> tuple[Number, int]:
     """The tokens that had to be left out when each span was the newest; and the tokens before the first known question.
 
@@ -234,7 +234,7 @@ def _greatest_needs(
     is_known = whole or asked is not None
     knows = np.ones(count, bool) if is_known else np.logical_or.accumulate(begins)
     place = np.maximum.accumulate(np.where(spans.question & knows, index, -1))  # that of its question
-    first = asked or Question()
+    first = asked or EarlierQuestion()
     question = np.where(place < 0, first.cost, spans.cost[place])
     documents = np.where(place < 0, first.documents, spans.documents[place])
     most = room - np.maximum(0, np.minimum(documents, room - question)) - spans.while_open
