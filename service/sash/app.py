@@ -10,7 +10,7 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -129,15 +129,14 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         load_vocabularies()
-        metrics.windows.know(_names(models))
+        metrics.windows.know(model.id for model in list_models(models))
         await store.client.open()
         watching = context.watching
         tasks = [asyncio.create_task(each.run()) for each in (watching.watch, watching.statistics)]
-        listing = asyncio.create_task(asyncio.to_thread(list_models, models))  # before the first window needs a model
         try:
             yield
         finally:
-            await end_tasks(listing, *tasks)
+            await end_tasks(*tasks)
             await watching.statistics.flush_or_later()  # so that a drained worker's figures are not lost
             metrics.registry.share()
             ended(os.getpid())
@@ -253,11 +252,6 @@ def _spans(metrics: Metrics) -> OpenTelemetry | None:
         return None
     metrics.spans = spans
     return spans
-
-
-def _names(models: Mapping[str, Model]) -> Iterator[str]:
-    """The names of all models. They are listed when the first is asked for, which takes 0.3 s."""
-    yield from (model.id for model in list_models(models))
 
 
 def _prices(name: str, models: Mapping[str, Model]) -> Prices:

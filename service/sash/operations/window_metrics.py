@@ -26,7 +26,6 @@ class WindowMetrics:
     def __init__(self, registry: Registry) -> None:
         counter, histogram = registry.counter, registry.histogram
         self._known: frozenset[str] = frozenset()
-        self._unread: Iterable[str] = ()
         self._begun: set[str] = set()
         self._last = Followups()
         self.served = counter("sash_windows_total", "Windows served, by stop_reason.", "model", "stop_reason")
@@ -78,14 +77,11 @@ class WindowMetrics:
         self.ratio = histogram("sash_prediction_ratio", "Predicted divided by billed tokens.", RATIO, "model")
 
     def know(self, models: Iterable[str]) -> None:
-        """Use these models' names as labels from now on. The first label reads them."""
-        self._unread = models
+        """Use these models' names as labels from now on."""
+        self._known |= {name for name in models if "|" not in name}
 
     def label(self, name: str) -> str:
         """The model's label: its name if known, else ``other``, as for invented and fine-tuned models' names."""
-        if self._unread:
-            self._known |= {each for each in self._unread if "|" not in each}
-            self._unread = ()
         return name if name in self._known else OTHER
 
     def count(self, head: WindowHead, documents: tuple[int, int], seconds: float) -> str:
@@ -93,7 +89,7 @@ class WindowMetrics:
 
         ``documents`` are tokens: of documents of its messages that were not repeated, and of those that did not fit.
         """
-        label = head.model if head.model in self._known else self.label(head.model)
+        label = head.model if head.model in self._known else OTHER
         if label not in self._begun:
             self._begin(label)
         self.served(label, head.stop_reason if head.stop_reason in _STOPS else OTHER).inc()
