@@ -20,7 +20,7 @@ from sash.core.law.documents import Documents, Source
 from sash.core.law.notes import summary_message
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Flags, Record, Records, StoredGrounding, Summary
-from sash.core.law.render import Bodies, render_openai
+from sash.core.law.render import Bodies, chat_messages, chat_request
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, build_window
 from sash.problems import WindowDoesNotFit
@@ -159,7 +159,7 @@ class Talk:
     def request(self, window: Window, ask: "Ask | None" = None) -> bytes:
         """Return the window's request as JSON; without ``ask``, messages are sent as they are stored."""
         bodies = self.edited(ask, window)[1] if ask else Bodies(1, self.stored[1], {})
-        return render_openai(self.parts, window, bodies, self.stored[2])
+        return chat_request(self.parts, chat_messages(self.parts, window, bodies, self.stored[2]))
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,13 @@ from sash.core.law.explain import Explained
 from sash.core.law.hints import hinted
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
-from sash.core.law.render import Bodies, other_request, render_openai
+from sash.core.law.render import Bodies, chat_messages, chat_request, other_request
 from sash.core.law.results import cut_result, left_out_line, line_cost, line_costs
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
+from sash.core.providers.mends import Mends
+from sash.core.providers.pieces import Object
 from sash.core.providers.thoughts import without_reasoning
 from sash.core.providers.turns import is_of
 from sash.windows.asked import Asked
@@ -88,6 +90,13 @@ class WindowRecalled(msgspec.Struct, frozen=True):
     searched: Searched
 
 
+class Mended(msgspec.Struct, frozen=True):
+    """Messages that are sent otherwise than they were stored, because their provider would refuse them."""
+
+    messages: int
+    reasons: Annotated[dict[str, int], Meta(description="The number of messages by mend.")]
+
+
 class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A window's members, except ``request``, whose bytes are spliced in after them."""
 
@@ -111,6 +120,7 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary_used: bool
     note: Annotated[int, Meta(description="The number of left-out messages that the note names; 0 without a note.")]
     trimmed: Trimmed | None = None
+    mended: Mended | None = None
     cache: Expected | None = None
     correction: Annotated[
         float | None, Meta(description="The factor that corrects the estimate, computed from reported bills.")
@@ -143,7 +153,10 @@ def made(
 ) -> Made:
     """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
     query, parts, model = asked.query, asked.parts, asked.limits.model
-    seqs = window.seqs
+    seqs, mends = window.seqs, Mends()
+    request = _request(asked, history, window, bodies, documents, mends)
+    if hints is not None:
+        request = _with_hints(asked, request, hints)
     known = model.context_window < NO_WINDOW
     head = WindowHead(
         conversation_id=asked.conversation if asked.version is not None else None,
@@ -167,38 +180,40 @@ def made(
         summary_used=window.summary is not None,
         note=window.note,
         recalled=_recalled(window.recalled) if window.recalled else None,
-        explain=window.explain,
+        mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
+        explain=[_told(line, mends) for line in window.explain] if window.explain and mends.told else window.explain,
     )
     before, after = _encode(head)[:-1] + b',"request":', b"}"
-    sources = documents.sources
-    grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
-    is_chat = PROVIDERS[query.format].is_chat_form
-    is_rich = is_chat and (history.records.details or history.outside)
-    beside = _beside(window, history) if is_rich else {}
-    if hints is not None:
-        body = before + _hinted(asked, window, bodies, grounding, beside, hints) + after
-    elif is_chat:
-        body = render_openai(parts, window, bodies, grounding, beside, before=before, after=after)
+    if isinstance(request, list):
+        body = chat_request(parts, request, before=before, after=after)
     else:
-        body = before + _encode(other_request(query.format, parts, window, bodies, grounding)) + after
+        body = before + _encode(request) + after
     return Made(body, asked, history, window, head)
 
 
-def _hinted(
-    asked: Asked,
-    window: Window,
-    bodies: Bodies,
-    grounding: Mapping[int, StoredGrounding],
-    beside: Mapping[int, Beside],
-    hints: Hints,
-) -> bytes:
-    """The window's ``request`` as JSON with hints for the prompt cache."""
+def _request(
+    asked: Asked, history: History, window: Window, bodies: Bodies, documents: Documents, mends: Mends
+) -> Object | list[bytes]:
+    """The window's ``request``: its messages as JSON for chat completions, or an object to be encoded."""
     form, parts = asked.query.format, asked.parts
-    if PROVIDERS[form].is_chat_form:
-        request = msgspec.json.decode(render_openai(parts, window, bodies, grounding, beside))
-    else:
-        request = other_request(form, parts, window, bodies, grounding)
-    return _encode(hinted(form, asked.limits.model.provider, request, hints.rules, hints.places, hints.key))
+    sources = documents.sources
+    grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
+    if not PROVIDERS[form].is_chat_form:
+        return other_request(form, parts, window, bodies, grounding, mends)
+    is_rich = history.records.details or history.outside
+    return chat_messages(parts, window, bodies, grounding, _beside(window, history) if is_rich else {})
+
+
+def _with_hints(asked: Asked, request: Object | list[bytes], hints: Hints) -> Object:
+    """The request with hints for the prompt cache."""
+    given: Object = msgspec.json.decode(chat_request(asked.parts, request)) if isinstance(request, list) else request
+    return hinted(asked.query.format, asked.limits.model.provider, given, hints.rules, hints.places, hints.key)
+
+
+def _told(line: Explained, mends: Mends) -> Explained:
+    """A message's line with its mends."""
+    names = mends.of(line.seq)
+    return msgspec.structs.replace(line, mended=names) if names else line
 
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:

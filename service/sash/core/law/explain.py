@@ -21,6 +21,7 @@ class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``reasoning`` is the part of ``tokens`` for reasoning, ``reasoning_left_out`` is reasoning that is not sent, ``trimmed``
     is the part of a tool result that was cut, all in tokens. ``score`` is a recalled message's relevance to the question.
+    ``mended`` names the rules by which it is sent otherwise than it was stored (``providers.mends``).
     """
 
     seq: int
@@ -32,6 +33,7 @@ class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
     reasoning_left_out: int = 0
     trimmed: int = 0
     score: float | None = None
+    mended: list[str] = []
 
 
 def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int, int]) -> list[Explained]:

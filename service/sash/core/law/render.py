@@ -15,6 +15,7 @@ from sash.core.law.records import StoredGrounding
 from sash.core.law.runs import runs
 from sash.core.law.window import Window
 from sash.core.providers import render_request
+from sash.core.providers.mends import Mends
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.pieces import Object
 from sash.core.providers.turns import Outgoing, Refusals, is_of
@@ -51,17 +52,14 @@ class Bodies(msgspec.Struct, frozen=True):
         return self.tail[first - self.first_seq : last - self.first_seq + 1]
 
 
-def render_openai(
+def chat_messages(
     parts: FixedParts,
     window: Window,
     bodies: Bodies,
     grounding: Mapping[int, StoredGrounding],
     beside: Mapping[int, Beside] = _NOTHING,
-    *,
-    before: bytes = b"",
-    after: bytes = b"",
-) -> bytes:
-    """``before``, the ``request`` for chat completions, and ``after``. Nothing is decoded, and all bytes are copied once.
+) -> list[bytes]:
+    """The window's messages for chat completions, as JSON. Nothing is decoded.
 
     ``beside`` are the native parts of messages in other formats, by seq. Raises FormatCannotCarry.
     """
@@ -71,7 +69,11 @@ def render_openai(
         kept = _chat_forms(window.seqs, kept, beside, bodies.edited)
     if window.recalled is not None and window.recalled.block:
         kept.insert(window.recalled.place(window.seqs), window.recalled.block)
-    messages = [*parts.system, *parts.few_shots, *lines, *kept] or [b""]
+    return [*parts.system, *parts.few_shots, *lines, *kept] or [b""]
+
+
+def chat_request(parts: FixedParts, messages: list[bytes], *, before: bytes = b"", after: bytes = b"") -> bytes:
+    """``before``, the ``request`` of these messages for chat completions, and ``after``. All bytes are copied once."""
     tools = b',"tools":' + parts.tools if parts.tools else b""
     choice = b',"tool_choice":' + parts.tool_choice if parts.tools and parts.tool_choice else b""
     messages[0] = before + b'{"messages":[' + messages[0]
@@ -97,9 +99,9 @@ def _chat_forms(
 
 
 def other_request(
-    form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
+    form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding], mends: Mends
 ) -> Object:
-    """``request`` in another provider's format, to be encoded. Raises FormatCannotCarry."""
+    """``request`` in another provider's format, to be encoded; ``mends`` gathers its mends. Raises FormatCannotCarry."""
     compaction = window.summary.compaction if window.summary is not None else None
     fixed = (*parts.few_shots, *_lines(window))
     seqs, kept = [0] * len(fixed) + list(window.seqs), [*fixed, *_kept(window, bodies, grounding)]
@@ -113,7 +115,7 @@ def other_request(
     if window.grounding:
         outgoing = [_with_documents_beside(each, form, window, bodies) for each in outgoing]
     tools: Any = parts.fixed.tools
-    return render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice)
+    return render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice, mends=mends)
 
 
 def _decoded(bodies: Iterable[bytes]) -> list[Object]:

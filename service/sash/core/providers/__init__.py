@@ -51,6 +51,7 @@ from typing import Any, Final
 
 from sash.core.providers.anthropic import ANTHROPIC
 from sash.core.providers.gemini import GEMINI
+from sash.core.providers.mends import Mends
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.provider import Provider
 from sash.core.providers.responses import RESPONSES
@@ -68,16 +69,18 @@ def render_request(
     *,
     tools: list[dict[str, Any]] | None = None,
     tool_choice: Any | None = None,
+    mends: Mends | None = None,
 ) -> dict[str, Any]:
     """Return the arguments that the SDK of ``format``, a name in PROVIDERS, takes beside the model and the reply's limit.
 
     Without messages beside the fixed parts, the list of messages is empty, and the caller adds its next turn to it.
+    ``mends`` gathers what is changed so that the provider accepts the request.
 
     Raises:
         FormatCannotCarry: the form has no place for some parts; the problem names each: ``#/messages/{seq}/content/1``.
     """
     offered = tools or []
-    refusals = Refusals(format)
+    refusals = Refusals(format, mends)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, refusals)
     refusals.check()
     return request

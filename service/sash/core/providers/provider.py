@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
+from sash.core.providers.mends import Mend
 from sash.core.providers.pieces import Object, Piece
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.turns import Outgoing, Refusals
@@ -58,6 +59,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """The prompt cache of a model of this maker, from its name and the prices of reading and writing; None without one."""
     mark: Callable[[Object, CacheKind | None, Places, str], Object]
     """Adds hints for a prompt cache of this kind, or of none, to a request; the last is the conversation's cache key."""
+    mends: tuple[Mend, ...] = ()
+    """What this provider refuses, beside what all refuse (``mends.OF_ALL``), and what is sent in its place."""
     has_cache_control: bool = False
     """Whether a block may have the mark ``cache_control``."""
     binds_reasoning: re.Pattern[str] | None = None

@@ -8,6 +8,7 @@ import msgspec
 
 from sash.core.chat.calls import arguments_object
 from sash.core.providers.members import unknown_members
+from sash.core.providers.mends import Mends
 from sash.core.providers.whole import Shape, Whole, whole_of
 from sash.problems import FormatCannotCarry, Pointer
 
@@ -35,11 +36,13 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 
 class Refusals:
-    """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place."""
+    """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
+    what is changed so that the provider accepts it."""
 
-    def __init__(self, format_name: str) -> None:
+    def __init__(self, format_name: str, mends: Mends | None = None) -> None:
         self.format_name = format_name
         self.errors: list[Pointer] = []
+        self.mends = Mends() if mends is None else mends
 
     def add(self, place: str, detail: str) -> None:
         """Note that the format cannot carry the part at ``place``, and why."""

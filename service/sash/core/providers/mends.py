@@ -1,0 +1,69 @@
+"""What a window changes so that its provider accepts it. Each change is a mend: a rule with its evidence.
+
+What is stored stays as it came. A window tells its mends by name, with the number of messages (``mended``), and ``explain``
+has them for each message. A provider's own mends stand in its record; those below are of all forms.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+
+class Mend(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule: what a provider refuses, and what is sent in its place."""
+
+    name: str
+    """The reason's name in ``mended``."""
+    refused: str
+    """What the provider refuses, as the docs' table says it."""
+    sent: str
+    """What is sent in its place."""
+    evidence: str
+    """Where it is known from: a document, an SDK's type, a report, an answer of the provider."""
+
+
+class Mends:
+    """The mends of one request, gathered while it is made: names by the message's seq. Fixed parts have seq 0."""
+
+    def __init__(self) -> None:
+        self.told: dict[int, set[str]] = {}
+
+    def add(self, mend: Mend, seq: int) -> None:
+        """Note that message ``seq`` was changed by this mend."""
+        self.told.setdefault(seq, set()).add(mend.name)
+
+    def add_names(self, names: Iterable[str], seq: int) -> None:
+        """Note mends by their names."""
+        self.told.setdefault(seq, set()).update(names)
+
+    def reasons(self) -> dict[str, int]:
+        """The number of changed messages by mend, in the order of the names."""
+        return dict(sorted(Counter(name for names in self.told.values() for name in names).items()))
+
+    def of(self, seq: int) -> list[str]:
+        """The names of one message's mends, sorted."""
+        return sorted(self.told.get(seq, ()))
+
+
+UNANSWERED_CALL: Final = Mend(
+    name="unanswered_call",
+    refused="A tool call without a result, before other messages",
+    sent='A result: "No result was recorded: the call was interrupted." With `unanswered=drop` the call is left out',
+    evidence="All four providers answer 400 for a call without its result",
+)
+LATE_RESULT: Final = Mend(
+    name="late_result",
+    refused="A tool result that does not stand directly behind its call",
+    sent="The call's newest result, behind the call; what stood between follows",
+    evidence="All four providers answer 400 for a result apart from its call",
+)
+FOREIGN_MEMBERS: Final = Mend(
+    name="foreign_members",
+    refused="Members of a message that are not the provider's, such as a frontend's `timestamp`",
+    sent="The message without them; `SASH_SEND_MEMBERS` names those that are sent",
+    evidence="OpenAI and Anthropic answer 400 for unknown members: 'Extra inputs are not permitted'",
+)
+OF_ALL: Final = (UNANSWERED_CALL, LATE_RESULT, FOREIGN_MEMBERS)
+"""Mends of all forms."""
