@@ -249,7 +249,8 @@ def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window:
         messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*tokens)))
         seqs.append(step.seq)
         status = status if step.duplicate else 201
-    appended = AppendedMessages(target.id, reply.version, min(seqs), max(seqs), messages)
+    waiting = reply.waiting or msgspec.UNSET
+    appended = AppendedMessages(target.id, reply.version, min(seqs), max(seqs), messages, waiting)
     return Answer(b"".join((msgspec.json.encode(appended)[:-1], window, b"}")), etag=reply.etag, status=status)
 
 

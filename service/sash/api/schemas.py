@@ -110,6 +110,10 @@ class AppendedMessages(msgspec.Struct):
     first_seq: int
     last_seq: int
     messages: list[AppendedMessage]
+    waiting_for: Annotated[
+        list[str] | msgspec.UnsetType,
+        Meta(description="Ids of the newest message's calls without a result, if there are any."),
+    ] = msgspec.UNSET
     window: Window | msgspec.UnsetType | None = msgspec.UNSET
     window_error: ProblemObject | msgspec.UnsetType = msgspec.UNSET
 

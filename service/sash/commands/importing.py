@@ -10,9 +10,9 @@ import msgspec
 from sash.clients.sash_client import Ask, Sash, SashError
 from sash.commands.server import ask, post
 from sash.commands.sources.conversation import SourceConversation, SourceError, format_hint
-from sash.core.chat.messages import Entry, calls_of, parallel_flags
+from sash.core.chat.messages import Conversation, Entry, calls_of
 from sash.core.law.conversation_settings import ConversationSettings, check_settings
-from sash.problems import OrphanToolResult, Problem
+from sash.problems import Problem
 from sash.store.data.entries import check_entry
 
 _BATCH_ENTRIES = 100
@@ -55,7 +55,7 @@ def check(source: SourceConversation) -> None:
     for entry, orphan in zip(entries, orphans([entry.message for entry in entries]), strict=True):
         if orphan:
             raise SourceError(
-                f"{source.id}: entry {entry.id} is a tool result without its call right before it; "
+                f"{source.id}: entry {entry.id} is a tool result without its call before it; "
                 "--drop-orphans leaves such results out"
             )
 
@@ -66,19 +66,9 @@ def _given(source: SourceConversation) -> dict[str, Any]:
 
 
 def orphans(messages: list[dict[str, Any]]) -> list[bool]:
-    """Return for each message whether it is a tool result without an open call. Each message must be valid by itself."""
-    found = []
-    pending: set[str] = set()
-    for message in messages:
-        calls = calls_of(message)
-        try:
-            parallel_flags([calls], [""], pending=tuple(pending))
-            found.append(False)
-        except OrphanToolResult:
-            found.append(True)
-            continue
-        pending = pending - {calls.answers} if calls.answers else set(calls.opens)
-    return found
+    """Return for each message whether it is a tool result without a call. Each message must be valid by itself."""
+    conversation = Conversation()
+    return [conversation.add(calls_of(message)) is None for message in messages]
 
 
 def without_orphans(source: SourceConversation) -> SourceConversation:

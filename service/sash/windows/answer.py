@@ -1,6 +1,6 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -8,22 +8,26 @@ import numpy as np
 from msgspec import Meta
 
 from sash.core.counts.beside import Beside
-from sash.core.counts.counting import is_estimate, reasoning_tokens
+from sash.core.counts.counting import is_estimate, message_tokens, reasoning_tokens
 from sash.core.counts.definitions import unpriced_members
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.measures import measure
 from sash.core.counts.models import NO_WINDOW, Model
 from sash.core.counts.prices import is_guessed
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained
 from sash.core.law.hints import hinted
+from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
 from sash.core.law.render import Bodies, chat_messages, chat_request, other_request
 from sash.core.law.results import cut_result, left_out_line, line_cost, line_costs
-from sash.core.law.view import History
+from sash.core.law.view import History, Order
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.mends import Mends
+from sash.core.providers.interrupted import calls_in, without_calls
+from sash.core.providers.mends import LATE_RESULT, UNANSWERED_CALL, Mends
 from sash.core.providers.pieces import Object
 from sash.core.providers.thoughts import without_reasoning
 from sash.core.providers.turns import is_of
@@ -94,7 +98,7 @@ class Mended(msgspec.Struct, frozen=True):
     """Messages that are sent otherwise than they were stored, because their provider would refuse them."""
 
     messages: int
-    reasons: Annotated[dict[str, int], Meta(description="The number of messages by mend.")]
+    reasons: Annotated[dict[str, int], Meta(title="MendReasons", description="The number of messages by mend.")]
 
 
 class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -121,6 +125,7 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: Annotated[int, Meta(description="The number of left-out messages that the note names; 0 without a note.")]
     trimmed: Trimmed | None = None
     mended: Mended | None = None
+    waiting_for: Annotated[list[str], Meta(description="Ids of the calls at the end that wait for their results.")] = []
     cache: Expected | None = None
     correction: Annotated[
         float | None, Meta(description="The factor that corrects the estimate, computed from reported bills.")
@@ -154,6 +159,8 @@ def made(
     """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
     query, parts, model = asked.query, asked.parts, asked.limits.model
     seqs, mends = window.seqs, Mends()
+    if history.order is not None:
+        _note(mends, history.order, history, seqs)
     request = _request(asked, history, window, bodies, documents, mends)
     if hints is not None:
         request = _with_hints(asked, request, hints)
@@ -170,7 +177,7 @@ def made(
         budget=asked.limits.budget,
         format=query.format,
         tokens=WindowTokens(**window.tokens),
-        kept=Kept(len(seqs), seqs[0], seqs[-1]) if seqs else Kept(0, None, None),
+        kept=_kept(seqs, history),
         dropped=Dropped(**window.dropped),
         grounding=_documents_of(window, history, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
@@ -179,9 +186,10 @@ def made(
         correction=model.correction,
         summary_used=window.summary is not None,
         note=window.note,
-        recalled=_recalled(window.recalled) if window.recalled else None,
+        recalled=_recalled(window.recalled, history) if window.recalled else None,
         mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
-        explain=[_told(line, mends) for line in window.explain] if window.explain and mends.told else window.explain,
+        waiting_for=[*window.waiting_for],
+        explain=window.explain and _explain(window, history, mends),
     )
     before, after = _encode(head)[:-1] + b',"request":', b"}"
     if isinstance(request, list):
@@ -189,6 +197,30 @@ def made(
     else:
         body = before + _encode(request) + after
     return Made(body, asked, history, window, head)
+
+
+def _kept(seqs: Sequence[int], history: History) -> Kept:
+    if history.order is not None:
+        seqs = sorted(map(history.name, seqs))
+    return Kept(len(seqs), seqs[0], seqs[-1]) if seqs else Kept(0, None, None)
+
+
+def _note(mends: Mends, order: Order, history: History, seqs: Sequence[int]) -> None:
+    """Note the mends that follow from the order of the window's messages."""
+    for place in seqs:
+        if place in order.late:
+            mends.add(LATE_RESULT, history.name(place))
+        if place in order.lines or place in order.dropped:
+            mends.add(UNANSWERED_CALL, history.name(place))
+
+
+def _explain(window: Window, history: History, mends: Mends) -> list[Explained]:
+    """A line for each message by ascending seq, with its mends."""
+    lines = window.explain or []
+    if history.order is not None:
+        lines = [msgspec.structs.replace(line, seq=history.name(line.seq)) for line in lines]
+        lines.sort(key=lambda line: line.seq)
+    return [_told(line, mends) for line in lines] if mends.told else lines
 
 
 def _request(
@@ -216,6 +248,40 @@ def _told(line: Explained, mends: Mends) -> Explained:
     return msgspec.structs.replace(line, mended=names) if names else line
 
 
+def with_lines(window: Window, history: History, bodies: Bodies, model: Model) -> Window:
+    """The window with the lines in place of missing results, and the ids of the calls that wait."""
+    order = history.order
+    if order is None:
+        return window
+    first, sent, saved = history.first_seq, set(window.seqs), 0
+    lines: dict[int, list[bytes]] = {}
+    for place in order.lines.keys() & sent:
+        gap, calls = order.lines[place], calls_in(msgspec.json.decode(bodies.body(place)))
+        messages = [line_of(calls[number]) for number in gap.calls]
+        lines[first + gap.last] = list(map(_encode, messages))
+        if not history.record(place).calls:  # its bound was of any name
+            saved += history.lines_tokens(place, model) - sum(_cost(message, model) for message in messages)
+    waiting: list[str] = []
+    if order.waiting is not None and first + order.waiting[0] in sent:
+        place, gap = order.waiting
+        calls = calls_in(msgspec.json.decode(bodies.body(first + place)))
+        waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
+    window = with_tokens(window, -saved)
+    return msgspec.structs.replace(window, lines=lines, waiting_for=waiting)
+
+
+def with_tokens(window: Window, more: int) -> Window:
+    """The window whose messages cost so many tokens more."""
+    tokens = window.tokens
+    changed = {**tokens, "total": tokens["total"] + more, "messages": tokens["messages"] + more}
+    return msgspec.structs.replace(window, tokens=changed) if more else window
+
+
+def _cost(message: Object, model: Model) -> int:
+    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+    return message_tokens(measure(message), model, said=said)
+
+
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
     """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
     edits = dict(window.edits)
@@ -235,17 +301,21 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
             if each.without_reasoning:
                 message = without_reasoning(message, seals=each.without_seals)
             if each.limit is not None:
-                message, cost = cut_result(message, record, each.limit, model, seq=seq, place=window.place)
-                bound = max(each.limit, line_cost(record, seq, window.place, model, alone=not each.limit))
+                name = history.name(seq)
+                message, cost = cut_result(message, record, each.limit, model, seq=name, place=window.place)
+                bound = max(each.limit, line_cost(record, name, window.place, model, alone=not each.limit))
+            if each.without_calls:
+                own = message.get("native")
+                message = without_calls(message, each.without_calls, PROVIDERS[own["format"]] if own else None)
+                spared += history.whole_cost(seq, model) - _cost(message, model)
         if each.limit is not None:
             trimmed[seq] = history.whole_cost(seq, model) - cost
             edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
             spared += bound - cost
             count, saved = count + 1, saved + trimmed[seq]
         edited[seq] = _encode(message)
-    tokens = {**window.tokens, "total": window.tokens["total"] - spared, "messages": window.tokens["messages"] - spared}
     lines = window.explain and [_explained(line, trimmed.get(line.seq), history, model) for line in window.explain]
-    changed = msgspec.structs.replace(window, tokens=tokens, explain=lines, edits=edits)
+    changed = msgspec.structs.replace(with_tokens(window, -spared), explain=lines, edits=edits)
     return changed, msgspec.structs.replace(bodies, edited=edited), Trimmed(count, saved) if count else None
 
 
@@ -260,8 +330,9 @@ def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tu
     if not places:
         return {}
     tokens = records.tokens(model.column)
-    texts = (left_out_line(tokens[place], first + place, window.place) for place in places)
-    costs, bounds = (line_costs(records, places, first, window.place, model, exact=exact) for exact in (True, False))
+    names = [history.name(first + place) for place in places]
+    texts = (left_out_line(tokens[place], name, window.place) for place, name in zip(places, names, strict=True))
+    costs, bounds = (line_costs(records, places, names, window.place, model, exact=exact) for exact in (True, False))
     seqs = (first + place for place in places)
     return dict(zip(seqs, zip(texts, costs, bounds, strict=True), strict=True))
 
@@ -274,8 +345,8 @@ def _explained(line: Explained, trimmed: int | None, history: History, model: Mo
     return msgspec.structs.replace(line, tokens=cost, trimmed=trimmed)
 
 
-def _recalled(recollection: Recollection) -> WindowRecalled:
-    seqs = list(recollection.lines)
+def _recalled(recollection: Recollection, history: History) -> WindowRecalled:
+    seqs = sorted(map(history.name, recollection.lines))
     return WindowRecalled(len(seqs), recollection.tokens, seqs, recollection.searched)
 
 

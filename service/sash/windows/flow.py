@@ -14,12 +14,15 @@ from typing import Any
 
 import msgspec
 
+from sash.core.law.documents import Documents
+from sash.core.law.order import arranged
 from sash.core.law.records import Record
+from sash.core.law.render import Bodies
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder, Window
+from sash.core.law.window import NeedOlder, Window, older
 from sash.core.law.words import said_in
 from sash.problems import WindowDoesNotFit
-from sash.windows.answer import Made, edit, made
+from sash.windows.answer import Made, edit, made, with_lines
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
 from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords
@@ -30,6 +33,7 @@ from sash.windows.recalling import (
     costs_of,
     in_block,
     in_places,
+    in_places_of,
     last_left_out,
     recollected,
     shortlist,
@@ -69,16 +73,14 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
     """Choose the messages, read their bodies, and write the answer. ``recalled`` are the messages that must be in."""
     while True:
         seen = _with(seen, recalled) if recalled else seen
-        history, bodies, _ = seen
-        documents = documents_of(asked, *seen)
-        choice = build(asked, history, documents)
+        choice, history, documents = _chosen(asked, seen)
         if isinstance(choice, NeedOlder):
             seen = yield Older(choice.first_seq)
             continue
         if asked.recollection is not None:
-            choice = recollected(choice, asked.recollection)
-        if not bodies.have(choice.seqs):
-            bodies = yield Texts(choice.seqs, history)
+            choice = recollected(choice, in_places_of(asked.recollection, history))
+        bodies = yield from _bodies(choice, history, seen)
+        choice = with_lines(choice, history, bodies, asked.limits.model)
         trimmed = None
         if choice.edits:
             choice, bodies, trimmed = edit(choice, history, bodies, asked.limits.model)
@@ -87,6 +89,30 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             seen = yield Older(hints.first_seq)
             continue
         return made(asked, history, choice, bodies, documents, hints, trimmed)
+
+
+def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
+    """The chosen messages, and the history and the documents with places in place of seqs."""
+    documents = documents_of(asked, *seen)
+    history = arranged(seen.history, drops=asked.query.unanswered == "drop")
+    if history is None:
+        return older(seen.history, asked.limits.budget), seen.history, documents
+    if history.order is not None:
+        sources = {history.place(seq): source for seq, source in documents.sources.items()}
+        documents = _replace(documents, sources=sources)
+    return build(asked, history, documents), history, documents
+
+
+def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Bodies]:
+    """The bodies of a window's messages, by their places."""
+    seqs, bodies = choice.seqs, seen.bodies
+    if history.order is not None:
+        seqs = sorted(map(history.name, seqs))
+    if not bodies.have(seqs):
+        bodies = yield Texts(seqs, seen.history)
+    if history.order is None:
+        return bodies
+    return Bodies(history.length + 1, (), {place: bodies.body(history.name(place)) for place in choice.seqs})
 
 
 def _with(seen: SeenHistory, recalled: Mapping[int, Record]) -> SeenHistory:
@@ -130,9 +156,9 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
 def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window, SeenHistory, History]]:
     """Choose the messages, without reading their bodies."""
     while True:
-        draft = build(asked, seen.history, documents_of(asked, *seen))
+        draft, history, _ = _chosen(asked, seen)
         if isinstance(draft, Window):
-            return draft, seen, seen.history
+            return _replace(draft, seqs=sorted(map(history.name, draft.seqs))), seen, seen.history
         seen = yield Older(draft.first_seq)
 
 

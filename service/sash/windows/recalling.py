@@ -29,6 +29,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, choose, explained
 from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Record, Records
+from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.law.words import transcript
 
@@ -158,6 +159,18 @@ def in_block(
         if tokens <= room:
             return Recollection(lines, old.searched, tokens, msgspec.json.encode(message), before_seq)
     return Recollection({}, old.searched)
+
+
+def in_places_of(recollection: Recollection, history: History) -> Recollection:
+    """The recollection with places in place of seqs, if the history has places."""
+    if history.order is None:
+        return recollection
+    lines = ((history.place(seq), line) for seq, line in recollection.lines.items())
+    return msgspec.structs.replace(
+        recollection,
+        lines={place: msgspec.structs.replace(line, seq=place) for place, line in sorted(lines)},
+        before_seq=history.since(recollection.before_seq),
+    )
 
 
 def recollected(window: Window, recollection: Recollection) -> Window:

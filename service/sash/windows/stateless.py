@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import Entry, calls_of, parallel_flags
+from sash.core.chat.messages import Conversation, Entry, Place, calls_of, orphan
 from sash.core.chat.packed import Packed
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import USER
@@ -60,9 +60,7 @@ def window_of_request(
     limits = limits_of(wanted, settings, models)
     try:
         check_entries(wanted.messages)
-        pointers = [f"/messages/{index}/message" for index in range(len(wanted.messages))]
-        flags = parallel_flags([opened_by(entry) for entry in wanted.messages], pointers)
-        entries = _once(wanted.messages, flags)
+        entries = _placed(_once(wanted.messages))
     except Problem as problem:
         if sent is not None:
             sent.point(problem)
@@ -117,32 +115,47 @@ def _grounding(wanted: WindowRequest, kept: list[_Measured], history: History) -
     }
 
 
-def _once(entries: list[Entry], flags: list[bool]) -> list[tuple[Entry, bool]]:
-    """The entries with their flags, each id once, as in the store. Raises EntryConflict if one id has two contents."""
-    kept: list[tuple[Entry, bool]] = []
+def _placed(entries: list[tuple[int, Entry]]) -> list[tuple[Entry, Place]]:
+    """The entries, each with its place among the tool groups. Raises OrphanToolResult."""
+    conversation = Conversation()
+    placed = []
+    for index, entry in entries:
+        place = conversation.add(opened_by(entry))
+        if place is None:
+            raise orphan(f"/messages/{index}/message")
+        placed.append((entry, place))
+    return placed
+
+
+def _once(entries: list[Entry]) -> list[tuple[int, Entry]]:
+    """The entries, each id once, as in the store, with their numbers. Raises EntryConflict if one id has two contents."""
+    kept: list[tuple[int, Entry]] = []
     named: dict[str, Entry] = {}
-    for index, (entry, parallel) in enumerate(zip(entries, flags, strict=True)):
+    for index, entry in enumerate(entries):
         first = entry if entry.id is None else named.setdefault(entry.id, entry)
         if first is entry:
-            kept.append((entry, parallel))
+            kept.append((index, entry))
         elif entry_digest(first) != entry_digest(entry):
             raise EntryConflict.at(f"#/messages/{index}/id", "This id names another entry above")
     return kept
 
 
-def _measured(entries: list[tuple[Entry, bool]], template: Template, model: Model, *, digests: bool) -> list[_Measured]:
+def _measured(
+    entries: list[tuple[Entry, Place]], template: Template, model: Model, *, digests: bool
+) -> list[_Measured]:
     """The entries, counted for this model alone; with digests of their contents, which tell repeated messages."""
     alone, found = model.counts_o200k_alone, []
-    for index, (entry, parallel) in enumerate(entries):
+    for index, (entry, place) in enumerate(entries):
         said = content_digest(entry.message, str(index)) if digests else b""
         record, body, grounding = measure_entry(entry, calls_of(entry.message), template, said, o200k_alone=alone)
-        if parallel:
-            record = msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL)
+        flags = (Flags.PARALLEL if place.is_parallel else 0) | (Flags.LATE if place.is_late else 0)
+        if flags:
+            record = msgspec.structs.replace(record, flags=record.flags | flags)
         found.append((record, body, grounding))
     return found
 
 
-def _history(kept: list[_Measured], entries: list[tuple[Entry, bool]], model: Model) -> History:
+def _history(kept: list[_Measured], entries: list[tuple[Entry, Place]], model: Model) -> History:
     column = model.column
     records = Records.of([record for record, _, _ in kept])
     if (vocabulary := model.vocabulary) is not None:

@@ -6,7 +6,8 @@ It is validated against the declarations below, which follow OpenAI's chat compl
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -416,14 +417,36 @@ def digest(value: Any, size_bytes: int) -> bytes:
 
 
 class Calls(msgspec.Struct, frozen=True):
-    """A message's part in its tool group: the ids of calls that it opens, or the id of the call that it answers."""
+    """A message's part in its tool group: the ids of calls that it opens, or the id of the call that it answers.
+
+    ``function`` is the name of the function that a message calls, or answers, in the form before tool calls.
+    """
 
     opens: tuple[str, ...] = ()
     answers: str = ""
     legacy: bool = False
+    function: str = ""
+
+    @property
+    def links(self) -> str:
+        """What joins a result to its call: ``LINK`` characters for each call that is opened or answered."""
+        if self.function:
+            return _link(f"function {self.function}")
+        return "".join(map(_link, self.opens)) or (_link(self.answers) if self.answers else "")
 
 
+LINK = 8
+"""Characters of a call's link. Ids may have thousands, and are chosen by others."""
 NO_CALLS = Calls()
+
+
+def links_in(links: str) -> list[str]:
+    """Each link of several."""
+    return [links[start : start + LINK] for start in range(0, len(links), LINK)]
+
+
+def _link(call: str) -> str:
+    return urlsafe_b64encode(blake2b(call.encode(), digest_size=LINK * 6 // 8).digest()).decode()
 
 
 def calls_of(message: Mapping[str, Any]) -> Calls:
@@ -432,38 +455,45 @@ def calls_of(message: Mapping[str, Any]) -> Calls:
         if calls := message.get("tool_calls"):
             return Calls(opens=tuple(call["id"] for call in calls))
         if message.get("function_call"):
-            return Calls(legacy=True)
+            return Calls(legacy=True, function=message["function_call"]["name"])
     elif message["role"] == "tool":
         return Calls(answers=message["tool_call_id"])
+    elif message["role"] == "function":
+        return Calls(function=message["name"])
     return NO_CALLS
 
 
-def parallel_flags(
-    sequence: Sequence[Calls], pointers: Sequence[str], *, pending: tuple[str, ...] = (), parallel: bool = False
-) -> list[bool]:
-    """For each message, whether it answers one of several parallel calls.
+class Place(msgspec.Struct, frozen=True):
+    """Where a message stands among the tool groups before it: a result of one of several calls, a late one, or neither.
 
-    ``pending`` and ``parallel`` describe the group that is open before the first message.
-
-    Raises OrphanToolResult for a result whose call is missing, has a result already, or is followed by another message:
-    providers require results directly after their call, and answer 400 otherwise.
+    A result is late if it does not stand directly behind its call and the call's other results, or is not its first.
     """
-    flags = []
-    open_ids = set(pending)
-    for calls, pointer in zip(sequence, pointers, strict=True):
-        if calls.answers:
-            if calls.answers not in open_ids:
-                raise orphan(pointer)
-            open_ids.discard(calls.answers)
-            flags.append(parallel)
-        else:
-            open_ids = set(calls.opens)
-            parallel = len(calls.opens) > 1
-            flags.append(False)
-    return flags
+
+    is_parallel: bool = False
+    is_late: bool = False
+
+
+class Conversation:
+    """The calls of a conversation, message by message: the rule of ``append.lua`` for histories that are not stored."""
+
+    def __init__(self) -> None:
+        self._waiting: set[str] = set()  # calls of the newest group without a result
+        self._is_parallel: dict[str, bool] = {}  # whether a call is one of several, by its id
+
+    def add(self, calls: Calls) -> Place | None:
+        """The next message's place; None for a result whose call is nowhere before it."""
+        if not calls.answers:
+            self._waiting = set(calls.opens)
+            self._is_parallel |= dict.fromkeys(calls.opens, len(calls.opens) > 1)
+            return Place()
+        if calls.answers not in self._is_parallel:
+            return None
+        is_late = calls.answers not in self._waiting
+        self._waiting.discard(calls.answers)
+        return Place(self._is_parallel[calls.answers], is_late)
 
 
 def orphan(pointer: str) -> OrphanToolResult:
-    """The problem of a tool result without an open call; ``pointer`` is the message's."""
-    why = "the call is missing, has a result, or is followed by other messages or calls"
-    return OrphanToolResult.at(f"#{pointer}/tool_call_id", f"No open tool call has this id: {why}")
+    """The problem of a tool result without a call; ``pointer`` is the message's."""
+    detail = "No tool call of this conversation has this id: append the assistant's message with the call first"
+    return OrphanToolResult.at(f"#{pointer}/tool_call_id", detail)

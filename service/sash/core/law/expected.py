@@ -151,7 +151,7 @@ class _Costs:
     def _cost(self, seq: int) -> int:
         history, model = self._history, self.model
         edit, grounded = self.window.edits.get(seq), self.window.grounding.get(seq)
-        cost = history.whole_cost(seq, model) - (edit.saved if edit else 0)
+        cost = history.whole_cost(seq, model) - (edit.saved if edit else 0) + history.lines_tokens(seq, model)
         if self._thinks and not (edit and edit.without_reasoning):
             cost += reasoning_tokens(history.record(seq).measure, model)
         return cost + (self._documents.cost(history.record(seq), grounded, model) if grounded else 0)

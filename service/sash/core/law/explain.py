@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from sash.core.counts.families import ROLES
+from sash.core.counts.families import ROLES, TOOL
 from sash.core.counts.models import Model
 from sash.core.law.costs import costs_as_counted, reference_cost, reference_costs
 from sash.core.law.grounding import Grounded
@@ -49,6 +49,8 @@ def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int,
         why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
         if why is Reason.UNANSWERED and history.records.in_progress[starts[index]]:
             why = Reason.IN_PROGRESS
+        elif why is Reason.UNANSWERED and view.role(index) == TOOL:
+            why = Reason.APART
         seqs = range(first + starts[index], first + starts[index + 1])
         lines += [_line(view, seq, why, sent, left, is_kept=is_kept) for seq in seqs]
     return lines
@@ -86,7 +88,7 @@ def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
     """The tokens of the window's messages, counted as in the conversation's totals."""
     history = view.history
     first, column = history.first_seq, history.column
-    alike = not view.edits and costs_as_counted(history.records, model, column)
+    alike = not view.edits and history.order is None and costs_as_counted(history.records, model, column)
     costs = view.costs if alike else reference_costs(history.records, column)
     inside = seqs[bisect_left(seqs, first) :]
     before = (reference_cost(history.outside[seq], column) for seq in seqs[: len(seqs) - len(inside)])

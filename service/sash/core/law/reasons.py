@@ -34,5 +34,6 @@ class Reason(StrEnum):
     SUMMARY = "summary", "the summary stands for it"
     DUPLICATE = "duplicate", "said again later"
     UNANSWERED = "unanswered", "a call without its results"
+    APART = "apart", "a result without its call, or with a newer one"
     IN_PROGRESS = "in progress", "a reply in progress"
     START = "start", "before the first user message"

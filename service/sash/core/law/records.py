@@ -10,16 +10,16 @@ messages takes one addition for each. Facts that few messages have (tool calls, 
 
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from struct import Struct
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from sash.core.chat.messages import digest
-from sash.core.counts.counting import list_place
 from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
 from sash.core.counts.measures import Extra, Measure
 from sash.core.counts.models import Model
@@ -41,8 +41,9 @@ _OPEN_BIT: Final = 128
 class Flags:
     """A record's flags.
 
-    PARALLEL: a result of one of several calls. RICH: the message's cost depends on its details. MIXED: its details have its
-    writing systems, which only estimates need. IN_PROGRESS: the message is still being written (stored in byte 3).
+    PARALLEL: a result of one of several calls. LATE: a result that does not stand directly behind its call and the call's
+    other results, or is not its first (``order.py``). RICH: the message's cost depends on its details. MIXED: its details
+    have its writing systems, which only estimates need. IN_PROGRESS: the message is still being written (stored in byte 3).
     LIST_BEGINS, LIST_ENDS: the first and the last of several results (not stored: the neighbours tell).
     """
 
@@ -52,6 +53,7 @@ class Flags:
     PARALLEL: Final = 8
     REDACTED: Final = 16
     LEGACY_CALL: Final = 32
+    LATE: Final = 32  # of a result; the flag above is of the assistant's
     RICH: Final = 64
     MIXED: Final = 128
     LIST_BEGINS: Final = LIST_BEGINS
@@ -59,6 +61,7 @@ class Flags:
     IN_PROGRESS: Final = 1024
 
 
+NOT_MENDED: Final[Mapping[int, tuple[int, int]]] = MappingProxyType({})
 _IN_DETAILS = Flags.RICH | Flags.MIXED
 _THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
 _GROUPED = Flags.LEGACY_CALL | Flags.IN_PROGRESS
@@ -95,7 +98,8 @@ class Details(msgspec.Struct, array_like=True, frozen=True):
 
     ``row`` has the numbers of its tokens (core/counts/rows.py). It is empty for plain text, and where ``extra`` has them.
     ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
-    their numbers add where each digit is a token.
+    their numbers add where each digit is a token. ``links`` join it to its calls, or to the call that it answers
+    (``Calls.links``).
     """
 
     digest: bytes
@@ -106,6 +110,7 @@ class Details(msgspec.Struct, array_like=True, frozen=True):
     grounding: tuple[int, int] | None = None
     status: str | None = None
     digits: int = 0
+    links: str = ""
 
     @property
     def measured(self) -> Extra | None:
@@ -114,8 +119,8 @@ class Details(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One message. ``size`` is the body's bytes, ``calls`` its number of tool calls. ``grounding`` and ``digits`` are as in
-    its details."""
+    """One message. ``size`` is the body's bytes, ``calls`` its number of tool calls. ``grounding``, ``digits`` and ``links``
+    are as in its details."""
 
     flags: int
     measure: Measure
@@ -126,6 +131,7 @@ class Record(msgspec.Struct, frozen=True):
     said: int | None = None
     """Tokens of its text in the model's own vocabulary, if counted; not stored in the record."""
     digits: int = 0
+    links: str = ""
 
     @property
     def pinned(self) -> bool:
@@ -175,7 +181,9 @@ def details_of(record: Record, identity: Identity) -> Details:
     digest, name, stamp, status = identity.digest, identity.id, identity.stamp, identity.status
     extra = record.measure.extra
     row = stored_row(extra) if extra is not None else None
-    return Details(digest, name, stamp, row or b"", None if row else extra, record.grounding, status, record.digits)
+    return Details(
+        digest, name, stamp, row or b"", None if row else extra, record.grounding, status, record.digits, record.links
+    )
 
 
 def _places(flag: int) -> bytes:
@@ -191,10 +199,21 @@ _DETAILED = _places(_IN_DETAILS)
 
 class Records(Sequence[Record]):
     """Consecutive messages as columns. ``details`` are the messages' details, or empty if no message is rich, nor needs its
-    scripts. ``said`` are their tokens + 1 in the model's own vocabulary (0: not counted), or empty."""
+    scripts. ``said`` are their tokens + 1 in the model's own vocabulary (0: not counted), or empty.
 
-    def __init__(self, packed: bytes, details: Sequence[Details] = (), said: Sequence[int] = ()) -> None:
+    ``mended`` are indexes of tool groups that may be sent although results are missing, each with the index of its last
+    message and the number of lines in place of results (``order.py``).
+    """
+
+    def __init__(
+        self,
+        packed: bytes,
+        details: Sequence[Details] = (),
+        said: Sequence[int] = (),
+        mended: Mapping[int, tuple[int, int]] = NOT_MENDED,
+    ) -> None:
         self.packed = packed
+        self.mended = mended
         self.details = details
         self.said = said
         self.flags = packed[::RECORD_BYTES]
@@ -230,6 +249,9 @@ class Records(Sequence[Record]):
         part = Records(
             self.packed[start * RECORD_BYTES : end * RECORD_BYTES], self.details[start:end], self.said[start:end]
         )
+        if self.mended:
+            groups = ((first, *rest) for first, rest in self.mended.items() if start <= first < end)
+            part.mended = {first - start: (last - start, lines) for first, last, lines in groups}
         part._columns = self._columns and stretch(self._columns, start, end)
         if (start == 0 or self.roles[start : start + 1] != _A_RESULT) and self.roles[end : end + 1] != _A_RESULT:
             # It divides no list of results, in which a message's cost depends on its place.
@@ -241,17 +263,19 @@ class Records(Sequence[Record]):
         flags, role, calls, in_byte_3, o200k, cl100k, size, digest = _LAYOUT.unpack_from(
             self.packed, index * RECORD_BYTES
         )
-        extra, grounding, digits = None, None, 0
+        extra, grounding, digits, links = None, None, 0, ""
         if flags & Flags.PARALLEL:
-            flags |= list_place(self.roles, index)
+            flags |= int(self.places[index])
         if in_byte_3 & _OPEN_BIT:
             flags |= Flags.IN_PROGRESS
         if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
             details = self.details[index]
             extra, grounding, digits = details.measured, details.grounding, details.digits
+        if self.details and (calls or role in _RESULTS or flags & _GROUPED):
+            links = self.details[index].links
         measure = Measure(role, o200k, cl100k, extra)
         said = self.said[index] - 1 if self.said and self.said[index] else None
-        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, said, digits)
+        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, said, digits, links)
 
     def before(self, newer: "Records") -> "Records":
         """These records, followed by the ``newer`` ones."""
@@ -314,10 +338,18 @@ class Records(Sequence[Record]):
 
     @cached_property
     def places(self) -> Number:
-        """PARALLEL, LIST_BEGINS and LIST_ENDS of each message, as an array: 0 if it is not one of several results."""
-        is_result = np.frombuffer(b"\xff" + self.roles + b"\xff", np.uint8) == TOOL
+        """PARALLEL, LIST_BEGINS and LIST_ENDS of each message, as an array: 0 if it is not one of several results.
+
+        A late result is in no list.
+        """
+        flags = np.frombuffer(self.flags, np.uint8)
+        is_result = np.zeros(len(self) + 2, bool)
+        is_result[1:-1] = (np.frombuffer(self.roles, np.uint8) == TOOL) & (flags & Flags.LATE == 0)
         ends = np.where(is_result[:-2], 0, LIST_BEGINS) + np.where(is_result[2:], 0, LIST_ENDS)
-        parallel = np.frombuffer(self.flags, np.uint8) & Flags.PARALLEL
+        for last, lines in self.mended.values():
+            if lines:
+                ends[last] &= ~LIST_ENDS
+        parallel = flags & Flags.PARALLEL
         return np.where(parallel, parallel + ends, 0)
 
     @property

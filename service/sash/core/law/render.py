@@ -67,8 +67,13 @@ def chat_messages(
     kept = _kept(window, bodies, grounding)
     if beside:
         kept = _chat_forms(window.seqs, kept, beside, bodies.edited)
+    seqs: Sequence[int] = window.seqs
     if window.recalled is not None and window.recalled.block:
-        kept.insert(window.recalled.place(window.seqs), window.recalled.block)
+        place = window.recalled.place(seqs)
+        seqs = [*seqs[:place], 0, *seqs[place:]]
+        kept.insert(place, window.recalled.block)
+    if window.lines:
+        _, kept = _with_lines(window, seqs, kept)
     return [*parts.system, *parts.few_shots, *lines, *kept] or [b""]
 
 
@@ -109,6 +114,8 @@ def other_request(
         place = len(fixed) + window.recalled.place(window.seqs)
         seqs.insert(place, 0)
         kept.insert(place, window.recalled.block)
+    if window.lines:
+        seqs, kept = _with_lines(window, seqs, kept)
     outgoing = [Outgoing(0, message) for message in _decoded(parts.system)]
     outgoing += [Outgoing(0, compaction)] if compaction is not None else []
     outgoing += map(Outgoing, seqs, _decoded(kept))
@@ -116,6 +123,12 @@ def other_request(
         outgoing = [_with_documents_beside(each, form, window, bodies) for each in outgoing]
     tools: Any = parts.fixed.tools
     return render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice, mends=mends)
+
+
+def _with_lines(window: Window, seqs: Sequence[int], bodies: Sequence[bytes]) -> tuple[list[int], list[bytes]]:
+    """The messages with the lines behind them, which have their seqs."""
+    told = [(seq, each) for seq, body in zip(seqs, bodies, strict=True) for each in (body, *window.lines.get(seq, ()))]
+    return [seq for seq, _ in told], [body for _, body in told]
 
 
 def _decoded(bodies: Iterable[bytes]) -> list[Object]:

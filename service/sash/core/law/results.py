@@ -37,12 +37,14 @@ _ATTEMPTS = 12
 
 class Edit(msgspec.Struct, frozen=True):
     """A change to a stored message before it is sent: its result cut to ``limit`` tokens of the model (0: to one line),
-    which saves at least ``saved`` tokens; or its reasoning removed, with or without its calls' signatures (seals)."""
+    which saves at least ``saved`` tokens; or its reasoning removed, with or without its calls' signatures (seals); or calls
+    removed, by their numbers."""
 
     limit: int | None = None
     saved: int = 0
     without_reasoning: bool = False
     without_seals: bool = False
+    without_calls: Sequence[int] = ()
 
 
 def left_out_line(
@@ -58,9 +60,11 @@ def left_out_line(
 
 
 def line_costs(
-    records: Records, places: Sequence[int], first_seq: int, path: str, model: Model, *, exact: bool = False
+    records: Records, places: Sequence[int], seqs: Sequence[int], path: str, model: Model, *, exact: bool = False
 ) -> list[int]:
     """Return the model's tokens of each of these results as one line that is sent alone, as ``line_cost`` does.
+
+    ``places`` are their indexes in ``records``, and ``seqs`` their seqs.
 
     The line names the tokens of the model's encoding where ``exact``, else those of the encoding that has more. None of the
     results is among ``records.rare``.
@@ -68,7 +72,7 @@ def line_costs(
     at = np.array(places, np.int64)
     row, parallel = of_these(records.columns, at), records.places[at]
     counts = (row[f"text{model.column}"] if exact else np.maximum(row["text0"], row["text1"])).tolist()
-    lines = [left_out_line(tokens, first_seq + place, path) for tokens, place in zip(counts, places, strict=True)]
+    lines = [left_out_line(tokens, seq, path) for tokens, seq in zip(counts, seqs, strict=True)]
     texts = list(map(both, lines))
     row["text0"], row["text1"] = np.array(texts, np.int64).T
     row["beside_estimated"] = 0

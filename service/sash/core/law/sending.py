@@ -118,17 +118,16 @@ def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | N
     if not costs:
         return view
     first = view.history.first_seq
-    inside, outside, reserved = view.costs.copy(), dict(view.outside), dict(view.reserved)
+    inside, outside = view.costs.copy(), dict(view.outside)
     for seq, cost in costs.items():
         if seq >= first:
             inside[seq - first] = cost
         else:
-            (outside if seq in outside else reserved)[seq] = cost
+            outside[seq] = cost
     return msgspec.structs.replace(
         view,
         costs=inside,
         outside=outside,
-        reserved=reserved,
         unit_costs=unit_costs(view.units, inside),
         edits={**view.edits, **(edits or {})},
     )
@@ -205,7 +204,7 @@ class Trimming(msgspec.Struct, frozen=True):
 
     def _shared(self, view: View, results: Sequence[int], room: int) -> View:
         """The view with ``results`` cut so that together they cost ``room``, if possible."""
-        lines = [line_cost(view.record(seq), seq, self.place, self.model) for seq in results]
+        lines = [self._line(view, seq) for seq in results]
         whole = [view.history.whole_cost(seq, self.model) for seq in results]
         if (limit := self.options.tool_result_max_tokens) is not None:
             whole = [min(cost, max(limit, line)) for cost, line in zip(whole, lines, strict=True)]
@@ -220,7 +219,7 @@ class Trimming(msgspec.Struct, frozen=True):
         lines = self._lines(view, [seq for seq, limit in limits.items() if not limit])
         for seq, limit in limits.items():
             if limit:
-                lines[seq] = line_cost(view.record(seq), seq, self.place, self.model)
+                lines[seq] = self._line(view, seq)
         costs = {seq: max(limit, lines[seq]) for seq, limit in limits.items()}
         shorter = {seq: cost for seq, cost in costs.items() if cost < view.cost_of(seq)}
         edits = {seq: self._edit(view, seq, cost if limits[seq] else 0, cost) for seq, cost in shorter.items()}
@@ -230,17 +229,17 @@ class Trimming(msgspec.Struct, frozen=True):
         limit = min(limit, self.options.tool_result_max_tokens or limit)
         return Edit(limit=limit, saved=view.history.whole_cost(seq, self.model) - cost)
 
+    def _line(self, view: View, seq: int, *, alone: bool = False) -> int:
+        return line_cost(view.record(seq), view.history.name(seq), self.place, self.model, alone=alone)
+
     def _lines(self, view: View, seqs: Sequence[int]) -> dict[int, int]:
         """Tokens of these results as one line each, which is sent alone."""
         first, records = view.history.first_seq, view.history.records
         rare = set(records.rare)
         places = [seq - first for seq in seqs if seq >= first and seq - first not in rare]
-        lines = {
-            seq: line_cost(view.record(seq), seq, self.place, self.model, alone=True)
-            for seq in seqs
-            if seq < first or seq - first in rare
-        }
-        costs = line_costs(records, places, first, self.place, self.model) if places else []
+        lines = {seq: self._line(view, seq, alone=True) for seq in seqs if seq < first or seq - first in rare}
+        names = [view.history.name(first + place) for place in places]
+        costs = line_costs(records, places, names, self.place, self.model) if places else []
         return lines | {first + place: cost for place, cost in zip(places, costs, strict=True)}
 
 

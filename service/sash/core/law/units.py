@@ -53,15 +53,16 @@ class Units(Sequence[Unit]):
 def group_units(records: Records) -> Units:
     """Units of consecutive records.
 
-    These units are not whole: results whose call is not among the records, calls with missing results before another
-    message, and a message in progress. Calls at the very end still wait for results, and are whole.
+    These units are not whole: results whose call is not among the records, late results, calls with missing results before
+    another message, and a message in progress. Calls at the very end still wait for results, and are whole. So are those
+    whose missing results are mended (``order.py``).
     """
     if TOOL not in records.roles and records.plain:
         return Units(range(len(records) + 1))
     roles, flags, calls, is_open = (
         np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.in_progress)
     )
-    is_result = roles == TOOL
+    is_result = (roles == TOOL) & (flags & Flags.LATE == 0)
     asks = (roles == ASSISTANT) & (is_open == 0)
     is_legacy = asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
     asks &= calls > 0
@@ -70,5 +71,6 @@ def group_units(records: Records) -> Units:
     starts = np.append(np.flatnonzero(np.logical_not(follows)), len(records))
     first, ends = starts[:-1], starts[1:]
     is_short = asks[first] & (ends - first <= calls[first]) & (ends < len(records))
-    broken = np.flatnonzero((is_open[first] != 0) | is_result[first] | is_short)
-    return Units(starts.tolist(), frozenset(broken.tolist()))
+    broken = np.flatnonzero((is_open[first] != 0) | (roles[first] == TOOL) | is_short)
+    whole = {int(np.searchsorted(first, index)) for index in records.mended}
+    return Units(starts.tolist(), frozenset(broken.tolist()).difference(whole))

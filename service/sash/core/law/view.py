@@ -1,8 +1,9 @@
 """A history for one model: its units, their costs, and the units of every window."""
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from itertools import accumulate
 
 import msgspec
@@ -10,10 +11,10 @@ import msgspec
 from sash.core.counts.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL
 from sash.core.counts.models import Model
 from sash.core.law.costs import message_costs, record_cost
+from sash.core.law.lines import Gap, lines_tokens
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Record, Records, Summary, indexes_of
 from sash.core.law.results import Edit
-from sash.core.law.runs import runs
 from sash.core.law.units import Units, group_units
 
 _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
@@ -40,6 +41,28 @@ class History(msgspec.Struct, frozen=True):
     summary: Summary | None = None
     recalled: AbstractSet[int] = frozenset()
     """Seqs of recalled messages (whole units), which this window must contain."""
+    order: "Order | None" = None
+    """Where the tail's messages stand, if they are not sent in the order of the log. Then this history's seqs are places
+    (``order.py``)."""
+
+    def lines_tokens(self, place: int, model: Model) -> int:
+        """The tokens of the lines behind the call at a place; 0 without lines."""
+        gap = self.order.lines.get(place) if self.order else None
+        if gap is None:
+            return 0
+        return lines_tokens(self.record(place), gap, model, are_all=gap.last == place - self.first_seq)
+
+    def name(self, place: int) -> int:
+        """The seq of the message at a place."""
+        return place if self.order is None or place < self.first_seq else self.order.names[place - self.first_seq]
+
+    def place(self, seq: int) -> int:
+        """The place of a message."""
+        return seq if self.order is None or seq < self.first_seq else self.order.places[seq]
+
+    def since(self, seq: int) -> int:
+        """The first place whose unit begins with message ``seq`` or a later one."""
+        return seq if self.order is None else self.first_seq + bisect_left(self.order.heads, seq)
 
     def record(self, seq: int) -> Record:
         """The record of a message that was read."""
@@ -56,6 +79,47 @@ class History(msgspec.Struct, frozen=True):
         return record_cost(self.outside[seq], model)
 
 
+class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The places of a tail's messages. Each list has an item for each place."""
+
+    original: History
+    """The history in the order of the log."""
+    names: Sequence[int]
+    """The messages' seqs."""
+    heads: Sequence[int]
+    """The seqs of the first messages of their groups, ascending."""
+    newest: int
+    """The place of the newest message."""
+    lines: Mapping[int, Gap]
+    """Calls whose results are a constant line, by the place of their message."""
+    dropped: Mapping[int, Gap]
+    """Calls that are left out."""
+    waiting: tuple[int, Gap] | None
+    """The calls that wait for results at the end, and the index of their message."""
+    late: AbstractSet[int]
+    """Places of results that did not stand behind their call."""
+    interrupted: Mapping[int, int]
+    """Seqs of messages that came while calls waited, each with the number of these calls."""
+
+    @cached_property
+    def places(self) -> Mapping[int, int]:
+        """Each message's place, by its seq."""
+        return {name: self.original.first_seq + index for index, name in enumerate(self.names)}
+
+    def named(self, history: History) -> History:
+        """The history with places in place of seqs, except its records."""
+        changed = msgspec.structs.replace(history, order=self)
+        summary = history.summary
+        if summary is not None:
+            summary = msgspec.structs.replace(summary, through_seq=changed.since(summary.through_seq + 1) - 1)
+        return msgspec.structs.replace(
+            changed,
+            question=changed.place(history.question),
+            recalled=frozenset(map(changed.place, history.recalled)),
+            summary=summary,
+        )
+
+
 class View(msgspec.Struct, frozen=True):
     """The tail's units and their costs for one model. ``always`` are the indexes of required units, with the reason."""
 
@@ -67,8 +131,6 @@ class View(msgspec.Struct, frozen=True):
     always: dict[int, Reason]
     outside: dict[int, int]
     """Tokens of required messages before the tail, by seq."""
-    reserved: dict[int, int]
-    """Tokens of unfinished pinned groups before the tail, by seq. They are not sent."""
     headless: bool
     """Whether the first unit may have begun before the tail, so that it cannot be judged."""
     reasoning: Mapping[int, int] = {}
@@ -113,7 +175,7 @@ class View(msgspec.Struct, frozen=True):
         first = self.history.first_seq
         if seq >= first:
             return self.costs[seq - first]
-        return self.outside[seq] if seq in self.outside else self.reserved[seq]
+        return self.outside[seq]
 
     def lasting_cost_of(self, seq: int) -> int:
         """Tokens of a message in later turns, without the reasoning that is sent in its own turn only."""
@@ -134,10 +196,11 @@ def view_history(history: History, model: Model) -> View | None:
     headless = bool(records) and first > 1 and records.roles[0] in (TOOL, FUNCTION)
     if headless and (first - 1 in history.outside or _any_pinned(records, units.starts[1])):
         return None
-    if first > 1 and units and ((newest := _newest(records, units)) is None or (headless and newest == 0)):
+    if first > 1 and units and ((newest := _newest(history, units)) is None or (headless and newest == 0)):
         return None
-    costs, (outside, reserved) = message_costs(records, model), _outside(history, model)
-    return View(history, costs, units, unit_costs(units, costs), _always(history, units), outside, reserved, headless)
+    costs = _with_lines(history, message_costs(records, model), model)
+    outside = {seq: record_cost(record, model) for seq, record in history.outside.items()}
+    return View(history, costs, units, unit_costs(units, costs), _always(history, units), outside, headless)
 
 
 def _any_pinned(records: Records, end: int) -> bool:
@@ -171,7 +234,7 @@ def _always(history: History, units: Units) -> dict[int, Reason]:
         index: _why(records.roles[units.starts[index]], pinned=index in pinned)
         for index in sorted(pinned | leading | question)
     }
-    if (newest := _newest(records, units)) is not None:
+    if (newest := _newest(history, units)) is not None:
         always.setdefault(newest, Reason.NEWEST)
     for seq in sorted(history.recalled):
         if seq >= history.first_seq:
@@ -179,9 +242,11 @@ def _always(history: History, units: Units) -> dict[int, Reason]:
     return always
 
 
-def _newest(records: Records, units: Units) -> int | None:
+def _newest(history: History, units: Units) -> int | None:
     """The newest unit that is not a reply in progress; None if there is none."""
-    last = records.in_progress.rfind(0)
+    last = history.records.in_progress.rfind(0)
+    if last >= 0 and history.order is not None:
+        last = history.order.newest - history.first_seq
     return unit_at(units, last) if last >= 0 else None
 
 
@@ -190,22 +255,11 @@ def unit_at(units: Units, index: int) -> int:
     return index if units.single else bisect_right(units.starts, index) - 1
 
 
-def _outside(history: History, model: Model) -> tuple[dict[int, int], dict[int, int]]:
-    """Tokens of required messages before the tail, by seq, and those of unfinished pinned groups."""
-    costs: dict[int, int] = {seq: record_cost(record, model) for seq, record in history.outside.items()}
-    unfinished: list[int] = []
-    for first, last in runs(sorted(history.outside)):
-        seqs = range(first, last + 1)
-        unfinished += (seqs[index] for index in _unfinished([history.outside[seq] for seq in seqs]))
-    return costs, {seq: costs.pop(seq) for seq in unfinished}
-
-
-def _unfinished(run: Sequence[Record]) -> Iterator[int]:
-    """Indexes of the messages of unfinished groups among consecutive ones before the tail."""
-    if not any(record.grouped for record in run):
-        return
-    for unit in group_units(Records.of(run)):
-        # Calls at the end of this run are unanswered: only at the end of the history could they still wait.
-        unanswered = run[unit.start].calls and unit.end - unit.start <= run[unit.start].calls
-        if not unit.whole or unanswered:
-            yield from range(unit.start, unit.end)
+def _with_lines(history: History, costs: list[int], model: Model) -> list[int]:
+    """The messages' costs. A call's lines cost with the call."""
+    if history.order is None or not history.order.lines:
+        return costs
+    costs = costs.copy()
+    for place in history.order.lines:
+        costs[place - history.first_seq] += history.lines_tokens(place, model)
+    return costs

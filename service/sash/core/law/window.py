@@ -12,7 +12,7 @@ They are taken in this order:
 of the history. If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -29,13 +29,14 @@ from sash.core.law.explain import Explained, does_not_fit, dropped, explain
 from sash.core.law.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.fixed import Fixed, Line, fixed_costs
 from sash.core.law.grounding import Grounded
+from sash.core.law.lines import longest_line
 from sash.core.law.notes import longest_note, note_measure, summary_message
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.recall import Recollection
 from sash.core.law.records import Records, Summary
 from sash.core.law.results import Edit
-from sash.core.law.sending import Trimming, is_turn_unknown, with_fillers, with_reasoning
+from sash.core.law.sending import Trimming, is_turn_unknown, recosted, with_fillers, with_reasoning
 from sash.core.law.stable import Before, Cut, cut_seq
 from sash.core.law.view import History, View, view_history
 from sash.core.law.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
@@ -50,7 +51,7 @@ KNOWN_TO_THE_SUM = frozenset(
         *("model", "reserve", "max_tokens", "limit", "format"),  # they are in the sum
         *("dedupe", "note", "overflow", "stable", "start", "summary"),  # some of their values need all rules
         *("grounding", "grounding_max_tokens", "grounding_overflow"),  # a plain chat has no documents,
-        *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept"),  # results,
+        *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept", "unanswered"),  # results,
         *("reasoning", "recall_max_tokens", "recall_query"),  # reasoning, or recalled messages
         *("stable_step", "cache"),  # they matter beside a stable cut, and after the choice
     }
@@ -91,6 +92,10 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     recalled: Recollection | None = None
     passed: frozenset[int] = frozenset()
     """Messages that are left out although they would fit, such as an unanswered call or a duplicate, by seq."""
+    lines: Mapping[int, list[bytes]] = {}
+    """Messages without a seq that are sent behind others, as JSON, by the seq of these."""
+    waiting_for: Sequence[str] = ()
+    """Ids of the calls at the end that wait for their results."""
 
 
 def build_window(
@@ -121,10 +126,12 @@ def build_window(
     if view is None:
         return older(history, budget)
     trimming = Trimming(model, options, place)
-    view = trimming.limited(with_reasoning(view, model, options))
-    if PROVIDERS[options.format].fills:
-        view = with_fillers(view, model, options.format, has_system=bool(fixed.system))
-    frame = _Frame(view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside).with_cuts()
+    view = _as_sent(view, trimming, fixed)
+    line = _line_of(history, trimming, fixed) if options.stable else None
+    if isinstance(line, NeedOlder):
+        return line
+    frame = _Frame(view, line or view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside)
+    frame = frame.with_cuts()
     selected = frame.select(history.summary if options.summary == "always" else None)
     # A summary or a note takes room, so the choice is made again with each.
     if isinstance(selected, _Selected) and options.summary == "auto" and frame.wants_summary(selected):
@@ -132,6 +139,32 @@ def build_window(
     if isinstance(selected, _Selected) and options.note and len(selected.seqs) < history.length:
         selected = frame.select(selected.summary, noted=True)
     return selected if isinstance(selected, NeedOlder) else frame.window(selected)
+
+
+def _as_sent(view: View, trimming: Trimming, fixed: Fixed) -> View:
+    """The view with the costs of messages as they are sent."""
+    model, options = trimming.model, trimming.options
+    view = trimming.limited(with_reasoning(view, model, options))
+    if PROVIDERS[options.format].fills:
+        return with_fillers(view, model, options.format, has_system=bool(fixed.system))
+    return view
+
+
+def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedOlder | None:
+    """The messages in the order of the log, on which a stable cut is found: what was appended stays in its place there.
+
+    None if they are sent in this order. Lines in place of results count with the message that interrupted the calls, because
+    they came with it.
+    """
+    if history.order is None:
+        return None
+    model, original = trimming.model, history.order.original
+    view = view_history(original, model)
+    if view is None:
+        return older(original)
+    view = _as_sent(view, trimming, fixed)
+    interrupted = history.order.interrupted
+    return recosted(view, {seq: view.cost_of(seq) + count * longest_line(model) for seq, count in interrupted.items()})
 
 
 def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[History, WindowQuery]:
@@ -278,6 +311,8 @@ class _Frame(msgspec.Struct, frozen=True):
     """The arguments of one call of ``build_window``, which stay the same while a summary and a note are added."""
 
     view: View
+    line: View
+    """The messages in the order of the log."""
     model: Model
     budget: int
     fixed: Fixed
@@ -296,7 +331,8 @@ class _Frame(msgspec.Struct, frozen=True):
             return self
         room = self._room(history.summary if self.options.summary == "always" else None) + sum(self.always.values())
         view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages())
-        return msgspec.structs.replace(self, view=view, always=view.always_costs())
+        line = view if self.line is self.view else self.trimming.overlong(self.line, room)
+        return msgspec.structs.replace(self, view=view, line=line, always=view.always_costs())
 
     def select(self, summary: Summary | None, *, noted: bool = False) -> _Selected | NeedOlder:
         """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
@@ -394,7 +430,7 @@ class _Frame(msgspec.Struct, frozen=True):
             return None
         length = max(1, self.budget)  # 0 where the reserve is the whole context window
         found = cut_seq(
-            self.view,
+            self.line,
             room,
             length * options.stable_step,
             BLOCK * length,
@@ -403,7 +439,9 @@ class _Frame(msgspec.Struct, frozen=True):
             mode=options.grounding,
             limit=options.tool_result_max_tokens,
         )
-        return _before(history, found.place) if isinstance(found, Before) else found
+        if isinstance(found, Before):
+            return _before(self.line.history, found.place)
+        return Cut(history.since(found.seq), history.since(found.since_seq) if found.since_seq else 0)
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""
@@ -465,6 +503,7 @@ class _Frame(msgspec.Struct, frozen=True):
                 # Recalled messages and a summary may be new, and then so is the text before the reasoning.
                 cut=None if self.aside or summary is not None else selected.cut,
             )
+            accepted = max(accepted, _behind_late(view.history))
         sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
         tokens = {
             **fixed,
@@ -482,6 +521,10 @@ class _Frame(msgspec.Struct, frozen=True):
             for seq in seqs
             if seq in left
         }
+        if (order := view.history.order) is not None and order.dropped:
+            for seq in order.dropped.keys() & set(seqs):
+                edit = without.get(seq) or view.edits.get(seq, Edit())
+                without[seq] = msgspec.structs.replace(edit, without_calls=order.dropped[seq].calls)
         return Window(
             budget=self.budget,
             seqs=seqs,
@@ -491,7 +534,7 @@ class _Frame(msgspec.Struct, frozen=True):
             tokens={"total": sum(tokens.values()), **tokens},
             dropped={
                 **dropped(view, taken, seqs, grounding, self.model),
-                "reasoning_tokens": sum(left[seq] for seq in without),
+                "reasoning_tokens": sum(left.get(seq, 0) for seq in without),
             },
             stop_reason=taken.stop,
             explain=explain(view, taken, sent, left) if self.options.explain else None,
@@ -517,6 +560,12 @@ class _Frame(msgspec.Struct, frozen=True):
     def _room(self, *lines: Measure | Summary | None) -> int:
         """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
         return self.budget - sum(self._fixed_costs(self.view, _lines(lines)).values()) - sum(self.always.values())
+
+
+def _behind_late(history: History) -> int:
+    """The first place behind all late results. Reasoning before it was made while they were not in the window."""
+    late = history.order.late if history.order is not None else ()
+    return history.since(max(map(history.name, late)) + 1) if late else 0
 
 
 def _passed(taken: Walk, view: View) -> frozenset[int]:

@@ -547,6 +547,7 @@ ANTHROPIC = Provider(
     seals_calls=False,
     replies_are_items=False,
     fills=True,
+    is_call=lambda part: part.get("type") == "tool_use",
     with_result_text=_with_result_text,
     maker="anthropic",
     caching=_caching,

@@ -443,6 +443,7 @@ GEMINI = Provider(
     seals_calls=True,
     replies_are_items=False,
     fills=True,
+    is_call=lambda part: not part.keys().isdisjoint(("functionCall", "function_call")),
     with_result_text=_with_result_text,
     maker="google",
     caching=_caching,

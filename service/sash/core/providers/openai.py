@@ -129,6 +129,7 @@ OPENAI = Provider(
     seals_calls=False,
     replies_are_items=False,
     fills=False,
+    is_call=lambda _: False,
     with_result_text=lambda _own, _text, _alone: None,
     maker="openai",
     caching=openai_caching,

@@ -51,6 +51,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     fills: bool
     """Whether empty turns of the user, and a turn before an assistant's first one, are sent as ``…``, and system texts are
     joined with a blank line."""
+    is_call: Callable[[Object], bool]
+    """Whether an own message, or a part of one, is a call of a function or of a custom tool."""
     with_result_text: Callable[[Object, str, bool], Object | None]
     """Writes another text into an own tool result; True leaves out its images and files. None where it has no place."""
     maker: str

@@ -422,6 +422,7 @@ RESPONSES = Provider(
     seals_calls=False,
     replies_are_items=True,
     fills=False,
+    is_call=lambda item: item.get("type") in ("function_call", "custom_tool_call"),
     with_result_text=_with_result_text,
     maker="openai",
     caching=openai_caching,

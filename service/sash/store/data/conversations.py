@@ -188,6 +188,7 @@ def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
     rest = EntryRest(
         makes=entry.makes,
         answers=entry.answers,
+        links=entry.links if entry.makes or entry.answers else "",
         parallel=entry.tokens_parallel if entry.answers is not None else None,
         always=entry.always,
         documents=entry.grounding_tokens if entry.grounding else None,

@@ -110,6 +110,7 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
         metadata=encode_json(entry.metadata) if entry.metadata else b"",
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
+        links=calls.links,
         always=(entry.pinned and not in_progress) or measured.role <= DEVELOPER,
         tokens=tokens,
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
@@ -137,7 +138,7 @@ def measure_entry(
         | (Flags.LEGACY_CALL if calls.legacy else 0)
         | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
     )
-    record = Record(flags, measured, len(body), len(calls.opens), said, added, None, digits)
+    record = Record(flags, measured, len(body), len(calls.opens), said, added, None, digits, calls.links)
     return record, body, grounding
 
 
@@ -178,19 +179,17 @@ def stored_entries(
 
 def stored_entry(identity: Identity, record: Record, body: bytes, grounding: bytes, metadata: bytes) -> NewEntry:
     """Return an entry from the stored values of a message."""
-    opens: tuple[str, ...] = ()
-    answers = ""
-    if record.calls or record.measure.role == TOOL:
-        calls = calls_of(msgspec.json.decode(body))
-        opens, answers = calls.opens, calls.answers
+    calls = calls_of(msgspec.json.decode(body)) if record.grouped else NO_CALLS
+    placed = Flags.PARALLEL | Flags.LATE if record.measure.role == TOOL else 0  # the append tells them anew
     return NewEntry(
         identity=identity,
-        record=msgspec.structs.replace(record, flags=record.flags & ~Flags.PARALLEL),
+        record=msgspec.structs.replace(record, flags=record.flags & ~placed, links=calls.links),
         body=body,
         grounding=grounding,
         metadata=metadata,
-        makes=None if record.in_progress else opens or None,
-        answers=answers or None,
+        makes=None if record.in_progress else calls.opens or None,
+        answers=calls.answers or None,
+        links=calls.links,
         always=(record.pinned and not record.in_progress) or record.measure.role <= DEVELOPER,
         tokens=reference_tokens(record.measure),
         tokens_parallel=reference_tokens(record.measure, parallel=True),

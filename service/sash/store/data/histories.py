@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
-from sash.core.chat.messages import Calls, calls_of
+from sash.core.chat.messages import Calls, calls_of, links_in
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import TOOL, USER
 from sash.core.counts.measures import measure
@@ -268,6 +268,8 @@ class _Gone:
             self.totals = [total + one for total, one in zip(self.totals, added, strict=True)]
             if self.names_ids:
                 self.ids += (records.identity(index).id, first + index)
+                if record.calls:
+                    self.ids += (word for link in links_in(record.links) for word in (f"\0{link}", first + index))
 
 
 def make_summary(text: str, through_seq: int, compaction: dict[str, Any] | None = None) -> Summary:

@@ -111,12 +111,16 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 class AppendReply(msgspec.Struct, frozen=True):
-    """The result of an append; ``settings`` are as stored, ``edited`` is the last write that was not an append."""
+    """The result of an append; ``settings`` are as stored, ``edited`` is the last write that was not an append.
+
+    ``waiting`` are the ids of the newest group's calls without a result.
+    """
 
     version: int
     etag: str
     settings: bytes
     edited: bytes
+    waiting: list[str]
     entries: list[Appended]
 
 
@@ -125,6 +129,7 @@ class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     makes: Sequence[str] | None = None
     answers: str | None = None
+    links: str = ""
     parallel: tuple[int, int] | None = None
     always: bool = False
     documents: tuple[int, int] | None = None
@@ -180,6 +185,15 @@ def append(
     return ScriptCall(SCRIPTS["append"], keys, arguments, _read_append)
 
 
+class _Open(msgspec.Struct):
+    """The tool group that waits for results, as the append script keeps it: ``p`` are its calls' ids."""
+
+    p: list[str]
+
+
+_read_open = msgspec.json.Decoder(_Open).decode
+
+
 def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
     return b"" if rest == nothing else _encode(rest)
 
@@ -188,9 +202,10 @@ def _read_append(reply: list[Any]) -> AppendReply:
     if reply[:1] == [b"ok"]:
         entries = [
             Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
-            for at in range(5, len(reply), 3)
+            for at in range(6, len(reply), 3)
         ]
-        return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], entries)
+        waiting = _read_open(reply[5]).p if reply[5] else []
+        return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries)
     match reply:
         case [b"conflict", index, is_longer]:
             detail, advice = "This id is stored with other content", "an id names one entry for good"

@@ -31,6 +31,7 @@ class NewEntry(msgspec.Struct, frozen=True):
     metadata: bytes
     makes: Sequence[str] | None
     answers: str | None
+    links: str
     always: bool
     tokens: tuple[int, int]
     tokens_parallel: tuple[int, int]

@@ -8,9 +8,10 @@
 --         same request was done before, so that only its entries' places are asked for)
 --       then for each entry: id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
 --         msgpack of what few entries have: makes (ids of the tool calls that it makes), answers (the call that it answers),
---         parallel (tokens when it answers one of several calls), always (belongs in every window), documents (their tokens),
---         progress (it is still being written); tokens as {o200k, cl100k}
--- Gives {'ok', version, etag, settings, edited, then for each entry: seq, 1 for a duplicate, 1 for a parallel result}
+--         links (of these calls), parallel (tokens when it answers one of several calls), always (belongs in every window),
+--         documents (their tokens), progress (it is still being written); tokens as {o200k, cl100k}
+-- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
+--        1 for a duplicate, 1 for a parallel result}
 --    or {'moved', version} {'conflict', index, 1 if a longer text of this entry in progress is stored} {'orphan', index}
 --       {'pinned', index} {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
@@ -18,8 +19,9 @@
 -- last refusal. The usual append has a short way without functions, because each call makes those that it passes anew.
 -- include conversation
 local ENTRY, WIDTH = 8, 9 -- the place of the first entry in ARGV, and each entry's number of places
-local PARALLEL, REDACTED, LEGACY_CALL = 8, 16, 32
-local USER, FUNCTION, IN_PROGRESS = 2, 5, 128 -- in progress: added to a record's byte 4
+local PARALLEL, REDACTED, LEGACY_CALL, LATE = 8, 16, 32, 32 -- late: a result that is not behind its call, or not its first
+local LINK = 8 -- characters of a call's link. Among the entries' ids, a zero byte and a link lead to the call's message
+local USER, TOOL, FUNCTION, IN_PROGRESS = 2, 4, 5, 128 -- in progress: added to a record's byte 4
 local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 
 local settings, now, this_change = ARGV[2], ARGV[3], ARGV[5]
@@ -59,7 +61,7 @@ if is_usual then
   local records, bodies, their_details, their_ids, seqs = {}, {}, {}, {}, {}
   local seq, sum0, sum1, question, now_waiting = length, t0 or 0, t1 or 0, user or '0', waiting
   local is_rich, is_sealed, short = rich, sealed, string.sub(this_change, 1, 8)
-  local told = {'ok', version + 1, etag_of(version + 1, life, short), standing, edited or ''}
+  local told = {'ok', version + 1, etag_of(version + 1, life, short), standing, edited or '', ''}
   for at = ENTRY, #ARGV, WIDTH do
     local id, record, body, rest, parallel = ARGV[at], ARGV[at + 3], ARGV[at + 5], ARGV[at + 8], 0
     local o200k, cl100k, flags, role = ARGV[at + 1], ARGV[at + 2], string.byte(record, 1, 2)
@@ -76,7 +78,7 @@ if is_usual then
       local place = 1
       while open.p[place] and open.p[place] ~= rest.answers do place = place + 1 end
       is_usual = table.remove(open.p, place) and not (has_pins and redis.call('HEXISTS', pinned, open.s) == 1)
-      if not is_usual then break end -- an orphan, or a result of a pinned call
+      if not is_usual then break end -- a late result, an orphan, or a result of a pinned call
       now_waiting = #open.p > 0 and cjson.encode(open) or ''
       if open.x == 1 then
         parallel, o200k, cl100k = 1, rest.parallel[1], rest.parallel[2]
@@ -85,6 +87,10 @@ if is_usual then
     else
       local calls = rest and rest.makes
       now_waiting = calls and cjson.encode({s = seq, x = #calls > 1 and 1 or 0, p = calls}) or ''
+      for first = 1, calls and #rest.links or 0, LINK do
+        local last = #their_ids
+        their_ids[last + 1], their_ids[last + 2] = '\0' .. string.sub(rest.links, first, first + LINK - 1), seq
+      end
     end
     if role == USER then question = seq end
     if flags >= RICH then is_rich = (is_rich == '1' or flags % MIXED >= RICH) and '1' or 'scripts' end
@@ -92,10 +98,12 @@ if is_usual then
     sum0, sum1, seqs[id] = sum0 + o200k, sum1 + cl100k, seq
     local place, reply = #records + 1, #told
     records[place], their_details[place], bodies[place] = record, ARGV[at + 4], body
-    their_ids[2 * place - 1], their_ids[2 * place] = id, seq
+    their_ids[#their_ids + 1] = id
+    their_ids[#their_ids + 1] = seq
     told[reply + 1], told[reply + 2], told[reply + 3] = seq, 0, parallel
   end
   if is_usual then
+    told[6] = now_waiting or ''
     redis.call('RPUSH', log, unpack(bodies))
     redis.call('RPUSH', details, unpack(their_details))
     redis.call('HSET', ids, unpack(their_ids))
@@ -114,7 +122,7 @@ end
 -- include records, versions, writing, blocks
 
 local records, bodies, their_details, their_ids = {}, {}, {}, {} -- of the new messages; after each id its seq
-local told = {'ok', version, exists and etag or '', standing or settings, edited or ''} -- the reply
+local told = {'ok', version, exists and etag or '', standing or settings, edited or '', waiting or ''} -- the reply
 local open = waiting and waiting ~= '' and cjson.decode(waiting) or nil -- the tool group that waits for results
 local new_t0, new_t1, new_user, new_rich, is_sealed = t0 or 0, t1 or 0, user or '0', rich, sealed
 
@@ -133,6 +141,17 @@ end
 
 local function group_of(seq, calls) return calls and {s = seq, x = #calls > 1 and 1 or 0, p = calls} or nil end
 
+local makers = {} -- seqs of new messages, by the links of the calls that they make
+-- Note the calls that a message makes.
+local function note_calls(seq, rest)
+  for first = 1, rest.makes and #rest.links or 0, LINK do
+    local link = string.sub(rest.links, first, first + LINK - 1)
+    makers[link] = seq
+    their_ids[#their_ids + 1] = '\0' .. link
+    their_ids[#their_ids + 1] = seq
+  end
+end
+
 -- Count a message's tokens, and note what its record and body tell.
 local function count(record, body, o200k, cl100k)
   new_t0, new_t1 = new_t0 + o200k, new_t1 + cl100k
@@ -140,13 +159,13 @@ local function count(record, body, o200k, cl100k)
 end
 
 -- Add the message of the entry at this place of ARGV. Its `tokens` are given where its call is one of several.
-local function add(at, seq, tokens)
+local function add(at, seq, tokens, is_late)
   local record, body, place = ARGV[at + 3], ARGV[at + 5], #records + 1
-  if tokens and not has(record, PARALLEL) then
-    record = string.char(string.byte(record) + PARALLEL) .. string.sub(record, 2)
-  end
+  local flags = (tokens and not has(record, PARALLEL) and PARALLEL or 0) + (is_late and not has(record, LATE) and LATE or 0)
+  if flags > 0 then record = string.char(string.byte(record) + flags) .. string.sub(record, 2) end
   records[place], their_details[place], bodies[place] = record, ARGV[at + 4], body
-  their_ids[2 * place - 1], their_ids[2 * place] = ARGV[at], seq
+  their_ids[#their_ids + 1] = ARGV[at]
+  their_ids[#their_ids + 1] = seq
   if string.byte(record, 2) == USER then new_user = seq end
   if tokens then count(record, body, tokens[1], tokens[2]) else count(record, body, ARGV[at + 1], ARGV[at + 2]) end
 end
@@ -164,12 +183,15 @@ local function write()
     local last = math.min(first + CHUNK - 1, #records)
     redis.call('RPUSH', log, unpack(bodies, first, last))
     redis.call('RPUSH', details, unpack(their_details, first, last))
-    redis.call('HSET', ids, unpack(their_ids, 2 * first - 1, 2 * last))
+  end
+  for first = 1, #their_ids, 2 * CHUNK do
+    redis.call('HSET', ids, unpack(their_ids, first, math.min(first + 2 * CHUNK - 1, #their_ids)))
   end
   if #records > 0 then redis.call('APPEND', counts, table.concat(records)) end
   note('t0', new_t0)
   note('t1', new_t1)
   local now_waiting = open and #open.p > 0 and cjson.encode(open) or ''
+  told[6] = now_waiting
   if now_waiting ~= (waiting or '') then note('open', now_waiting) end
   if new_user ~= user then note('user', new_user) end
   if new_rich ~= rich then note('rich', new_rich) end
@@ -194,6 +216,13 @@ local function stored_seq(id)
   if not seq or seq > length then return nil end
   local head = #id < 32 and string.char(0xa0 + #id) or '\217' .. string.char(#id)
   return string.find(details_at(seq), head .. id, 20, true) == 20 and seq or nil
+end
+
+-- The seq of the newest message that makes the call with this link; nil where there is none. A rewind may leave links behind.
+local function maker_of(link)
+  if makers[link] then return makers[link] end
+  local seq = tonumber(redis.call('HGET', ids, '\0' .. link) or nil)
+  return seq and seq <= length and string.find(details_at(seq), link, 20, true) and seq or nil
 end
 
 -- The tokens that the entry in progress at `seq` has in the totals, if this step may replace it; else nil, and whether the
@@ -233,6 +262,7 @@ local function plan_known(index, step, earlier)
   step.parallel = earlier and earlier.parallel or record and has(record, PARALLEL)
   if step.draft then
     replaced, by_id[step.id], open = step, step, group_of(step.seq, step.rest.makes)
+    note_calls(step.seq, step.rest)
     count_pins(step)
   elseif earlier or its_details ~= step.details then
     step.duplicate = true -- equal details: this same call was sent again, because its reply was lost
@@ -242,21 +272,33 @@ end
 -- The call that a legacy function result answers stands right before it.
 local function legacy_group(seq)
   local before = records[#records] or replaced and replaced.record or seq > 1 and record_at(seq - 1)
-  return before and has(before, LEGACY_CALL) and seq - 1 or nil
+  return before and has(before, LEGACY_CALL) and role_of(before) ~= TOOL and seq - 1 or nil
+end
+
+-- The record of a message that is stored, or was planned before.
+local function standing_record(seq)
+  if replaced and replaced.seq == seq then return replaced.record end
+  return seq > length and records[seq - length] or record_at(seq)
 end
 
 -- A step that adds a message. Gives the refusal, if any.
 local function plan_new(index, step)
   if asked.repeats then return {'undone'} end -- a rewind took it away
-  if step.rest.answers then
-    if not take(step.rest.answers) then return {'orphan', index - 1} end
+  if step.rest.answers and take(step.rest.answers) then
     step.parallel, step.group = open.x == 1, open.s
+  elseif step.rest.answers then
+    local maker = maker_of(step.rest.links)
+    if not maker then return {'orphan', index - 1} end
+    step.late, step.parallel = true, string.byte(standing_record(maker), 3) > 1
+    local is_pinned = pinned_groups[maker] or maker <= length and redis.call('HEXISTS', pinned, maker) == 1
+    step.rest.always = step.rest.always or is_pinned
   else
     open = group_of(step.seq, step.rest.makes)
+    note_calls(step.seq, step.rest)
     if role_of(step.record) == FUNCTION then step.group = legacy_group(step.seq) end
   end
   count_pins(step)
-  add(step.at, step.seq, step.parallel and step.rest.parallel)
+  add(step.at, step.seq, step.parallel and step.rest.parallel, step.late)
   added[#added + 1], by_id[step.id] = step, step
 end
 

@@ -1,0 +1,70 @@
+"""The lines that stand in place of missing tool results, and their tokens."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from sash.core.counts.counting import message_tokens
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.families import FUNCTION, TOOL
+from sash.core.counts.measures import Measure, measure
+from sash.core.counts.models import Model
+from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
+from sash.core.law.costs import record_cost
+from sash.core.law.records import Flags, Record
+from sash.core.providers.pieces import Object
+
+NO_RESULT: Final = "No result was recorded: the call was interrupted."
+"""The text of such a line. It is constant, so that a provider's prompt cache holds."""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Calls of a message that have no result: their numbers in the message. ``last`` is the index of the group's last
+    message in the tail."""
+
+    last: int
+    calls: Sequence[int]
+
+
+def line_of(call: Object) -> Object:
+    """The message in place of the result of a tool call, or of a call in the form before tool calls."""
+    if "id" in call:
+        return {"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT}
+    return {"role": "function", "name": call["name"], "content": NO_RESULT}
+
+
+def lines_tokens(record: Record, gap: Gap, model: Model, *, are_all: bool) -> int:
+    """The tokens of the lines behind a call. ``are_all``: none of its calls has a result.
+
+    An upper bound if the call is in the form before tool calls: the line has the function's name, which is in the call.
+    """
+    if not record.calls:
+        return _line_tokens(model, FUNCTION, 0) + record_cost(record, model)
+    if record.calls == 1:
+        return _line_tokens(model, TOOL, 0)
+    places = [Flags.PARALLEL] * len(gap.calls)
+    places[0] |= LIST_BEGINS if are_all else 0
+    places[-1] |= LIST_ENDS
+    return sum(_line_tokens(model, TOOL, place) for place in places)
+
+
+def longest_line(model: Model) -> int:
+    """The tokens of the dearest line behind a tool call."""
+    both = LIST_BEGINS | LIST_ENDS
+    return max(_line_tokens(model, TOOL, 0), _line_tokens(model, TOOL, Flags.PARALLEL | both))
+
+
+def _line_tokens(model: Model, role: int, place: int) -> int:
+    said = None if model.vocabulary is None else spoken_tokens(_line(role), model.vocabulary)
+    return message_tokens(_measure(role), model, parallel=place, said=said)
+
+
+def _line(role: int) -> Object:
+    return line_of({"id": ""} if role == TOOL else {"name": ""})
+
+
+@cache
+def _measure(role: int) -> Measure:
+    return measure(_line(role))

@@ -1,0 +1,235 @@
+"""arranged: a tail in the order in which a provider takes it. Each result stands behind its call.
+
+A log takes what happened: a user stops a call, a note comes between a call and its result, a result comes turns later, or
+twice. A provider answers 400 to each of these. So the law works on *places*: the tail's messages in another order, with as
+many places as messages. ``History.name`` gives the seq of the message at a place, and ``History.place`` the other way::
+
+    seq     1 call a,b   2 result a   3 "stop"   4 result a, late   5 result b, late
+    place   1 call a,b   2 late a     3 late b   4 result a         5 "stop"
+                                                 └ left out: a newer result of its call counts
+
+* A late result stands behind its call, and the newest result of a call counts.
+* A call without a result gets one constant line, or is left out (``unanswered=drop``). Calls at the very end wait.
+* A late result whose call is not in the tail stays where it is, and is left out with its call.
+
+Most tails are in order, and nothing is changed. A message's details have the links of its calls.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from sash.core.chat.messages import links_in
+from sash.core.counts.families import ASSISTANT, FUNCTION, SYSTEM, TOOL
+from sash.core.law.lines import Gap
+from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
+from sash.core.law.runs import runs
+from sash.core.law.units import group_units
+from sash.core.law.view import History, Order
+
+
+def arranged(history: History, *, drops: bool) -> History | None:
+    """The history in places, itself if it is in order; None if older messages are needed to tell.
+
+    ``drops`` leaves calls without a result out, in place of a line as their result.
+    """
+    if history.outside and history.first_seq > 1 and _is_unfinished(history.outside):
+        return None
+    records = history.records
+    if not records.details or _is_in_order(records):
+        return history
+    groups, apart = _read(records)
+    if history.first_seq > 1 and _needs_its_call(records, apart):
+        return None
+    return _in_places(history, groups, apart, drops=drops)
+
+
+def _is_in_order(records: Records) -> bool:
+    """Whether each result stands behind its call, and each call has its result."""
+    if records.plain and TOOL not in records.roles and FUNCTION not in records.roles:
+        return True
+    roles, flags, calls, is_open = (
+        np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.in_progress)
+    )
+    if ((roles == TOOL) & (flags & Flags.LATE != 0)).any():
+        return False
+    asks = (roles == ASSISTANT) & (is_open == 0)
+    is_legacy = asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
+    is_answer = roles == FUNCTION
+    if (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1]:
+        return False
+    units = group_units(records)
+    if units.single:
+        return not (asks & (calls > 0)).any()
+    starts = np.asarray(units.starts)
+    first = starts[:-1]
+    return not (asks[first] & (np.diff(starts) <= calls[first])).any()
+
+
+class _Group(msgspec.Struct):
+    """A message with calls: its index, the links of its calls, and the index of each one's newest result, by link.
+
+    ``late`` are the results that do not stand directly behind the message, or are not a call's first.
+    """
+
+    head: int
+    links: Sequence[str]
+    results: dict[str, int] = {}
+    late: set[int] = set()
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The numbers of the calls without a result."""
+        return tuple(number for number, link in enumerate(self.links) if link not in self.results)
+
+
+def _read(records: Records) -> tuple[list[_Group], set[int]]:
+    """The tool groups, and the indexes of results that are apart: without their call here, or with a newer result."""
+    groups: list[_Group] = []
+    makers: dict[str, _Group] = {}
+    apart: set[int] = set()
+    before = -1  # the newest message that is no result
+    for index, role in enumerate(records.roles):
+        is_late = role == TOOL and bool(records.flags[index] & Flags.LATE)
+        if role not in (TOOL, FUNCTION):
+            before = index
+            if _is_call(records, index):
+                groups.append(group := _Group(index, links_in(records.details[index].links)))
+                makers |= dict.fromkeys(group.links, group)
+            continue
+        link = records.details[index].links
+        if (maker := makers.get(link)) is None:
+            if is_late or (role == TOOL and before >= 0):  # else its call may be before the tail
+                apart.add(index)
+            continue
+        if (older := maker.results.get(link)) is not None:
+            apart.add(older)
+        if is_late or maker.head != before:
+            maker.late.add(index)
+        maker.results[link] = index
+    return groups, apart
+
+
+def _is_call(records: Records, index: int) -> bool:
+    is_call = records.calls[index] or records.flags[index] & Flags.LEGACY_CALL
+    return bool(is_call) and records.roles[index] == ASSISTANT and not records.in_progress[index]
+
+
+def _needs_its_call(records: Records, apart: set[int]) -> bool:
+    """Whether a result must be in the window whose call is before the tail: the newest message, or a pinned one."""
+    newest = records.in_progress.rfind(0)
+    return newest in apart or any(records.flags[index] & Flags.PINNED for index in apart)
+
+
+def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, drops: bool) -> History:
+    records, first = history.records, history.first_seq
+    heads = list(range(len(records)))
+    for group in groups:
+        for result in group.results.values():
+            heads[result] = group.head
+    order = sorted(heads_at := range(len(records)), key=lambda index: (heads[index], index))
+    places = dict(zip(order, heads_at, strict=True))
+    sent = (heads[index] for index in heads_at if index not in apart and not records.in_progress[index])
+    gaps = _gaps(records, groups, max(sent, default=-1), places, drops=drops)
+    single = {index for group in gaps.alone for index in group.results.values()}
+    changed = Records(
+        b"".join(_row(records, index, is_late=index in apart, is_single=index in single) for index in order),
+        [records.details[index] for index in order],
+        [records.said[index] for index in order] if records.said else (),
+        {place: (gap.last, len(gap.calls) if place in gaps.lines else 0) for place, gap in gaps.all.items()},
+    )
+    order_of = Order(
+        original=history,
+        names=[first + index for index in order],
+        heads=[first + heads[index] for index in order],
+        newest=first + places[max(0, records.in_progress.rfind(0))],
+        lines={first + place: gap for place, gap in gaps.lines.items()},
+        dropped={first + place: gap for place, gap in gaps.dropped.items()},
+        waiting=gaps.waiting,
+        late=frozenset(first + places[index] for group in groups for index in group.late - apart),
+        interrupted=_interrupted(records, groups, first),
+    )
+    return msgspec.structs.replace(order_of.named(history), records=changed)
+
+
+class _Gaps(msgspec.Struct):
+    """Calls without a result, by the place of their message in the tail: those that get lines, that are left out, and all.
+
+    ``alone`` are the groups of which one result remains. ``waiting`` are the calls at the end.
+    """
+
+    lines: dict[int, Gap] = {}
+    dropped: dict[int, Gap] = {}
+    all: dict[int, Gap] = {}
+    alone: list[_Group] = []
+    waiting: tuple[int, Gap] | None = None
+
+
+def _gaps(
+    records: Records, groups: Sequence[_Group], last_head: int, places: Mapping[int, int], *, drops: bool
+) -> _Gaps:
+    found = _Gaps()
+    for group in groups:
+        if not group.missing:
+            continue
+        place = places[group.head]
+        gap = Gap(place + len(group.results), group.missing)
+        says = bool(records.tokens(0)[group.head])
+        if group.head == last_head:
+            found.waiting = place, gap
+        elif not drops or not (records.calls[group.head] or says):  # a legacy call is all that its message has
+            found.lines[place] = gap
+        elif group.results or says:
+            found.dropped[place] = gap
+            if len(group.results) == 1:
+                found.alone.append(group)
+        else:
+            continue  # the whole message is left out
+        found.all[place] = gap
+    return found
+
+
+def _row(records: Records, index: int, *, is_late: bool, is_single: bool) -> bytes:
+    """A message's record in its place, where it is late if it is left out."""
+    row = records.packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES]
+    flags = row[0]
+    if records.roles[index] == TOOL:
+        flags = flags & ~Flags.LATE | (Flags.LATE if is_late else 0)
+    if is_single:
+        flags &= ~Flags.PARALLEL
+    return row if flags == row[0] else bytes((flags,)) + row[1:]
+
+
+def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> dict[int, int]:
+    """The seqs of messages that came while calls waited, each with the number of these calls."""
+    found: dict[int, int] = {}
+    heads = {group.head: group for group in groups}
+    waiting: set[str] = set()
+    for index, role in enumerate(records.roles):
+        if role in (TOOL, FUNCTION):
+            waiting.discard(records.details[index].links)
+        elif not records.in_progress[index]:
+            if waiting:
+                found[first_seq + index] = len(waiting)
+            waiting = set(heads[index].links) if index in heads else set()
+    return found
+
+
+def _is_unfinished(outside: Mapping[int, Record]) -> bool:
+    """Whether results are missing or late among messages before the tail, so that they cannot be sent as they are."""
+    return any(_has_gap([outside[seq] for seq in range(first, last + 1)]) for first, last in runs(sorted(outside)))
+
+
+def _has_gap(run: Sequence[Record]) -> bool:
+    if not any(record.grouped for record in run):
+        return False
+    records = Records.of(run)
+    roles = records.roles + bytes((SYSTEM,))
+    is_lone = any(
+        record.flags & Flags.LEGACY_CALL and role == ASSISTANT and roles[index + 1] != FUNCTION
+        for index, (record, role) in enumerate(zip(run, records.roles, strict=True))
+    )
+    units = group_units(records)
+    last = units[-1]  # calls at its end are unanswered: only at the end of the history could they wait
+    return is_lone or bool(units.broken) or 0 < last.end - last.start <= run[last.start].calls

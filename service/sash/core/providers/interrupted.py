@@ -1,0 +1,49 @@
+"""Calls that nobody answered: the calls of a chat message, and the message without some of them."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from sash.core.providers.pieces import Object
+from sash.core.providers.provider import Provider
+from sash.core.providers.sharing import restore, share
+
+
+def calls_in(message: Mapping[str, Any]) -> list[Object]:
+    """Return a message's tool calls, or its one call in the form before tool calls, which has no id."""
+    calls: list[Object] = message.get("tool_calls") or [message["function_call"]]
+    return calls
+
+
+def without_calls(message: Mapping[str, Any], numbers: Collection[int], provider: Provider | None) -> Object:
+    """Return a message without the calls of these numbers, also in its member ``native``, which is of ``provider``."""
+    chat = {name: value for name, value in message.items() if name not in ("tool_calls", "function_call", "native")}
+    if left := [call for number, call in enumerate(message.get("tool_calls") or ()) if number not in numbers]:
+        chat["tool_calls"] = left
+    native = message.get("native")
+    if native is None or provider is None:
+        return chat
+    own = list(_without(restore(message), set(numbers), provider))
+    kept = {name: value for name, value in native.items() if name != "at"}
+    return {**chat, "native": {**kept, "messages": [share(each, chat) for each in own]}}
+
+
+def _without(messages: list[Object], numbers: set[int], provider: Provider) -> Iterator[Object]:
+    """Yield own messages without calls of these numbers, and without messages that had nothing else."""
+    number = -1
+    key = provider.shape.parts
+    for message in messages:
+        if provider.is_call(message):
+            number += 1
+            if number not in numbers:
+                yield message
+            continue
+        parts, left = message.get(key), []
+        if not isinstance(parts, list):
+            yield message
+            continue
+        for part in parts:
+            number += provider.is_call(part)
+            if not (provider.is_call(part) and number in numbers):
+                left.append(part)
+        if left or not parts:
+            yield {**message, key: left}
