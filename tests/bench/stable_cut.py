@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import Entry, calls_of, parallel_flags
+from sash.core.chat.messages import Entry, Place, calls_of, places_of
 from sash.core.counts.counting import message_tokens, reference_tokens
 from sash.core.counts.families import TOOL, USER
 from sash.core.counts.measures import measure
@@ -27,11 +27,11 @@ from sash.core.law.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.documents import Documents, Source
 from sash.core.law.grounding import splice
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Flags, Record, Records
+from sash.core.law.records import Record, Records
 from sash.core.law.view import History
 from sash.core.law.window import Window, build_window
 from sash.core.providers.cache_marks import Caching
-from sash.store.data.entries import prepare
+from sash.store.data.entries import in_place, prepare
 from sash.store.data.layout import decode_grounding
 from sash.store.data.stored_messages import NewEntry
 from tests.bench.caches import Block, PromptCache
@@ -99,12 +99,9 @@ def turns_of(conversation: Conversation, model: Model, budget: int, options: Win
     """Return the request at every user message, in order."""
     fixed = fixed_parts(ConversationSettings(system=conversation.system, tools=conversation.tools))
     messages = [entry.message for entry in conversation.entries]
-    flags = parallel_flags([calls_of(m) for m in messages], [""] * len(messages))
     new = prepare(conversation.entries, fixed.template, now_ms=0)
-    records = [
-        msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL) if parallel else record
-        for record, parallel in zip((entry.record for entry in new), flags, strict=True)
-    ]
+    placed = zip((entry.record for entry in new), places_of(map(calls_of, messages)), strict=True)
+    records = [in_place(record, place or Place()) for record, place in placed]
     column = 0 if model.encoding == "o200k_base" else 1
     turns, tokens = [], 0
     for length, record in enumerate(records, 1):

@@ -11,20 +11,21 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from sash.core.chat.messages import Document, Entry, Grounding, calls_of, parallel_flags
+from sash.core.chat.messages import Document, Entry, Grounding, Place, calls_of, places_of
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.measures import measure
 from sash.core.counts.models import Model, find_model
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
 from sash.core.law.documents import Documents, Source
 from sash.core.law.notes import summary_message
+from sash.core.law.order import arranged
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Flags, Record, Records, StoredGrounding, Summary
+from sash.core.law.records import Record, Records, StoredGrounding, Summary
 from sash.core.law.render import Bodies, chat_messages, chat_request
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder, Window, build_window
+from sash.core.law.window import NeedOlder, Window, build_window, older
 from sash.problems import WindowDoesNotFit
-from sash.store.data.entries import check_entries, prepare
+from sash.store.data.entries import check_entries, in_place, prepare
 from sash.store.data.layout import decode_grounding
 from sash.windows.answer import edit
 
@@ -69,14 +70,9 @@ class Talk:
     def stored(self) -> tuple[list[Record], list[bytes], dict[int, StoredGrounding]]:
         """Records, bodies and documents as an append stores them."""
         check_entries(self.entries)
-        flags = parallel_flags([calls_of(m) for m in self.messages], [f"/{i}" for i in range(len(self.messages))])
         new = prepare(self.entries, self.parts.template, now_ms=1)
-        records = [entry.record for entry in new]
-        records = [
-            msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL) if parallel else record
-            for record, parallel in zip(records, flags, strict=True)
-        ]
-        records = list(Records.of(records))
+        placed = zip((entry.record for entry in new), places_of(map(calls_of, self.messages)), strict=True)
+        records = list(Records.of([in_place(record, place or Place()) for record, place in placed]))
         documents = {seq: decode_grounding(entry.grounding) for seq, entry in enumerate(new, 1) if entry.grounding}
         return records, [entry.body for entry in new], documents
 
@@ -138,8 +134,12 @@ class Talk:
         )
 
     def build(self, ask: "Ask", first_seq: int = 1) -> Window | NeedOlder:
+        """Choose the messages as the law does, which leaves out what ``order.py`` mends (``test_order.py``)."""
+        history = self.history(ask.model, first_seq)
+        if arranged(history, drops=False) is None:
+            return older(history, ask.budget)
         return build_window(
-            self.history(ask.model, first_seq),
+            history,
             model=ask.model,
             budget=ask.budget,
             fixed=self.parts.fixed,

@@ -16,16 +16,17 @@ from sash.core.chat.messages import (
     MAX_DEPTH,
     Calls,
     Entry,
+    Place,
     calls_of,
     decode_json,
     digest,
     encode_message,
-    parallel_flags,
+    places_of,
     refuse_deep,
     validate_message,
 )
 from sash.core.providers.recognition import foreign
-from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
+from sash.problems import BadRequest, InvalidEntry
 
 
 class Batch(msgspec.Struct, forbid_unknown_fields=True):
@@ -312,42 +313,37 @@ def test_digest_tells_values_apart(a: Any, b: Any) -> None:
 # ---- validation of tool groups
 
 
-def flags(*messages: dict[str, Any], **group: Any) -> list[bool]:
-    return parallel_flags([calls_of(m) for m in messages], [f"/{i}" for i in range(len(messages))], **group)
-
-
 @quick
 @given(entries())
 def test_valid_groups_pass(drawn: tuple[Entry, ...]) -> None:
     """A result is parallel exactly when its call was one of several."""
     messages = talk(*drawn).messages
     several = False
-    for message, parallel in zip(messages, flags(*messages), strict=True):
+    for message, place in zip(messages, places_of(map(calls_of, messages)), strict=True):
         if message["role"] == "assistant":
             several = len(message.get("tool_calls") or ()) > 1
-        assert parallel == (message["role"] == "tool" and several)
+        assert place is not None
+        assert place.is_parallel == (message["role"] == "tool" and several)
+
+
+@pytest.mark.parametrize("messages", [[result("a")], [calling("a"), result("b")]])
+def test_a_result_without_a_call(messages: list[dict[str, Any]]) -> None:
+    """A result has no place if its call is nowhere before it."""
+    assert list(places_of(map(calls_of, messages)))[-1] is None
 
 
 @pytest.mark.parametrize(
-    ("messages", "place"),
+    "messages",
     [
-        ((result("a"),), 0),
-        ((calling("a"), result("b")), 1),
-        ((calling("a"), result("a"), result("a")), 2),
-        ((calling("a"), said("user", "x"), result("a")), 2),
-        ((calling("a"), calling("b"), result("a")), 2),
+        [calling("a"), result("a"), result("a")],
+        [calling("a"), said("user", "x"), result("a")],
+        [calling("a"), said("developer", "x"), result("a")],
+        [calling("a"), calling("b"), result("a")],
     ],
 )
-def test_orphans(messages: tuple[dict[str, Any], ...], place: int) -> None:
-    """A result whose call is missing, already answered, or before another message is a 422 that points to the result."""
-    with pytest.raises(OrphanToolResult) as caught:
-        flags(*messages)
-    assert (caught.value.status, caught.value.errors[0].pointer) == (422, f"#/{place}/tool_call_id")
-
-
-def test_a_group_that_was_open_before() -> None:
-    """Results may answer the calls of an earlier append."""
-    assert flags(result("b"), result("a"), pending=("a", "b"), parallel=True) == [True, True]
+def test_a_late_result(messages: list[dict[str, Any]]) -> None:
+    """A result is late if other messages stand between, or its call has one already."""
+    assert list(places_of(map(calls_of, messages)))[-1] == Place(is_parallel=False, is_late=True)
 
 
 def test_calls() -> None:
@@ -357,7 +353,13 @@ def test_calls() -> None:
         calls_of(m)
         for m in (calling("a", "b"), result("a"), legacy, said("user", "x"), said("assistant", "x", tool_calls=[]))
     ]
-    assert found == [Calls(opens=("a", "b")), Calls(answers="a"), Calls(legacy=True), Calls(), Calls()]
+    assert found == [
+        Calls(opens=("a", "b")),
+        Calls(answers="a"),
+        Calls(legacy=True, function="f"),
+        Calls(),
+        Calls(),
+    ]
 
 
 # ---- arbitrary values

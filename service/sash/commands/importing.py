@@ -10,7 +10,7 @@ import msgspec
 from sash.clients.sash_client import Ask, Sash, SashError
 from sash.commands.server import ask, post
 from sash.commands.sources.conversation import SourceConversation, SourceError, format_hint
-from sash.core.chat.messages import Conversation, Entry, calls_of
+from sash.core.chat.messages import Entry, calls_of, places_of
 from sash.core.law.conversation_settings import ConversationSettings, check_settings
 from sash.problems import Problem
 from sash.store.data.entries import check_entry
@@ -67,8 +67,7 @@ def _given(source: SourceConversation) -> dict[str, Any]:
 
 def orphans(messages: list[dict[str, Any]]) -> list[bool]:
     """Return for each message whether it is a tool result without a call. Each message must be valid by itself."""
-    conversation = Conversation()
-    return [conversation.add(calls_of(message)) is None for message in messages]
+    return [place is None for place in places_of(map(calls_of, messages))]
 
 
 def without_orphans(source: SourceConversation) -> SourceConversation:

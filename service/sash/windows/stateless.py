@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import Conversation, Entry, Place, calls_of, orphan
+from sash.core.chat.messages import Entry, Place, calls_of, orphan, places_of
 from sash.core.chat.packed import Packed
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import USER
@@ -16,13 +16,13 @@ from sash.core.law.conversation_settings import ConversationSettings, check_sett
 from sash.core.law.costs import reference_costs
 from sash.core.law.grounding import Template
 from sash.core.law.recall import bound
-from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding
+from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.words import pack_words, plain_number, said_in, words_of
 from sash.core.providers.given import ReadEntries
 from sash.problems import EntryConflict, Internal, Problem
-from sash.store.data.entries import check_entries, content_digest, entry_digest, measure_entry, opened_by
+from sash.store.data.entries import check_entries, content_digest, entry_digest, in_place, measure_entry, opened_by
 from sash.store.data.layout import decode_grounding
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
@@ -117,10 +117,8 @@ def _grounding(wanted: WindowRequest, kept: list[_Measured], history: History) -
 
 def _placed(entries: list[tuple[int, Entry]]) -> list[tuple[Entry, Place]]:
     """The entries, each with its place among the tool groups. Raises OrphanToolResult."""
-    conversation = Conversation()
     placed = []
-    for index, entry in entries:
-        place = conversation.add(opened_by(entry))
+    for (index, entry), place in zip(entries, places_of(opened_by(entry) for _, entry in entries), strict=True):
         if place is None:
             raise orphan(f"/messages/{index}/message")
         placed.append((entry, place))
@@ -148,10 +146,7 @@ def _measured(
     for index, (entry, place) in enumerate(entries):
         said = content_digest(entry.message, str(index)) if digests else b""
         record, body, grounding = measure_entry(entry, calls_of(entry.message), template, said, o200k_alone=alone)
-        flags = (Flags.PARALLEL if place.is_parallel else 0) | (Flags.LATE if place.is_late else 0)
-        if flags:
-            record = msgspec.structs.replace(record, flags=record.flags | flags)
-        found.append((record, body, grounding))
+        found.append((in_place(record, place), body, grounding))
     return found
 
 

@@ -7,7 +7,7 @@ It is validated against the declarations below, which follow OpenAI's chat compl
 
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -473,24 +473,20 @@ class Place(msgspec.Struct, frozen=True):
     is_late: bool = False
 
 
-class Conversation:
-    """The calls of a conversation, message by message: the rule of ``append.lua`` for histories that are not stored."""
-
-    def __init__(self) -> None:
-        self._waiting: set[str] = set()  # calls of the newest group without a result
-        self._is_parallel: dict[str, bool] = {}  # whether a call is one of several, by its id
-
-    def add(self, calls: Calls) -> Place | None:
-        """The next message's place; None for a result whose call is nowhere before it."""
+def places_of(sequence: Iterable[Calls]) -> Iterator[Place | None]:
+    """Each message's place, as ``append.lua`` finds it; None for a result whose call is nowhere before it."""
+    waiting: set[str] = set()  # calls of the newest group without a result
+    parallel: dict[str, bool] = {}  # whether a call is one of several, by its id
+    for calls in sequence:
         if not calls.answers:
-            self._waiting = set(calls.opens)
-            self._is_parallel |= dict.fromkeys(calls.opens, len(calls.opens) > 1)
-            return Place()
-        if calls.answers not in self._is_parallel:
-            return None
-        is_late = calls.answers not in self._waiting
-        self._waiting.discard(calls.answers)
-        return Place(self._is_parallel[calls.answers], is_late)
+            waiting = set(calls.opens)
+            parallel |= dict.fromkeys(calls.opens, len(calls.opens) > 1)
+            yield Place()
+        elif calls.answers in parallel:
+            yield Place(parallel[calls.answers], calls.answers not in waiting)
+            waiting.discard(calls.answers)
+        else:
+            yield None
 
 
 def orphan(pointer: str) -> OrphanToolResult:

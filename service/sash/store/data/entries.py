@@ -15,6 +15,7 @@ from sash.core.chat.messages import (
     Calls,
     Entry,
     Grounding,
+    Place,
     calls_of,
     digest,
     encode_message,
@@ -140,6 +141,12 @@ def measure_entry(
     )
     record = Record(flags, measured, len(body), len(calls.opens), said, added, None, digits, calls.links)
     return record, body, grounding
+
+
+def in_place(record: Record, place: Place) -> Record:
+    """Return a record with what an append adds for the message's place among the tool groups before it."""
+    flags = (Flags.PARALLEL if place.is_parallel else 0) | (Flags.LATE if place.is_late else 0)
+    return msgspec.structs.replace(record, flags=record.flags | flags) if flags else record
 
 
 def entry_digest(entry: Entry) -> bytes:
