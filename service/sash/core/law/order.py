@@ -70,12 +70,13 @@ def _is_in_order(records: Records) -> bool:
 class _Group(msgspec.Struct):
     """A message with calls: its index, the links of its calls, and the index of each one's newest result, by link.
 
-    ``late`` are the results that do not stand directly behind the message, or are not a call's first.
+    ``members`` are the indexes of the message and all results. ``late`` are the results that do not stand directly behind the message, or are not a call's first.
     """
 
     head: int
     links: Sequence[str]
     results: dict[str, int] = {}
+    members: list[int] = []
     late: set[int] = set()
 
     @property
@@ -95,7 +96,7 @@ def _read(records: Records) -> tuple[list[_Group], set[int]]:
         if role not in (TOOL, FUNCTION):
             before = index
             if _is_call(records, index):
-                groups.append(group := _Group(index, links_in(records.details[index].links)))
+                groups.append(group := _Group(index, links_in(records.details[index].links), members=[index]))
                 makers |= dict.fromkeys(group.links, group)
             continue
         link = records.details[index].links
@@ -108,6 +109,7 @@ def _read(records: Records) -> tuple[list[_Group], set[int]]:
         if is_late or maker.head != before:
             maker.late.add(index)
         maker.results[link] = index
+        maker.members.append(index)
     return groups, apart
 
 
@@ -149,6 +151,11 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
         waiting=gaps.waiting,
         late=frozenset(first + places[index] for group in groups for index in group.late - apart),
         interrupted=_interrupted(records, groups, first),
+        brings={
+            first + index: ([first + each for each in group.members if each < index], len(group.links))
+            for group in groups
+            for index in group.late
+        },
     )
     return msgspec.structs.replace(order_of.named(history), records=changed)
 

@@ -44,7 +44,8 @@ class Spans(NamedTuple):
     ``cost`` are a unit's tokens in the window (0 for a required unit), ``length`` its counted reference tokens,
     ``documents`` the tokens that its documents would add, ``question`` whether it is a user's message. ``reasoning`` are
     additional tokens until the next question that does not continue the turn (``continues``), and ``while_open`` until the
-    last result of a tool group, which makes the group larger than the room, so that it is cut.
+    last result of a tool group, which makes the group larger than the room, so that it is cut; or while a late result is the
+    newest message, which brings its group.
     """
 
     cost: Number
@@ -140,6 +141,8 @@ def _spans(
                 cost[index] += before
     for index in {unit_at(units, seq - history.first_seq) for seq in view.edits if seq >= history.first_seq}:
         open_longer[index] = _while_open(view, index, room, limit)
+    for seq, tokens in view.brings.items():
+        open_longer[unit_at(units, seq - history.first_seq)] += tokens
     # A question continues the turn before it if it follows tool results, or a message that was not read yet.
     continues = np.zeros(count, bool)
     if view.passing and count:

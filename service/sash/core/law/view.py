@@ -100,6 +100,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Places of results that did not stand behind their call."""
     interrupted: Mapping[int, int]
     """Seqs of messages that came while calls waited, each with the number of these calls."""
+    brings: Mapping[int, tuple[Sequence[int], int]]
+    """Seqs of late results, each with the seqs of its group's earlier messages, and the number of the group's calls."""
 
     @cached_property
     def places(self) -> Mapping[int, int]:
@@ -143,6 +145,8 @@ class View(msgspec.Struct, frozen=True):
     """Tokens of the reasoning that is sent until the next question, by seq."""
     edits: Mapping[int, Edit] = {}
     """Cuts of tool results, by seq. The costs are those after the cut."""
+    brings: Mapping[int, int] = {}
+    """Tokens of the group that a late result brings while it is the newest message, by seq."""
 
     def seq(self, index: int) -> int:
         """The seq of a unit's first message."""

@@ -154,17 +154,19 @@ def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedO
     """The messages in the order of the log, on which a stable cut is found: what was appended stays in its place there.
 
     None if they are sent in this order. Lines in place of results count with the message that interrupted the calls, because
-    they came with it.
+    they came with it; and while a late result is the newest message, its group counts with it.
     """
-    if history.order is None:
+    order, model = history.order, trimming.model
+    if order is None:
         return None
-    model, original = trimming.model, history.order.original
-    view = view_history(original, model)
+    view = view_history(order.original, model)
     if view is None:
-        return older(original)
+        return older(order.original)
     view = _as_sent(view, trimming, fixed)
-    interrupted = history.order.interrupted
-    return recosted(view, {seq: view.cost_of(seq) + count * longest_line(model) for seq, count in interrupted.items()})
+    line = longest_line(model)
+    brings = {seq: sum(map(view.cost_of, group)) + calls * line for seq, (group, calls) in order.brings.items()}
+    view = recosted(view, {seq: view.cost_of(seq) + count * line for seq, count in order.interrupted.items()})
+    return msgspec.structs.replace(view, brings=brings)
 
 
 def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[History, WindowQuery]:

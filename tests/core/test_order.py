@@ -1,0 +1,347 @@
+"""Windows of histories as they really are: results that come late, twice or never, and notes between them."""
+
+import json
+import os
+from typing import Any
+
+import msgspec
+import pytest
+from histories import Talk, calling, result, said, talk
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sash.api.count_handlers import count_in_format
+from sash.api.schemas import CountRequest
+from sash.core.chat.messages import Entry
+from sash.core.counts.models import find_model
+from sash.core.law.conversation_settings import ConversationSettings
+from sash.core.law.lines import NO_RESULT
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.render import Bodies
+from sash.problems import WindowDoesNotFit
+from sash.windows.answer import Made
+from sash.windows.asked import Asked, limits_of
+from sash.windows.flow import advance, window
+from sash.windows.needs import Older, SeenHistory
+
+MANY = settings(
+    max_examples=int(os.environ.get("ORDER_EXAMPLES", "400")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+FORMS = ("openai", "responses", "anthropic", "gemini")
+MODELS = ("gpt-4o-mini", "gpt-5", "claude-sonnet-4-5", "gemini-2.5-pro", "llama-3.3-70b")
+
+
+# ---- the window of what was read
+
+
+def made(found: Talk, query: WindowQuery, first_seq: int = 1) -> Made:
+    """Return the window from a tail, reading older messages as a driver does."""
+    limits = limits_of(query, found.settings, {})
+    asked = Asked(query, limits, found.parts)
+
+    def seen(first: int) -> SeenHistory:
+        bodies = Bodies(first, found.stored[1][first - 1 :], dict(enumerate(found.stored[1], 1)))
+        return SeenHistory(found.history(limits.model, first), bodies, {})
+
+    flow = window(asked, seen(first_seq))
+    need = advance(flow)
+    while not isinstance(need, Made):
+        assert isinstance(need, Older), need
+        assert need.first_seq < first_seq
+        first_seq = need.first_seq
+        need = advance(flow, seen(first_seq))
+    return need
+
+
+def answer(found: Talk, first_seq: int = 1, **query: Any) -> dict[str, Any]:
+    wanted = WindowQuery(**{"model": "gpt-4o-mini", "reserve": 0, "max_tokens": 100_000, **query})
+    read: dict[str, Any] = json.loads(made(found, wanted, first_seq).body)
+    return read
+
+
+def sent(found: Talk, **query: Any) -> list[Any]:
+    """Return the messages of a chat window, shortened: a result's call and text, a message's calls or text."""
+    return list(map(_short, answer(found, **query)["request"]["messages"]))
+
+
+def _short(message: dict[str, Any]) -> Any:
+    if message["role"] == "tool":
+        return (message["tool_call_id"], message["content"])
+    if calls := message.get("tool_calls"):
+        return [call["id"] for call in calls]
+    return message["content"]
+
+
+def legacy() -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+
+
+# ---- one behaviour each
+
+
+INTERRUPTED = talk(
+    said("user", "q"), calling("a", "b", "c", content="moment"), result("a"), result("b"), said("user", "stop")
+)
+
+
+def test_an_interrupted_call_has_a_line_as_its_result() -> None:
+    """The calls that were made, and their results, stay; an open call has one constant line."""
+    window = answer(INTERRUPTED)
+    messages = list(map(_short, window["request"]["messages"]))
+    assert messages == ["q", ["a", "b", "c"], ("a", "found"), ("b", "found"), ("c", NO_RESULT), "stop"]
+    assert window["mended"] == {"messages": 1, "reasons": {"unanswered_call": 1}}
+
+
+def test_an_interrupted_call_is_dropped_if_asked() -> None:
+    """With ``unanswered=drop`` the open call alone goes."""
+    assert sent(INTERRUPTED, unanswered="drop") == ["q", ["a", "b"], ("a", "found"), ("b", "found"), "stop"]
+
+
+def test_a_message_of_dropped_calls_alone_is_left_out() -> None:
+    """With ``unanswered=drop`` nothing remains of a message that only called."""
+    assert sent(talk(said("user", "q"), calling("a"), said("user", "stop")), unanswered="drop") == ["q", "stop"]
+
+
+def test_a_dropped_calls_words_stay() -> None:
+    """With ``unanswered=drop`` the text beside the calls is sent."""
+    found = talk(said("user", "q"), calling("a", content="moment"), said("user", "stop"))
+    assert sent(found, unanswered="drop") == ["q", "moment", "stop"]
+
+
+def test_a_legacy_call_has_a_line_too() -> None:
+    """A call in the form before tool calls gets a function message."""
+    request = answer(talk(said("user", "q"), legacy(), said("user", "stop")))["request"]
+    assert request["messages"][2] == {"role": "function", "name": "look", "content": NO_RESULT}
+
+
+@pytest.mark.parametrize("between", [said("developer", "note"), said("user", "and?"), said("assistant", "wait")])
+def test_a_late_result_stands_behind_its_call(between: dict[str, Any]) -> None:
+    """What stood between the call and its result follows the group."""
+    window = answer(talk(said("user", "q"), calling("a"), between, result("a")))
+    assert list(map(_short, window["request"]["messages"])) == ["q", ["a"], ("a", "found"), between["content"]]
+    assert window["mended"] == {"messages": 1, "reasons": {"late_result": 1}}
+
+
+def test_the_newest_result_of_a_call_counts() -> None:
+    """A long-running tool answers "pending" first, and with its result later."""
+    found = talk(said("user", "q"), calling("a"), result("a", "pending"), said("user", "and?"), result("a", "done"))
+    window = answer(found, explain=True)
+    assert list(map(_short, window["request"]["messages"])) == ["q", ["a"], ("a", "done"), "and?"]
+    reasons = {line["seq"]: line["reason"] for line in window["explain"]}
+    assert reasons[3] == "a result without its call, or with a newer one"
+    assert window["kept"] == {"messages": 4, "first_seq": 1, "last_seq": 5}
+
+
+def test_calls_at_the_end_wait() -> None:
+    """The window names the calls whose results are still to come."""
+    window = answer(talk(said("user", "q"), calling("a", "b"), result("b")))
+    assert window["waiting_for"] == ["a"]
+    assert list(map(_short, window["request"]["messages"])) == ["q", ["a", "b"], ("b", "found")]
+
+
+def test_nothing_waits_in_a_whole_history() -> None:
+    """The member is there only if a call waits."""
+    assert "waiting_for" not in answer(talk(said("user", "q"), calling("a"), result("a")))
+
+
+def test_a_late_result_whose_call_is_left_out_is_left_out() -> None:
+    """A limit that leaves the call out leaves its late result out, too."""
+    found = talk(said("user", "q"), calling("a"), said("user", "b"), result("a"), said("user", "c"), said("user", "d"))
+    assert sent(found, limit=3) == ["b", "c", "d"]
+
+
+def test_a_late_result_as_newest_message_brings_its_group() -> None:
+    """However old the call is."""
+    found = talk(calling("a"), *(said("user", f"{n}") for n in range(200)), result("a"))
+    assert answer(found, first_seq=190, limit=2)["request"]["messages"][0]["tool_calls"]
+
+
+# ---- any history
+
+
+KINDS = ("say", "say", "note", "call", "call", "result", "result", "result", "legacy", "answer")
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> Talk:
+    """Draw a history in which anything happens to calls and their results."""
+    messages: list[dict[str, Any]] = []
+    calls: list[str] = []
+    texts = st.sampled_from(["ok", "", "Which talks are on today?", "오늘 강연은? 🙂", "day " * 40])
+    for turn in range(draw(st.integers(0, 14))):
+        kind = draw(
+            st.sampled_from(["say", "say", "note", "call", "call", "result", "result", "result", "legacy", "answer"])
+        )
+        if kind == "say":
+            messages.append(said(draw(st.sampled_from(["user", "assistant"])), draw(texts)))
+        elif kind == "note":
+            messages.append(said(draw(st.sampled_from(["system", "developer"])), "note"))
+        elif kind == "call":
+            ids = [f"c{turn}_{n}" for n in range(draw(st.integers(1, 3)))]
+            ids[0] = draw(st.sampled_from([ids[0], ids[0], "again"]))
+            messages.append(calling(*ids, content=draw(st.sampled_from([None, "", "one moment"]))))
+            calls += ids
+        elif kind == "result" and calls:
+            messages.append(result(draw(st.sampled_from(calls)), draw(texts)))
+        elif kind == "legacy":
+            messages.append(legacy())
+        elif kind == "answer" and messages and messages[-1].get("function_call"):
+            messages.append(said("function", draw(texts), name="look"))
+    entries = tuple(Entry(message=message) for message in messages)
+    return Talk(entries, ConversationSettings(system=draw(st.sampled_from([None, "Be brief."]))))
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> WindowQuery:
+    return WindowQuery(
+        model=draw(st.sampled_from(MODELS)),
+        reserve=0,
+        max_tokens=draw(st.integers(20, 400)),
+        format=draw(st.sampled_from(FORMS)),
+        unanswered=draw(st.sampled_from(["note", "note", "drop"])),
+        limit=draw(st.sampled_from([None, None, None, 1, 3, 6])),
+        overflow=draw(st.sampled_from(["stop", "stop", "skip"])),
+        stable=draw(st.sampled_from([False, False, True])),
+        start=draw(st.sampled_from(["any", "any", "user"])),
+        dedupe=draw(st.sampled_from(["grounding", "messages"])),
+        note=draw(st.booleans()),
+        tool_results_kept=draw(st.sampled_from([None, None, 0, 1])),
+        explain=draw(st.booleans()),
+    )
+
+
+def fault(form: str, request: dict[str, Any]) -> str | None:
+    """Return why a provider refuses the order of a request's calls and results; None if it does not."""
+    steps = list(_steps(form, request))
+    waiting: list[str] = []
+    for index, (kind, names) in enumerate(steps):
+        if kind == "calls":
+            if waiting:
+                return f"{waiting} have no results before {names}"
+            waiting = list(names)
+        elif kind == "result":
+            if names[0] not in waiting:
+                return f"{names} has no call right before it"
+            waiting.remove(names[0])
+        elif waiting:
+            return f"{waiting} have no results at {index}"
+    return None
+
+
+def _steps(form: str, request: dict[str, Any]) -> Any:
+    """Yield calls, results and other messages, each with the ids of its calls."""
+    key = {"openai": "messages", "anthropic": "messages", "responses": "input", "gemini": "contents"}[form]
+    for message in request[key]:
+        if form == "openai":
+            if message["role"] in ("tool", "function"):
+                yield "result", [message.get("tool_call_id") or message["name"]]
+            elif message.get("tool_calls") or message.get("function_call"):
+                yield "calls", [c["id"] for c in message.get("tool_calls") or ()] or [message["function_call"]["name"]]
+            else:
+                yield "said", []
+        elif form == "responses":
+            kind = {"function_call": "call", "function_call_output": "result"}.get(message.get("type"), "said")
+            yield kind, [message.get("call_id")]
+        else:
+            parts = message["parts"] if form == "gemini" else message["content"]
+            parts = [{"text": parts}] if isinstance(parts, str) else parts
+            calls = [call for part in parts if (call := _call(part)) is not None]
+            for part in parts:
+                if (answered := _answered(part)) is not None:
+                    yield "result", [answered]
+            if any(_call(part) is None and _answered(part) is None for part in parts) and not calls:
+                yield "said", []
+            if calls:
+                yield "calls", calls
+
+
+def _call(part: dict[str, Any]) -> str | None:
+    if part.get("type") == "tool_use":
+        return str(part["id"])
+    call = part.get("functionCall") or part.get("function_call")
+    return str(call["name"]) if call else None
+
+
+def _answered(part: dict[str, Any]) -> str | None:
+    if part.get("type") == "tool_result":
+        return str(part["tool_use_id"])
+    found = part.get("functionResponse") or part.get("function_response")
+    return str(found["name"]) if found else None
+
+
+def _joined(steps: list[Any]) -> list[Any]:
+    """The steps, neighbouring call items of Responses as one."""
+    joined: list[Any] = []
+    for kind, names in steps:
+        if kind == "call" and joined and joined[-1][0] == "calls":
+            joined[-1][1].extend(names)
+        else:
+            joined.append(("calls" if kind == "call" else kind, list(names)))
+    return joined
+
+
+@MANY
+@given(histories(), queries())
+def test_every_window_is_in_order(found: Talk, query: WindowQuery) -> None:
+    """Each result stands behind its call, each call has its result or waits at the end, and all that is sent is counted."""
+    try:
+        body = json.loads(made(found, query).body)
+    except WindowDoesNotFit:
+        return
+    form, request = query.format, body["request"]
+    if form == "responses":
+        steps = _joined(list(_steps(form, request)))
+        waiting: list[str] = []
+        for kind, names in steps:
+            assert kind == "result" or not waiting or (kind == "calls" and not waiting), steps
+            if kind == "calls":
+                waiting = names
+            elif kind == "result":
+                waiting.remove(names[0])
+    else:
+        assert fault(form, request) is None, request
+    model = find_model(query.model or "")
+    wanted: Any = {"model": model.id, **request}
+    if form == "openai":
+        wanted = msgspec.convert(wanted, CountRequest)
+    counted = count_in_format(wanted, model, form).tokens
+    total = body["tokens"]["total"]
+    assert counted <= total <= body["budget"]
+    assert not body["exact"] or counted == total
+
+
+@MANY
+@given(histories(), queries(), st.data())
+def test_every_tail_gives_the_same_window(found: Talk, query: WindowQuery, data: st.DataObject) -> None:
+    """A window does not depend on how much of the history was read."""
+    length = len(found.entries)
+    first_seq = data.draw(st.integers(1, max(1, length)))
+    outcomes = []
+    for first in (1, first_seq):
+        try:
+            outcomes.append(made(found, query, first).body)
+        except WindowDoesNotFit as problem:
+            outcomes.append(str(problem.members).encode())
+    if not query.explain:  # a tail explains what was considered
+        assert outcomes[0] == outcomes[1]
+
+
+@MANY
+@given(histories(), st.sampled_from(MODELS), st.integers(60, 300), st.sampled_from(["openai", "anthropic"]))
+def test_a_stable_cut_never_moves_back(found: Talk, model: str, budget: int, form: str) -> None:
+    """However late results come, a message that was left out for size does not come back."""
+    gone: set[int] = set()
+    for length in range(1, len(found.entries) + 1):
+        earlier = talk(*found.messages[:length])
+        try:
+            window = answer(earlier, model=model, max_tokens=budget, stable=True, format=form, explain=True)
+        except WindowDoesNotFit:
+            continue
+        told: dict[str, set[int]] = {"fits": set(), "does not fit": set()}
+        for line in window["explain"]:
+            if line["role"] != "tool":
+                told.get(line["reason"], set()).add(line["seq"])
+        assert gone.isdisjoint(told["fits"]), (length, gone)
+        gone |= told["does not fit"]
