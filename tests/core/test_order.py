@@ -169,7 +169,7 @@ def histories(draw: st.DrawFn) -> Talk:
     """Draw a history in which anything happens to calls and their results."""
     messages: list[dict[str, Any]] = []
     calls: list[str] = []
-    texts = st.sampled_from(["ok", "", "Which talks are on today?", "오늘 강연은? 🙂", "day " * 40])
+    texts = st.sampled_from(["ok", "", "Which talks are on today?", "오늘 강연은? 🙂", "day " * 40, "day " * 200])
     for turn in range(draw(st.integers(0, 14))):
         kind = draw(
             st.sampled_from(["say", "say", "note", "call", "call", "result", "result", "result", "legacy", "answer"])
@@ -345,3 +345,16 @@ def test_a_stable_cut_never_moves_back(found: Talk, model: str, budget: int, for
                 told.get(line["reason"], set()).add(line["seq"])
         assert gone.isdisjoint(told["fits"]), (length, gone)
         gone |= told["does not fit"]
+
+
+@MANY
+@given(histories(), queries(), st.integers(1, 300))
+def test_a_larger_budget_never_keeps_fewer_messages(found: Talk, query: WindowQuery, more: int) -> None:
+    """Also if a required result is cut in the smaller window."""
+    small = msgspec.structs.replace(query, stable=False, overflow="stop", note=False)
+    large = msgspec.structs.replace(small, max_tokens=(small.max_tokens or 0) + more)
+    try:
+        fewer = made(found, small).head
+    except WindowDoesNotFit:
+        return
+    assert made(found, large).head.kept.messages >= fewer.kept.messages

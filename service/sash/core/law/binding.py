@@ -14,7 +14,7 @@ from sash.core.law.documents import Documents
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Flags
-from sash.core.law.results import RESULTS
+from sash.core.law.results import RESULTS, share_of
 from sash.core.law.stable import Cut
 from sash.core.law.view import History, View, unit_at
 
@@ -103,8 +103,8 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
         elif roles[start] == ASSISTANT and roles[end - 1] in RESULTS:
             seqs = range(first + start, first + end)
             cost = sum(max(view.cost_of(seq), _whole(view, seq, model, options)) for seq in seqs)
-            if options.stable and cost > room:  # cut to the same length wherever it is
-                cost = max(room // 2, view.unit_costs[index])
+            if cost > share_of(room):  # cut to the same length wherever it is
+                cost = max(share_of(room), view.unit_costs[index])
         else:
             continue
         if cost + question > free:
@@ -117,7 +117,7 @@ def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) 
     first, units = view.history.first_seq, view.units
     seqs = [seq for seq in view.edits if seq < first or view.always.get(unit_at(units, seq - first)) == Reason.PINNED]
     whole = sum(_whole(view, seq, model, options) for seq in seqs)
-    return max(0, (min(whole, room // 2) if options.stable else whole) - sum(map(view.cost_of, seqs)))
+    return max(0, (min(whole, share_of(room)) if options.stable else whole) - sum(map(view.cost_of, seqs)))
 
 
 def _whole(view: View, seq: int, model: Model, options: WindowQuery) -> int:

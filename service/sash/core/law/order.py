@@ -70,7 +70,8 @@ def _is_in_order(records: Records) -> bool:
 class _Group(msgspec.Struct):
     """A message with calls: its index, the links of its calls, and the index of each one's newest result, by link.
 
-    ``members`` are the indexes of the message and all results. ``late`` are the results that do not stand directly behind the message, or are not a call's first.
+    ``members`` are the indexes of the message and all results. ``late`` are the results that do not stand directly behind
+    the message, or are not a call's first.
     """
 
     head: int

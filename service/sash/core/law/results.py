@@ -35,6 +35,15 @@ _ATTEMPTS = 12
 """Results of Responses that are text. Others, such as a shell's, have no place for another text."""
 
 
+def share_of(room: int) -> int:
+    """The tokens that a tool group, or the results of required messages, may have of a window's ``room``.
+
+    Three quarters, also if all would fit: a group that takes what it can get would leave less to older messages in a larger
+    window than in a smaller one.
+    """
+    return room * 3 // 4
+
+
 class Edit(msgspec.Struct, frozen=True):
     """A change to a stored message before it is sent: its result cut to ``limit`` tokens of the model (0: to one line),
     which saves at least ``saved`` tokens; or its reasoning removed, with or without its calls' signatures (seals); or calls

@@ -15,7 +15,7 @@ from sash.core.counts.rows import Row
 from sash.core.law.fillers import blank_line_tokens, filler_tokens, is_filled, joined_systems
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
-from sash.core.law.results import RESULTS, Edit, line_cost, line_costs, shared_limits
+from sash.core.law.results import RESULTS, Edit, line_cost, line_costs, share_of, shared_limits
 from sash.core.law.view import History, View, unit_at, unit_costs
 from sash.core.providers import CHAT, PROVIDERS
 
@@ -149,37 +149,36 @@ class Trimming(msgspec.Struct, frozen=True):
         return self._cut(view, {seq: limit for seq in results if view.cost_of(seq) > limit})
 
     def overlong(self, view: View, room: int) -> View:
-        """The view with tool groups larger than ``room`` cut to half of it, wherever they are in the history.
+        """The view with tool groups larger than their share of ``room`` cut to it, wherever they are in the history.
 
         So such a group is sent in the same form while it is the newest and afterwards.
         """
-        if self.options.tool_result_overflow != "trim" or max(view.unit_costs, default=0) <= room:
+        share = share_of(room)
+        if self.options.tool_result_overflow != "trim" or max(view.unit_costs, default=0) <= share:
             return view
         for index, cost in enumerate(view.unit_costs):
             is_pinned = view.always.get(index) not in (None, Reason.NEWEST)
-            if cost > room and not (is_pinned or index in view.units.broken):
+            if cost > share and not (is_pinned or index in view.units.broken):
                 results = [seq for seq in _members(view, index) if _is_result(view, seq)]
                 beside = cost - sum(map(view.cost_of, results))
-                view = self._shared(view, results, room // 2 - beside)
+                view = self._shared(view, results, share - beside)
         return view
 
     def required(self, view: View, room: int, beside: int) -> View:
-        """The view with required results cut to half of ``room`` or less, if the required messages do not fit into it.
+        """The view with required results cut to their share of ``room``, or to less if the required messages do not fit.
 
-        ``beside`` is the smallest number of tokens for documents and an opening. A stable window always cuts long pinned
-        results. If it cut them only when they do not fit, that cut would make room, and history would begin earlier again.
+        ``beside`` is the smallest number of tokens for documents and an opening.
         """
         if self.options.tool_result_overflow != "trim":
             return view
         if self.options.stable:
             # Also pinned groups whose other results have not come yet.
             pinned = {unit_at(view.units, index) for index in view.history.records.pinned()}
-            view = self._shared(view, _results_in(view, view.history.outside, sorted(pinned)), room // 2)
-        free = room - beside - sum(view.always_costs().values())
-        if free >= 0:
-            return view
+            view = self._shared(view, _results_in(view, view.history.outside, sorted(pinned)), share_of(room))
         results = _results_in(view, view.outside, view.always)
-        return self._shared(view, results, min(room // 2, free + sum(map(view.cost_of, results))))
+        cost = sum(map(view.cost_of, results))
+        most = min(share_of(room), cost + room - beside - sum(view.always_costs().values()))
+        return self._shared(view, results, most) if cost > most else view
 
     def grown(self, view: View, room: int) -> View:
         """The view in which the cut results of required messages are longer by the remaining ``room``."""
