@@ -17,6 +17,8 @@ from sash import problems
 from sash.cli import main
 from sash.core.counts.models import find_model, load_models_toml
 from sash.core.law.parameters import WindowQuery
+from sash.core.providers import PROVIDERS
+from sash.core.providers.mends import OF_ALL
 from sash.settings import VARIABLES, Settings
 
 README_BYTES = 16_000
@@ -154,6 +156,16 @@ def test_every_window_parameter_has_its_line() -> None:
 
 def _written(default: Any) -> str:
     return "none" if default is None else json.dumps(default) if isinstance(default, bool) else str(default)
+
+
+def test_every_mend_has_its_line() -> None:
+    """The table has what a window changes so that its provider accepts it, first for all formats, as the records say it."""
+    of_each = [(form, mend) for form, provider in PROVIDERS.items() for mend in provider.mends]
+    shown = rows(section("service/sash/clients/README.md", "## What a window mends"))
+    assert shown == [
+        (f"`{mend.name}`", form, mend.refused, mend.sent)
+        for form, mend in [*(("all", each) for each in OF_ALL), *of_each]
+    ]
 
 
 def test_every_setting_has_its_line() -> None:

@@ -296,15 +296,13 @@ class Unprocessable(Problem):
 
 
 class OrphanToolResult(Unprocessable):
-    """A tool result's ``tool_call_id`` belongs to no open call. The call was never made, has a result already, or was
-    followed by another message. Providers refuse such a history.
+    """A tool result's ``tool_call_id`` belongs to no call of this conversation.
 
-    Append the assistant message with its ``tool_calls`` first, then directly after it one result for each call. Results may
-    come in later requests. Append all calls of one reply together: a second message with calls ends the first one's. To
-    store a reply item by item, send its entry again under its ``id``, with ``"status": "in_progress"`` until it is complete.
+    Append the assistant message with its ``tool_calls`` first, then the results: at once, in later requests, or after other
+    messages. The newest result of a call counts. Windows send each result behind its call.
     """
 
-    slug, title = "orphan-tool-result", "A tool result has no open call"
+    slug, title = "orphan-tool-result", "A tool result has no call"
 
     class Figures(OfLine):
         pass
