@@ -163,7 +163,7 @@ def test_every_mend_has_its_line() -> None:
     of_each = [(form, mend) for form, provider in PROVIDERS.items() for mend in provider.mends]
     shown = rows(section("service/sash/clients/README.md", "## What a window mends"))
     assert shown == [
-        (f"`{mend.name}`", form, mend.refused, mend.sent)
+        [f"`{mend.name}`", form, mend.refused, mend.sent]
         for form, mend in [*(("all", each) for each in OF_ALL), *of_each]
     ]
 

@@ -161,6 +161,7 @@ def made(
     seqs, mends = window.seqs, Mends()
     if history.order is not None:
         _note(mends, history.order, history, seqs)
+        seqs = list(map(history.name, seqs))
     request = _request(asked, history, window, bodies, documents, mends)
     if hints is not None:
         request = _with_hints(asked, request, hints)
@@ -177,7 +178,7 @@ def made(
         budget=asked.limits.budget,
         format=query.format,
         tokens=WindowTokens(**window.tokens),
-        kept=_kept(seqs, history),
+        kept=Kept(len(seqs), min(seqs), max(seqs)) if seqs else Kept(0, None, None),
         dropped=Dropped(**window.dropped),
         grounding=_documents_of(window, history, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
@@ -197,12 +198,6 @@ def made(
     else:
         body = before + _encode(request) + after
     return Made(body, asked, history, window, head)
-
-
-def _kept(seqs: Sequence[int], history: History) -> Kept:
-    if history.order is not None:
-        seqs = sorted(map(history.name, seqs))
-    return Kept(len(seqs), seqs[0], seqs[-1]) if seqs else Kept(0, None, None)
 
 
 def _note(mends: Mends, order: Order, history: History, seqs: Sequence[int]) -> None:
@@ -248,11 +243,8 @@ def _told(line: Explained, mends: Mends) -> Explained:
     return msgspec.structs.replace(line, mended=names) if names else line
 
 
-def with_lines(window: Window, history: History, bodies: Bodies, model: Model) -> Window:
+def with_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
     """The window with the lines in place of missing results, and the ids of the calls that wait."""
-    order = history.order
-    if order is None:
-        return window
     first, sent, saved = history.first_seq, set(window.seqs), 0
     lines: dict[int, list[bytes]] = {}
     for place in order.lines.keys() & sent:

@@ -79,8 +79,12 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             continue
         if asked.recollection is not None:
             choice = recollected(choice, in_places_of(asked.recollection, history))
-        bodies = yield from _bodies(choice, history, seen)
-        choice = with_lines(choice, history, bodies, asked.limits.model)
+        bodies = seen.bodies
+        if history.order is not None:
+            bodies = yield from _bodies_in_places(choice, history, seen)
+            choice = with_lines(choice, history, history.order, bodies, asked.limits.model)
+        elif not bodies.have(choice.seqs):
+            bodies = yield Texts(choice.seqs, history)
         trimmed = None
         if choice.edits:
             choice, bodies, trimmed = edit(choice, history, bodies, asked.limits.model)
@@ -93,25 +97,23 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
 
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
     """The chosen messages, and the history and the documents with places in place of seqs."""
-    documents = documents_of(asked, *seen)
-    history = arranged(seen.history, drops=asked.query.unanswered == "drop")
-    if history is None:
-        return older(seen.history, asked.limits.budget), seen.history, documents
+    documents, history = documents_of(asked, *seen), seen.history
+    if history.records.details or history.outside:
+        found = arranged(history, drops=asked.query.unanswered == "drop")
+        if found is None:
+            return older(history, asked.limits.budget), history, documents
+        history = found
     if history.order is not None:
         sources = {history.place(seq): source for seq, source in documents.sources.items()}
         documents = _replace(documents, sources=sources)
     return build(asked, history, documents), history, documents
 
 
-def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Bodies]:
+def _bodies_in_places(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Bodies]:
     """The bodies of a window's messages, by their places."""
-    seqs, bodies = choice.seqs, seen.bodies
-    if history.order is not None:
-        seqs = sorted(map(history.name, seqs))
+    seqs, bodies = sorted(map(history.name, choice.seqs)), seen.bodies
     if not bodies.have(seqs):
         bodies = yield Texts(seqs, seen.history)
-    if history.order is None:
-        return bodies
     return Bodies(history.length + 1, (), {place: bodies.body(history.name(place)) for place in choice.seqs})
 
 

@@ -24,11 +24,10 @@ class Mend(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is known from: a document, an SDK's type, a report, an answer of the provider."""
 
 
-class Mends:
+class Mends(msgspec.Struct):
     """The mends of one request, gathered while it is made: names by the message's seq. Fixed parts have seq 0."""
 
-    def __init__(self) -> None:
-        self.told: dict[int, set[str]] = {}
+    told: dict[int, set[str]] = {}
 
     def add(self, mend: Mend, seq: int) -> None:
         """Note that message ``seq`` was changed by this mend."""

@@ -111,7 +111,7 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
         metadata=encode_json(entry.metadata) if entry.metadata else b"",
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
-        links=calls.links,
+        links=record.links,
         always=(entry.pinned and not in_progress) or measured.role <= DEVELOPER,
         tokens=tokens,
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
@@ -139,7 +139,17 @@ def measure_entry(
         | (Flags.LEGACY_CALL if calls.legacy else 0)
         | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
     )
-    record = Record(flags, measured, len(body), len(calls.opens), said, added, None, digits, calls.links)
+    record = Record(
+        flags,
+        measured,
+        len(body),
+        len(calls.opens),
+        said,
+        added,
+        None,
+        digits,
+        calls.links if calls is not NO_CALLS else "",
+    )
     return record, body, grounding
 
 
