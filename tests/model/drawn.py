@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from model.world import waiting
+from model.world import calls_in, waiting
 
 OWNERS = ("ann", "bob")
 SPENT_ON = "claude-opus-4-1"
@@ -33,6 +33,7 @@ _SHAPES = (
     "legacy result",
     "developer",
     "orphan",
+    "late result",
 )
 _SIZES = (1, 8, 60, 0)
 _FILLINGS = ("word ", "é 날 ", "<|endoftext|> ", 'a "quote"\n')
@@ -93,7 +94,7 @@ def entries_of(drawn: list[int], history: list[dict[str, Any]], words: Words) ->
     for number in drawn:
         entry = _entry(number, said, words)
         found.append(entry)
-        if entry["message"]["role"] != "tool" or entry["message"]["tool_call_id"] in waiting(said):
+        if entry["message"]["role"] != "tool" or entry["message"]["tool_call_id"] in calls_in(said):
             said.append(entry["message"])
     return found
 
@@ -124,10 +125,12 @@ def _documents(extras: int, words: Words) -> list[dict[str, Any]]:
 def _message(  # noqa: C901 - a case for each shape
     shape: str, history: list[dict[str, Any]], text: str, words: Words
 ) -> dict[str, Any]:
-    open_calls = waiting(history)
+    open_calls, all_calls = waiting(history), calls_in(history)
     if shape == "next":
         shape = "result" if open_calls else "assistant"
-    elif "result" in shape and shape != "legacy result" and not open_calls:
+    elif shape in ("result", "last result") and not open_calls:
+        shape = "late result"
+    if shape == "late result" and not all_calls:
         shape = "user"
     match shape:
         case "call" | "calls" | "custom call":
@@ -138,6 +141,8 @@ def _message(  # noqa: C901 - a case for each shape
             call = "call-x" if shape == "orphan" or not open_calls else open_calls[-(shape == "last result")]
             told = text if len(text) % 2 else json.dumps({"note": text, "days": [1, 2]})  # JSON is counted differently
             return {"role": "tool", "tool_call_id": call, "content": told}
+        case "late result":
+            return {"role": "tool", "tool_call_id": all_calls[len(history) % len(all_calls)], "content": text}
         case "legacy call":
             call = {"name": "look", "arguments": f'{{"at": "{words.mark()}"}}'}
             return {"role": "assistant", "content": None, "function_call": call}
@@ -247,6 +252,7 @@ _PARAMETERS: dict[str, tuple[Any, ...]] = {
     "tool_result_max_tokens": (1, 40, 60, 200),
     "tool_results_kept": (0, 1, 3),
     "tool_result_overflow": ("trim", "error"),
+    "unanswered": ("note", "drop"),
     "recall_max_tokens": (20, 60, 200, 1000),
     "recall_query": ("word", "look at quotes", "mark3z mark7z mark11z", "날 é", "the"),
     "explain": ("true", "false"),

@@ -1,7 +1,6 @@
 """A state machine: clients do anything in any order, on few names, and each answer is compared with the model."""
 
 import asyncio
-import contextlib
 import itertools
 import json
 import random
@@ -51,6 +50,7 @@ from model.world import (
     Talk,
     World,
     marks_of,
+    waiting,
 )
 from model.world import (
     SETTINGS as SETTINGS_NAMES,
@@ -337,6 +337,8 @@ class Machine(RuleBasedStateMachine):
             self._check_shown(answer, talk.marks())
         if op.kind == "append":
             assert talk is not None
+            waits = answer.json.get("waiting_for", [])
+            assert waits == waiting(talk.messages), self._told("other calls wait", answer)
             self._check_its_window(via, op, talk, answer)
         touched = before | {op.target} if op.kind == "forget" else {op.name, op.target}
         for name in sorted(touched):
@@ -474,8 +476,7 @@ class Machine(RuleBasedStateMachine):
         name = self.name(place) if place and which % 3 == 0 else name
         talk = self.world.talks.get(name) or Talk({})
         history = [*talk.messages, *(entry["message"] for entry in entries)]
-        with contextlib.suppress(ValueError):  # a tool result whose call is gone
-            entries = [*entries, *entries_of(more, history, self.words)]
+        entries = [*entries, *entries_of(more, history, self.words)]
         asked = {} if query is None else chat(QUERIES[query])
         self.do(how % 2, self.conditioned("append", name, how, which, given={"entries": entries}, query=asked))
 

@@ -115,11 +115,16 @@ def waiting(messages: Iterable[dict[str, Any]]) -> list[str]:
     """Return the ids of the tool calls that wait for results at the end of a history."""
     found: list[str] = []
     for message in messages:
-        if message["role"] == "tool":
-            found.remove(message["tool_call_id"])
-        else:
+        if message["role"] != "tool":
             found = [call["id"] for call in message.get("tool_calls") or ()]
+        elif message["tool_call_id"] in found:
+            found.remove(message["tool_call_id"])
     return found
+
+
+def calls_in(messages: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the ids of all tool calls of a history."""
+    return [call["id"] for message in messages for call in message.get("tool_calls") or ()]
 
 
 _lives = itertools.count(1)
@@ -344,7 +349,7 @@ class World:
                     return steps, "entry-conflict"
                 steps.append((seq, True))
                 continue
-            if entry.message["role"] == "tool" and entry.message["tool_call_id"] not in waiting(messages):
+            if entry.message["role"] == "tool" and entry.message["tool_call_id"] not in calls_in(messages):
                 return steps, "orphan-tool-result"
             length += 1
             messages.append(entry.message)
@@ -491,10 +496,10 @@ def _wrong_lines(lines: list[dict[str, Any]]) -> set[str]:
     ids = [line["id"] for line in rest if "id" in line]
     if len(set(ids)) < len(ids):
         found.add("invalid-entry")
-    try:
-        waiting(line["message"] for line in rest)
-    except ValueError:
-        found.add("orphan-tool-result")
+    messages = [line["message"] for line in rest]
+    for place, message in enumerate(messages):
+        if message["role"] == "tool" and message["tool_call_id"] not in calls_in(messages[:place]):
+            found.add("orphan-tool-result")
     if "messages" in head and head["messages"]["count"] != len(rest):
         found.add("bad-request")
     if head.get("summary") and head["summary"]["through_seq"] > len(rest):
