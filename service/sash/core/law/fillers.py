@@ -1,8 +1,8 @@
 """Tokens of the words that Anthropic's and Gemini's forms add to chat messages.
 
 Neither provider accepts an empty user turn, or a history that begins with the assistant. An empty turn is sent as
-``…``, and a user turn with ``…`` is put before the assistant. A history that came in Anthropic's own form is sent
-unchanged; if it begins with the assistant, Claude bills more tokens.
+``…``, and a user turn with ``…`` is put before the assistant. A history that came in the provider's own form and begins with
+the assistant gets none; Claude bills more tokens for it. Gemini refuses it if the assistant calls.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,8 @@ def is_filled(measure: Measure, form: str) -> bool:
     extra = measure.extra
     if measure.role != USER or measure.o200k or (extra is not None and (extra.images or extra.estimated)):
         return False
-    return not came_in(measure, form)
+    own = extra.native_in(form) if extra is not None else None
+    return own is None or not (own.only or own.images or any(own.rest) or own.rest_sealed or own.estimated)
 
 
 def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, is_behind_system: bool) -> int:
@@ -39,9 +40,14 @@ def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, i
     """
     if first.measure.role != ASSISTANT:
         return 0
-    if is_behind_system or (is_oldest and came_in(first.measure, form)):
+    if is_behind_system or (is_oldest and came_in(first.measure, form) and not _needs_question(first.measure, form)):
         return bare_opening(model, form)
     return filler_tokens(model)
+
+
+def _needs_question(measure: Measure, form: str) -> bool:
+    """Return whether a turn of the user must stand before a message that came in this form, because it has calls."""
+    return PROVIDERS[form].calls_need_question and measure.extra is not None and measure.extra.calls > 0
 
 
 def longest_opening(model: Model, form: str) -> int:
