@@ -61,12 +61,9 @@ def _block(block: Object, at: str, role: str) -> Iterator[str]:
         case "text":
             if not isinstance(block.get("text"), str) or not block["text"].strip():
                 yield f"{at}: text content blocks must be non-empty"
-        case "thinking":
-            if not isinstance(block.get("thinking"), str) or not block.get("signature"):
-                yield f"{at}.thinking.signature: Field required"
-        case "redacted_thinking":
-            if not block.get("data"):
-                yield f"{at}.redacted_thinking.data: Field required"
+        case "thinking" | "redacted_thinking" as kind:
+            if not block.get({"thinking": "signature", "redacted_thinking": "data"}[kind]):
+                yield f"{at}.{kind}: Field required"
         case "tool_use":
             yield from _use(block, at, role)
         case "tool_result":

@@ -40,14 +40,10 @@ def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, i
     """
     if first.measure.role != ASSISTANT:
         return 0
-    if is_behind_system or (is_oldest and came_in(first.measure, form) and not _needs_question(first.measure, form)):
+    is_sent_first = is_oldest and came_in(first.measure, form) and not PROVIDERS[form].calls_need_question
+    if is_behind_system or is_sent_first:
         return bare_opening(model, form)
     return filler_tokens(model)
-
-
-def _needs_question(measure: Measure, form: str) -> bool:
-    """Return whether a turn of the user must stand before a message that came in this form, because it has calls."""
-    return PROVIDERS[form].calls_need_question and measure.extra is not None and measure.extra.calls > 0
 
 
 def longest_opening(model: Model, form: str) -> int:

@@ -1,7 +1,7 @@
 """Write Anthropic's Messages: turns alternate and begin with the user; results come first in the turn after their calls.
 
 Anthropic's server answers 400 to the whole request for one block that it refuses. What is sent in its place is in
-``claude_mends`` and ``claude_request``. It also refuses a schema that is no object, and a schema with ``oneOf``, ``allOf`` or
+``claude_mends`` and ``claude_request``. It also refuses a schema that is no object, and one with ``oneOf``, ``allOf`` or
 ``anyOf`` at its top. Neighbouring messages of one role count as one turn.
 
 Read Anthropic's messages: turns of blocks.

@@ -1,6 +1,6 @@
 """The mends of a whole request to Anthropic's Messages: what one message alone does not show."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sash.core.providers.cache_marks import BREAKPOINTS, content_parts
@@ -12,8 +12,8 @@ CACHE_MARKS: Final = Mend(
     name="cache_marks",
     refused="More than four `cache_control` in one request, one of an hour behind one of five minutes, or one on thinking",
     sent="The newest four; with `cache=auto` Sash's own are among them. The others are left out",
-    evidence="'A maximum of 4 blocks with cache_control may be provided. Found 6.'; 'a ttl='1h' cache_control block must not "
-    "come after a ttl='5m' cache_control block' (Wei-Shaw/sub2api 176, vellum-ai/vellum-assistant 22191)",
+    evidence="'A maximum of 4 blocks with cache_control may be provided. Found 6.'; 'a ttl='1h' cache_control block must "
+    "not come after a ttl='5m' cache_control block' (Wei-Shaw/sub2api 176, vellum-ai/vellum-assistant 22191)",
 )
 HOSTED_PAIR: Final = Mend(
     name="hosted_pair",
@@ -50,12 +50,12 @@ def without_refused(request: Block, owners: Owners, newest: int, refusals: Refus
     return request
 
 
-def _kept(messages: Iterable[Block], keeps: Callable[[Block, Block], bool]) -> list[Block]:
+def _kept(messages: Iterable[Block], keeps: Callable[[Block], bool]) -> list[Block]:
     """Return the messages with the blocks that are kept; those of which none is left go too."""
     found = []
     for message in messages:
         content = message["content"]
-        left = content if isinstance(content, str) else [block for block in content if keeps(message, block)]
+        left = content if isinstance(content, str) else [block for block in content if keeps(block)]
         if left or not content:
             found.append(message if len(left) == len(content) else {**message, "content": left})
     return found
@@ -75,21 +75,40 @@ def _is_hosted_result(block: Block) -> bool:
 
 def _paired(messages: list[Block], owners: Owners, refusals: Refusals) -> list[Block]:
     """Return the messages without hosted calls and results that have no counterpart."""
-    blocks = [block for message in messages for block in content_parts(message["content"])]
-    asked = {block["id"] for block in blocks if _is_hosted_call(block)}
-    answered = {block["tool_use_id"] for block in blocks if _is_hosted_result(block)}
-    if asked == answered:
-        return messages
+    hosted = [
+        (message, block)
+        for message in messages
+        for block in content_parts(message["content"])
+        if _is_hosted_call(block) or _is_hosted_result(block)
+    ]
     newest = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
+    alone = {*_results_alone(hosted), *_calls_alone(hosted, newest)}
 
-    def keeps(message: Block, block: Block) -> bool:
-        is_open = _is_hosted_call(block) and block["id"] not in answered and message is not newest
-        if not is_open and not (_is_hosted_result(block) and block["tool_use_id"] not in asked):
+    def keeps(block: Block) -> bool:
+        if id(block) not in alone:
             return True
         refusals.mends.add(HOSTED_PAIR, owners.get(id(block), 0))
         return False
 
-    return _kept(messages, keeps)
+    return _kept(messages, keeps) if alone else messages
+
+
+def _results_alone(hosted: Iterable[tuple[Block, Block]]) -> Iterator[int]:
+    asked = set()
+    for _, block in hosted:
+        if _is_hosted_call(block):
+            asked.add(block["id"])
+        elif block["tool_use_id"] not in asked:
+            yield id(block)
+
+
+def _calls_alone(hosted: Sequence[tuple[Block, Block]], newest: Block | None) -> Iterator[int]:
+    answered = set()
+    for message, block in reversed(hosted):
+        if _is_hosted_result(block):
+            answered.add(block["tool_use_id"])
+        elif block["id"] not in answered and message is not newest:
+            yield id(block)
 
 
 # ---- the end of messages

@@ -300,10 +300,10 @@ def _joined(contents: Iterable[Block]) -> list[Block]:
     """The contents; those that Gemini accepts only as one content are joined."""
     joined: list[Block] = []
     for content in contents:
-        if joined and _goes_on(joined[-1], content):
-            joined[-1] = {**joined[-1], "parts": [*joined[-1]["parts"], *content["parts"]]}
-        else:
-            joined.append(content)
+        while joined and _goes_on(joined[-1], content):
+            before = joined.pop()
+            content = {**before, "parts": [*before["parts"], *content["parts"]]}  # noqa: PLW2901
+        joined.append(content)
     return joined
 
 

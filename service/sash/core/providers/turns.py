@@ -180,9 +180,7 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
             if each.name not in _TOLD_ELSEWHERE:
                 refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
     answered, made = calls.follow(outgoing, as_it_came=as_it_came)
-    is_renamed = any(call.is_renamed for call in made)
-    if calls.renames and (is_renamed or (answered and answered.is_renamed)):
-        refusals.mends.add(calls.renames, outgoing.seq)
+    is_renamed = calls.tell_renamed(made, answered, outgoing.seq)
     match role := message.get("role"):
         case _ if as_it_came:
             keeps_id = answered is None or (answered.as_it_came and not answered.is_renamed)
@@ -265,6 +263,13 @@ class _Calls:
             self._open[role, given_id if role == "tool" else call.name] = call
             calls.append(call)
         return calls
+
+    def tell_renamed(self, made: list[Call], answered: Call | None, seq: int) -> bool:
+        """Note the mend of a message with another id; return whether a call that it makes has one."""
+        is_renamed = any(call.is_renamed for call in made)
+        if self.renames and (is_renamed or (answered and answered.is_renamed)):
+            self._refusals.mends.add(self.renames, seq)
+        return is_renamed
 
     def close(self) -> None:
         """Close the open calls. Those that are sent in another form must have had their results."""
