@@ -145,7 +145,7 @@ def _signed(draw: st.DrawFn) -> Object:
 
 
 def _gemini_words(draw: st.DrawFn) -> list[Object]:
-    thought = {"text": draw(TEXTS), "thought": True}
+    thought = {"text": draw(st.sampled_from(["", "hm, let me see"])), "thought": True}
     return [
         *_maybe(draw, thought),
         *_maybe(draw, {"text": draw(TEXTS), **_signed(draw)}),

@@ -1,4 +1,4 @@
-"""A window in Anthropic's and Gemini's form is a request that its provider takes, whatever the log holds, and costs what it says."""
+"""A window in Anthropic's and Gemini's form is a request that its provider takes, and costs what it says."""
 
 import json
 import os
@@ -46,7 +46,9 @@ WAYS = st.fixed_dictionaries(
     },
 )
 many = settings(
-    max_examples=int(os.environ.get("EXAMPLES", "400")), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=int(os.environ.get("EXAMPLES", "400")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
