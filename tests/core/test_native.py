@@ -209,6 +209,23 @@ def test_words_before_a_result_follow_it() -> None:
     assert [{"role": "user", "content": words}] == sent("anthropic", chat[2:])
 
 
+def test_text_in_an_earlier_message_follows_the_results() -> None:
+    """Neighbouring turns of the user count as one: with text before a result they are sent as one, results first."""
+    uses = [{"type": "tool_use", "id": each, "name": "look", "input": {}} for each in ("t1", "t2")]
+    results = [{"type": "tool_result", "tool_use_id": each, "content": "sun"} for each in ("t1", "t2")]
+    words, mends = {"type": "text", "text": "words"}, Mends()
+    messages = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": uses},
+        {"role": "user", "content": [results[0], words]},
+        {"role": "user", "content": [results[1]]},
+    ]
+    made = sent("anthropic", read("anthropic", messages), mends)
+    assert made == [*messages[:2], {"role": "user", "content": [*results, words]}]
+    assert mends.reasons() == {"results_first": 1}
+    assert sent("anthropic", read("anthropic", messages[:2]), mends) == messages[:2]
+
+
 def test_items_of_one_reply_are_one_message() -> None:
     """Consecutive items of the assistant, such as reasoning and a call, become one assistant message."""
     chat = read("responses", ITEMS)

@@ -10,14 +10,14 @@ from google.genai import types
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from validators import anthropic, gemini
-from validators.logs import entries_of, groups
 
 from sash.api.count_handlers import count_in_format
 from sash.core.counts.models import find_model
 from sash.problems import FormatCannotCarry, InvalidEntry, WindowDoesNotFit
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
+from validators import anthropic, gemini
+from validators.logs import entries_of, groups
 
 Object = dict[str, Any]
 
