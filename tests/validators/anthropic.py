@@ -18,13 +18,15 @@ _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _THOUGHTS = ("thinking", "redacted_thinking")
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _MOST_MARKS = 4
+_BEFORE_OPUS_4_8 = re.compile(r"claude-(3|(opus|sonnet|haiku)-4-[0-7]\b)")
 
 
 def refused(request: Object, model: str) -> list[str]:
     """Return why the provider answers 400 to this request for this model; nothing where it takes the request."""
-    del model
     messages = request.get("messages") or []
     found = [] if messages else ["messages: at least one message is required"]
+    if _BEFORE_OPUS_4_8.search(model) and any(message.get("role") == "system" for message in messages):
+        found.append("messages: role 'system' is not supported on this model")
     for index, message in enumerate(messages):
         found += _message(message, f"messages.{index}", is_last=index == len(messages) - 1)
     found += [*_pairs(messages), *_hosted(messages), *_marks(request), *_system(request.get("system"))]

@@ -89,6 +89,11 @@ def _claude_assistant(draw: st.DrawFn) -> list[Group]:
     return [("anthropic", [{"role": "assistant", "content": content}])]
 
 
+def _claude_system(draw: st.DrawFn) -> list[Group]:
+    content = draw(st.sampled_from([draw(TEXTS), [_claude_text(draw), _claude_text(draw)]]))
+    return [("anthropic", [{"role": "system", "content": content}])]
+
+
 def _claude_hosted(draw: st.DrawFn) -> list[Group]:
     call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "talks"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
@@ -157,6 +162,10 @@ def _gemini_model(draw: st.DrawFn) -> list[Group]:
     return [("gemini", [_in(draw(st.booleans()), {"role": "model", "parts": _gemini_words(draw)})])]
 
 
+def _gemini_system(draw: st.DrawFn) -> list[Group]:
+    return [("gemini", [{"role": "system", "parts": [{"text": draw(TEXTS)}, {"text": draw(TEXTS)}]}])]
+
+
 def _gemini_calls(draw: st.DrawFn) -> list[Group]:
     count, has_ids = draw(st.integers(1, 3)), draw(st.booleans())
     named = [{"name": draw(NAMES), **({"id": f"fc-{number}"} if has_ids else {})} for number in range(count)]
@@ -188,6 +197,7 @@ def _items(draw: st.DrawFn) -> list[Group]:
 
 _TURNS = (
     *(_chat_user, _chat_user, _chat_assistant, _chat_calls, _chat_system, _items),
+    *(_claude_system, _gemini_system),
     *(_claude_user, _claude_user, _claude_assistant, _claude_assistant, _claude_calls, _claude_calls),
     *(_gemini_user, _gemini_user, _gemini_model, _gemini_model, _gemini_calls, _gemini_calls),
 )

@@ -64,8 +64,7 @@ def joined_systems(view: View, form: str) -> list[int]:
     seqs = list(view.outside)
     if SYSTEM in roles or DEVELOPER in roles:
         seqs += [first + index for index, role in enumerate(roles) if role <= DEVELOPER]
-    measures = ((seq, view.record(seq).measure) for seq in seqs)
-    return sorted(seq for seq, each in measures if each.role <= DEVELOPER and not came_in(each, form))
+    return sorted(seq for seq in seqs if view.history.role(seq) <= DEVELOPER)
 
 
 def came_in(measure: Measure, form: str) -> bool:

@@ -28,10 +28,12 @@ from sash.core.providers.claude_mends import (
     FOREIGN,
     OF_BLOCKS,
     RESULTS_FIRST,
+    SYSTEM_ROLE,
     UNSIGNED_THINKING,
     fit_name,
     is_signed,
     mended,
+    takes_system_role,
 )
 from sash.core.providers.claude_request import OF_REQUESTS, without_refused
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
@@ -281,7 +283,8 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
-    history = list(read_steps(messages, _SHAPE, refusals, tidy=partial(FOREIGN.sub, "_"), renames=CALL_ID))
+    steps = read_steps(messages, _SHAPE, refusals, tidy=partial(FOREIGN.sub, "_"), renames=CALL_ID)
+    history = [_with_place(step, refusals) for step in steps]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns: list[_Turn] = []
     owners: dict[int, int] = {}
@@ -297,6 +300,15 @@ def _write(
         request["system"] = text
     request |= _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)
     return without_refused(request, owners, messages[-1].seq if messages else 0, refusals)
+
+
+def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
+    """Return the step; as system text if it came as a system message, which the model does not take among the others."""
+    if not isinstance(step, Whole) or step.role != "system" or takes_system_role(refusals.model):
+        return step
+    refusals.mends.add(SYSTEM_ROLE, step.seq)
+    blocks = [block for message in step.messages for block in content_parts(message["content"])]
+    return Said("system", [Part(f"messages/{step.seq}", block) for block in blocks], [], seq=step.seq)
 
 
 def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:

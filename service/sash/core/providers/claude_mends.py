@@ -57,7 +57,14 @@ FAILED_WITHOUT_WORDS: Final = Mend(
     sent="The result without `is_error`",
     evidence="'tool_result: content cannot be empty if `is_error` is true'",
 )
+SYSTEM_ROLE: Final = Mend(
+    name="system_role",
+    refused="A message with the role `system`, by models before Claude Opus 4.8",
+    sent="Its text in `system`",
+    evidence="'role 'system' is not supported on this model' (platform.claude.com, mid-conversation system messages)",
+)
 OF_BLOCKS: Final = (
+    SYSTEM_ROLE,
     BLANK_TEXT,
     UNSIGNED_THINKING,
     LAST_THINKING,
@@ -67,6 +74,8 @@ OF_BLOCKS: Final = (
     FAILED_WITHOUT_WORDS,
 )
 
+_WITHOUT_SYSTEM_ROLE: Final = re.compile(r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?!-[89]\b)))")
+"""Models that take system texts in ``system`` alone."""
 FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 """Characters that ids and names may not have."""
 LONGEST_NAME: Final = 128
@@ -80,6 +89,15 @@ def fit_name(name: str) -> str:
     'files_read_all'
     """
     return FOREIGN.sub("_", name)[:LONGEST_NAME]
+
+
+def takes_system_role(model: str) -> bool:
+    """Return whether a model takes system messages among the others.
+
+    >>> [takes_system_role(name) for name in ("claude-sonnet-4-5", "claude-opus-4-20250514", "claude-opus-4-8")]
+    [False, False, True]
+    """
+    return not _WITHOUT_SYSTEM_ROLE.search(model)
 
 
 def is_signed(block: Block) -> bool:

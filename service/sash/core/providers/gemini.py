@@ -26,7 +26,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
-from sash.core.providers.gemini_mends import MENDS, camel, member, mended, sign_calls
+from sash.core.providers.gemini_mends import MENDS, SYSTEM_CONTENT, camel, member, mended, sign_calls
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, rest_of, to_json
 from sash.core.providers.provider import Provider
@@ -260,7 +260,7 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``contents``, and ``config`` with the system text and the tools; callers may add settings to ``config``."""
-    history = list(read_steps(messages, _SHAPE, refusals))
+    history = [_with_place(step, refusals) for step in read_steps(messages, _SHAPE, refusals)]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
     turns: list[_Turn] = []
@@ -283,6 +283,16 @@ def _write(
     if choice := read_choice(tool_choice, refusals):
         config["toolConfig"] = {"functionCallingConfig": _calling(choice)}
     return {"contents": contents, "config": config}
+
+
+def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
+    """Return the step; as system text if it came as a content of the system."""
+    if not isinstance(step, Whole) or step.role != "system":
+        return step
+    refusals.mends.add(SYSTEM_CONTENT, step.seq)
+    parts = [part for content in step.messages for part in _list(content.get("parts"))]
+    said = [{"type": "text", "text": part["text"]} for part in parts if isinstance(part.get("text"), str)]
+    return Said("system", [Part(f"messages/{step.seq}", each) for each in said], [], seq=step.seq)
 
 
 _Turn = tuple[str, list[Block]] | Whole

@@ -24,7 +24,13 @@ MISSING_SIGNATURE: Final = Mend(
     evidence="'Function call is missing a thought_signature in functionCall parts' "
     "(ai.google.dev/gemini-api/docs/thought-signatures, FAQ; octos-org/octos 1897)",
 )
-MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE)
+SYSTEM_CONTENT: Final = Mend(
+    name="system_content",
+    refused="A content with the role `system`",
+    sent="Its text in `systemInstruction`",
+    evidence="'Please use a valid role: user, model.'",
+)
+MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE, SYSTEM_CONTENT)
 
 _SKIPS: Final = "skip_thought_signature_validator"
 _STRICT: Final = re.compile(r"gemini-(?:[3-9]|[1-9]\d)(?!.*-image)")
