@@ -8,6 +8,7 @@ import pytest
 from dialogue import append, calling, history, problem, result, user, window
 from recordings import NO_TRUTH, TRUTH
 
+from sash.core.providers.gemini_mends import in_camel_case
 from sash.core.providers.thoughts import parts_of
 
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
@@ -401,7 +402,8 @@ async def test_a_result_follows_the_new_id_of_its_redacted_call(
     made = await window(client, conversation, model="claude-sonnet-4-5", format=form)
 
     before, after = sent_ids(made["request"])[:-2], sent_ids(made["request"])[-2:]
-    assert before == [call, call] * bool(call)
+    first = "t_1_2" if form == "anthropic" else call  # Claude refuses other characters
+    assert before == [first, first] * bool(call)
     assert after[0] == after[1]
     assert after[0] not in before
 
@@ -521,7 +523,7 @@ async def test_recorded_conversations(client: httpx.AsyncClient, name: str, form
     """At least 95% of recorded conversations, appended turn by turn, give the request that was really sent."""
     equal, rows, unequal = 0, recorded(name), []
     for index, row in enumerate(rows):
-        wanted = row["request"][MESSAGES[form]]
+        wanted = in_camel_case(row["request"][MESSAGES[form]]) if form == "gemini" else row["request"][MESSAGES[form]]
         made: Any = None
         for turn in turns_of(wanted):
             answer = await client.post(

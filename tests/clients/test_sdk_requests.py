@@ -4,7 +4,6 @@ The clients talk to a server on this machine that records the requests.
 """
 
 import json
-import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -182,17 +181,26 @@ def exhausted(value: Any) -> Any:
 
 
 def dumped(value: Any) -> Any:
-    return one_spelling(value.model_dump(mode="json", exclude_none=True))
+    return one_spelling(value.model_dump(mode="json", exclude_none=True, by_alias=True))
+
+
+INNER = {
+    "mime_type": "mimeType",
+    "file_uri": "fileUri",
+    "parameters_json_schema": "parametersJsonSchema",
+    "function_calling_config": "functionCallingConfig",
+    "allowed_function_names": "allowedFunctionNames",
+}
+"""Members that Google's SDK for Python sends in snake case, which the server reads too."""
 
 
 def one_spelling(value: Any, key: str = "") -> Any:
-    """Return the value in one of Google's two spellings of names and of base64; names inside the user's data stay."""
+    """Return the value with base64 in its usual alphabet, and names in camel case, which Google's SDK for Python changes."""
     match value:
         case list():
             return [one_spelling(item) for item in value]
-        case dict() if key not in ("args", "response", "parameters_json_schema"):
-            plain = {re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name): item for name, item in value.items()}
-            return {name: one_spelling(item, name) for name, item in plain.items()}
+        case dict() if key not in ("args", "response", "parametersJsonSchema", "parameters_json_schema"):
+            return {INNER.get(name, name): one_spelling(item, name) for name, item in value.items()}
         case str() if key == "data":
             return value.translate(str.maketrans("-_", "+/"))
         case _:
@@ -263,7 +271,7 @@ class TestGemini:
         assert dumped(config) == made["config"]
 
     def test_client(self, provider):
-        """The client sends the same contents, in its own spelling of names."""
+        """The client sends the same contents and settings."""
         options = gemini_types.HttpOptions(base_url=provider.url, api_version="v1beta")
         made = request("gemini", ALLOWED)
 
@@ -272,9 +280,9 @@ class TestGemini:
         sent = provider.bodies[-1]
 
         assert one_spelling(sent["contents"]) == made["contents"]
-        assert one_spelling(sent["systemInstruction"])["parts"] == [{"text": made["config"]["system_instruction"]}]
+        assert sent["systemInstruction"]["parts"] == [{"text": made["config"]["systemInstruction"]}]
         assert one_spelling(sent["tools"]) == made["config"]["tools"]
-        assert one_spelling(sent["toolConfig"]) == made["config"]["tool_config"]
+        assert one_spelling(sent["toolConfig"]) == made["config"]["toolConfig"]
 
 
 @pytest.mark.parametrize("form", PROVIDERS)

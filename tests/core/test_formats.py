@@ -54,7 +54,7 @@ class TestSystemText:
         """All system text is joined in order by blank lines, as the system instruction."""
         request = rendered("gemini", *self.MESSAGES)
 
-        assert request["config"]["system_instruction"] == "Be brief.\n\nNow in German."
+        assert request["config"]["systemInstruction"] == "Be brief.\n\nNow in German."
         assert [content["role"] for content in request["contents"]] == ["user", "model"]
 
     def test_anthropic_keeps_the_mark_of_the_prompt_cache(self):

@@ -55,15 +55,15 @@ class TestToolCalls:
                 "role": "model",
                 "parts": [
                     {"text": "Let me see."},
-                    {"function_call": {"id": "c1", "name": "talks", "args": {"day": 1}}},
-                    {"function_call": {"id": "c2", "name": "rooms", "args": {}}},
+                    {"functionCall": {"id": "c1", "name": "talks", "args": {"day": 1}}},
+                    {"functionCall": {"id": "c2", "name": "rooms", "args": {}}},
                 ],
             },
             {
                 "role": "user",
                 "parts": [
-                    {"function_response": {"id": "c1", "name": "talks", "response": {"output": "three"}}},
-                    {"function_response": {"id": "c2", "name": "rooms", "response": {"output": "A, B"}}},
+                    {"functionResponse": {"id": "c1", "name": "talks", "response": {"output": "three"}}},
+                    {"functionResponse": {"id": "c2", "name": "rooms", "response": {"output": "A, B"}}},
                 ],
             },
         ]
@@ -93,7 +93,7 @@ class TestToolCalls:
         assert kinds == [None, "custom_tool_call", "custom_tool_call_output"]
         assert rendered("anthropic", *messages)["messages"][1]["content"][0]["input"] == {"input": "SELECT 1"}
         called = rendered("gemini", *messages)["contents"][1]["parts"][0]
-        assert called["function_call"]["args"] == {"input": "SELECT 1"}
+        assert called["functionCall"]["args"] == {"input": "SELECT 1"}
 
     @pytest.mark.parametrize(
         "arguments", ['{"day": ', "[1]", "5", "null", '{"a": NaN}', '{"a":' * 80 + "1" + "}" * 80, "[" * 50_000]
@@ -103,7 +103,7 @@ class TestToolCalls:
         messages = (QUESTION, calling(("a", "look", arguments)), result("a", "what?"))
 
         used = rendered("anthropic", *messages)["messages"][1]["content"][0]
-        called = rendered("gemini", *messages)["contents"][1]["parts"][0]["function_call"]
+        called = rendered("gemini", *messages)["contents"][1]["parts"][0]["functionCall"]
 
         assert {"INVALID_JSON": arguments} == used["input"] == called["args"]
         assert arguments == rendered("responses", *messages)["input"][1]["arguments"]
@@ -158,7 +158,7 @@ class TestToolCalls:
 
         request = rendered("gemini", QUESTION, call, result("a", "3"))
 
-        assert request["contents"][1]["parts"][0]["thought_signature"] == "c2lnbmVk"
+        assert request["contents"][1]["parts"][0]["thoughtSignature"] == "c2lnbmVk"
 
     @pytest.mark.parametrize("form", ELSEWHERE)
     def test_a_call_that_waits_at_the_end_is_sent(self, form):

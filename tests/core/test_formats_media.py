@@ -48,12 +48,12 @@ class TestMedia:
     @pytest.mark.parametrize(
         ("url", "part"),
         [
-            (PNG, {"inline_data": {"mime_type": "image/png", "data": PIXEL}}),
+            (PNG, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}),
             (
                 "https://x.test/a.JPG?s=1.2",
-                {"file_data": {"file_uri": "https://x.test/a.JPG?s=1.2", "mime_type": "image/jpeg"}},
+                {"fileData": {"fileUri": "https://x.test/a.JPG?s=1.2", "mimeType": "image/jpeg"}},
             ),
-            ("gs://bucket/a", {"file_data": {"file_uri": "gs://bucket/a"}}),
+            ("gs://bucket/a", {"fileData": {"fileUri": "gs://bucket/a"}}),
         ],
     )
     def test_gemini_image(self, url, part):
@@ -71,7 +71,7 @@ class TestMedia:
         assert item == {"type": "input_file", "file_data": PDF, "filename": "a.pdf"}
         source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK"}
         assert {"type": "document", "source": source, "title": "a.pdf"} == block
-        assert part == {"inline_data": {"mime_type": "application/pdf", "data": "JVBERi0xLjQK"}}
+        assert part == {"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0xLjQK"}}
 
     @pytest.mark.parametrize(
         ("body", "expected"),
@@ -91,7 +91,7 @@ class TestMedia:
 
         request = rendered("gemini", sees(file(file_id=uri)))
 
-        assert {"file_data": {"file_uri": uri}} == request["contents"][0]["parts"][1]
+        assert {"fileData": {"fileUri": uri}} == request["contents"][0]["parts"][1]
 
     def test_audio(self):
         """Audio is sent to Gemini, and refused with its place for Anthropic and Responses."""
@@ -99,7 +99,7 @@ class TestMedia:
 
         part = rendered("gemini", message)["contents"][0]["parts"][1]
 
-        assert part == {"inline_data": {"mime_type": "audio/wav", "data": "AAAA"}}
+        assert part == {"inlineData": {"mimeType": "audio/wav", "data": "AAAA"}}
         assert ["#/messages/1/content/1"] == pointers("anthropic", message) == pointers("responses", message)
 
     @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ class TestGemini:
         """Each text is sent once; system text, and the text of users and assistants, stay in order."""
         request = render("gemini", drawn)
 
-        nothing_is_lost(drawn, request["config"].get("system_instruction", ""), request["contents"])
+        nothing_is_lost(drawn, request["config"].get("systemInstruction", ""), request["contents"])
 
     @given(histories())
     def test_turns_alternate_from_the_user(self, drawn):
@@ -223,10 +223,10 @@ class TestGemini:
         contents = render("gemini", drawn)["contents"]
 
         for before, after in pairwise([{"parts": []}, *contents, {"parts": []}]):
-            calls = [part["function_call"] for part in before["parts"] if "function_call" in part]
-            answers = [part["function_response"] for part in after["parts"] if "function_response" in part]
+            calls = [part["functionCall"] for part in before["parts"] if "functionCall" in part]
+            answers = [part["functionResponse"] for part in after["parts"] if "functionResponse" in part]
             assert [(c["id"], c["name"]) for c in calls] == [(a["id"], a["name"]) for a in answers]
-            assert all("function_response" in part for part in after["parts"][: len(answers)])
+            assert all("functionResponse" in part for part in after["parts"][: len(answers)])
 
 
 class TestResponses:

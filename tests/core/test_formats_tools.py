@@ -60,9 +60,9 @@ class TestTools:
         nothing = {"type": "object", "properties": {}}
         assert [
             {
-                "function_declarations": [
-                    {"name": "talks", "description": "Talks", "parameters_json_schema": SCHEMA},
-                    {"name": "now", "parameters_json_schema": nothing},
+                "functionDeclarations": [
+                    {"name": "talks", "description": "Talks", "parametersJsonSchema": SCHEMA},
+                    {"name": "now", "parametersJsonSchema": nothing},
                 ]
             }
         ] == request["config"]["tools"]
@@ -141,15 +141,15 @@ class TestTools:
             ("auto", {"mode": "AUTO"}),
             ("none", {"mode": "NONE"}),
             ("required", {"mode": "ANY"}),
-            (NAMED, {"mode": "ANY", "allowed_function_names": ["b"]}),
-            (allowed("auto", "a", "b"), {"mode": "VALIDATED", "allowed_function_names": ["a", "b"]}),
+            (NAMED, {"mode": "ANY", "allowedFunctionNames": ["b"]}),
+            (allowed("auto", "a", "b"), {"mode": "VALIDATED", "allowedFunctionNames": ["a", "b"]}),
         ],
     )
     def test_gemini_choice(self, choice, expected):
         """Named functions are sent with the mode ANY, or VALIDATED if the model may also answer with text."""
         request = rendered("gemini", QUESTION, tools=[function("a"), function("b")], tool_choice=choice)
 
-        assert {"function_calling_config": expected} == request["config"]["tool_config"]
+        assert {"functionCallingConfig": expected} == request["config"]["toolConfig"]
 
     @pytest.mark.parametrize("form", ["anthropic", "gemini"])
     def test_a_choice_that_nobody_knows_is_named(self, form):

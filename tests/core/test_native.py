@@ -12,13 +12,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from provider_types import anthropic_messages, contents, items
 from recordings import NO_TRUTH, TRUTH
+from validators import anthropic, gemini
 
 from sash.core.chat.messages import validate_message
 from sash.core.counts.counting import count_request
 from sash.core.counts.measures import measure
 from sash.core.counts.models import find_model
 from sash.core.providers import render_request
-from sash.core.providers.gemini import camel
+from sash.core.providers.gemini_mends import camel, in_camel_case
+from sash.core.providers.mends import Mends
 from sash.core.providers.native import check_native, read_messages, read_request, restore
 from sash.core.providers.recognition import foreign
 from sash.core.providers.thoughts import parts_of, without_reasoning
@@ -27,6 +29,7 @@ from sash.problems import InvalidEntry
 
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 MODELS = {"responses": "gpt-5", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}
+JUDGES = {"anthropic": anthropic.refused, "gemini": gemini.refused}
 SOURCES = [("more_anthropic", "anthropic"), ("more_gemini", "gemini"), ("kani_responses", "responses")]
 CALL_ITEM = {"type": "function_call", "name": "look", "arguments": '{"day": 1}'}
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
@@ -37,10 +40,10 @@ def read(form: str, messages: list[Any]) -> list[dict[str, Any]]:
     return [turn.message for turn in read_messages(form, messages, [f"/{i}" for i in range(len(messages))])]
 
 
-def sent(form: str, chat: list[dict[str, Any]]) -> Any:
+def sent(form: str, chat: list[dict[str, Any]], mends: Mends | None = None) -> Any:
     """Return the provider's messages in a request of these chat messages."""
     outgoing = [Outgoing(seq, message) for seq, message in enumerate(chat, 1)]
-    return render_request(form, outgoing)[MESSAGES[form]]
+    return render_request(form, outgoing, mends=mends)[MESSAGES[form]]
 
 
 def chat_form(message: dict[str, Any]) -> dict[str, Any]:
@@ -59,18 +62,15 @@ def comes_back(form: str, messages: list[dict[str, Any]]) -> None:
         if len(set(ids)) == len(ids) <= 128:
             validate_message(chat_form(message), "", foreign)
         assert measure(message).extra.beside.size == len(msgspec.json.encode(message["native"])) + 10
-    made = sent(form, chat)
-    messages = [message for message in messages if not (form != "responses" and is_silent(message))]
-    if form == "gemini":
-        assert said_in(made) == said_in(messages)
-    if form != "gemini" or not any(map(refused_by_gemini, messages, messages[1:])):
-        assert made == messages
-
-
-def is_silent(message: dict[str, Any]) -> bool:
-    """Return whether a reply has no content; Anthropic and Gemini refuse it in a history."""
-    parts = message.get("parts", message.get("content")) or ()
-    return message.get("role") in ("assistant", "model") and all(part == {"type": "text", "text": ""} for part in parts)
+    mends = Mends()
+    made = sent(form, chat, mends)
+    if mends.told:  # then the provider refuses what came
+        place = MESSAGES[form]
+        assert JUDGES[form]({place: in_camel_case(messages)}, "")
+    elif form == "gemini":
+        assert said_in(made) == said_in(in_camel_case(messages))
+    if not mends.told and (form != "gemini" or not any(map(refused_by_gemini, messages, messages[1:]))):
+        assert made == (in_camel_case(messages) if form == "gemini" else messages)
 
 
 def said_in(contents: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
@@ -79,9 +79,9 @@ def said_in(contents: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
 
 
 def refused_by_gemini(before: dict[str, Any], content: dict[str, Any]) -> bool:
-    """Return whether both contents have results, or the second has calls after text; such contents are joined."""
+    """Return whether both contents have results, or the second has calls after the model's; such contents are joined."""
     first, second = ({camel(name) for part in parts_of([each]) for name in part} for each in (before, content))
-    return "functionResponse" in first & second or ("text" in first and "functionCall" in second)
+    return "functionResponse" in first & second or (before["role"] == "model" and "functionCall" in second)
 
 
 @pytest.mark.no_cover
@@ -197,15 +197,33 @@ def test_an_anthropic_turn_becomes_results_and_a_question() -> None:
     assert sent("anthropic", chat) == CLAUDE
 
 
-def test_words_before_a_result_keep_their_place() -> None:
-    """Results come first in chat messages, and are sent at their places in the provider's turn."""
+def test_words_before_a_result_follow_it() -> None:
+    """Results come first in chat messages, and in the turn that is sent, because Claude refuses text before them."""
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "sun"}
     words = [{"type": "text", "text": text} for text in ("before", "between", "after")]
     turn = {"role": "user", "content": [words[0], result, words[1], {**result, "tool_use_id": "t2"}, words[2]]}
     chat = read("anthropic", [turn])
     assert [message["role"] for message in chat] == ["tool", "tool", "user"]
-    assert [turn] == sent("anthropic", chat)
+    ordered = [result, {**result, "tool_use_id": "t2"}, *words]
+    assert sent("anthropic", chat) == [{"role": "user", "content": ordered}]
     assert [{"role": "user", "content": words}] == sent("anthropic", chat[2:])
+
+
+def test_text_in_an_earlier_message_follows_the_results() -> None:
+    """Neighbouring turns of the user count as one: with text before a result they are sent as one, results first."""
+    uses = [{"type": "tool_use", "id": each, "name": "look", "input": {}} for each in ("t1", "t2")]
+    results = [{"type": "tool_result", "tool_use_id": each, "content": "sun"} for each in ("t1", "t2")]
+    words, mends = {"type": "text", "text": "words"}, Mends()
+    messages = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": uses},
+        {"role": "user", "content": [results[0], words]},
+        {"role": "user", "content": [results[1]]},
+    ]
+    made = sent("anthropic", read("anthropic", messages), mends)
+    assert made == [*messages[:2], {"role": "user", "content": [*results, words]}]
+    assert mends.reasons() == {"results_first": 1}
+    assert sent("anthropic", read("anthropic", messages[:2]), mends) == messages[:2]
 
 
 def test_items_of_one_reply_are_one_message() -> None:

@@ -226,7 +226,8 @@ def _request(
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
     if not PROVIDERS[form].is_chat_form:
-        return other_request(form, parts, window, bodies, grounding, mends)
+        model, hinted = asked.limits.model.id, asked.query.cache == "auto"
+        return other_request(form, parts, window, bodies, grounding, mends, model=model, hinted=hinted)
     is_rich = history.records.details or history.outside
     return chat_messages(parts, window, bodies, grounding, _beside(window, history) if is_rich else {})
 

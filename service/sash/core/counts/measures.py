@@ -18,6 +18,7 @@ from sash.core.counts.reasoning import Reasoning, reasoning_of
 from sash.core.counts.text import Pair, both, count_text
 from sash.core.counts.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
 from sash.core.counts.unpriced import unpriced_tokens
+from sash.core.providers.claude_mends import fit_name
 
 ZERO: Pair = (0, 0)
 Part = tuple[int, int, Mix | None]
@@ -220,7 +221,7 @@ def _calls(message: Mapping[str, Any], objects: Sequence[str], *, has_text: bool
     calls, legacy = functions_called(message), message.get("function_call")
     if not calls:
         return {}
-    names = [_string(call.get("name")) for call in calls]
+    names = [_dearest_name(_string(call.get("name"))) for call in calls]
     # Only the legacy function_call is billed as it was sent.
     arguments = [arguments_of(call) if call is legacy else compact(arguments_of(call)) for call in calls]
     fields: dict[str, Any] = {
@@ -240,6 +241,12 @@ def _calls(message: Mapping[str, Any], objects: Sequence[str], *, has_text: bool
     if len(calls) > 1 and objects != arguments:
         fields["together_objects"] = _together_tokens(names, objects, fields["call_objects"])
     return fields | {"legacy_call": isinstance(legacy, Mapping), "has_text": has_text}
+
+
+def _dearest_name(name: str) -> str:
+    """Return a name as it is stored or as forms with an alphabet send it: the one with more tokens."""
+    fit = fit_name(name)
+    return name if fit == name or both(name) >= both(fit) else fit
 
 
 def recipient(name: str) -> Pair:

@@ -1,8 +1,8 @@
 """Tokens of the words that Anthropic's and Gemini's forms add to chat messages.
 
 Neither provider accepts an empty user turn, or a history that begins with the assistant. An empty turn is sent as
-``…``, and a user turn with ``…`` is put before the assistant. A history that came in Anthropic's own form is sent
-unchanged; if it begins with the assistant, Claude bills more tokens.
+``…``, and a user turn with ``…`` is put before the assistant. A history that came in the provider's own form and begins with
+the assistant gets none; Claude bills more tokens for it. Gemini refuses it if the assistant calls.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,8 @@ def is_filled(measure: Measure, form: str) -> bool:
     extra = measure.extra
     if measure.role != USER or measure.o200k or (extra is not None and (extra.images or extra.estimated)):
         return False
-    return not came_in(measure, form)
+    own = extra.native_in(form) if extra is not None else None
+    return own is None or not (own.only or own.images or any(own.rest) or own.rest_sealed or own.estimated)
 
 
 def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, is_behind_system: bool) -> int:
@@ -39,7 +40,8 @@ def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, i
     """
     if first.measure.role != ASSISTANT:
         return 0
-    if is_behind_system or (is_oldest and came_in(first.measure, form)):
+    is_sent_first = is_oldest and came_in(first.measure, form) and not PROVIDERS[form].calls_need_question
+    if is_behind_system or is_sent_first:
         return bare_opening(model, form)
     return filler_tokens(model)
 
@@ -62,8 +64,7 @@ def joined_systems(view: View, form: str) -> list[int]:
     seqs = list(view.outside)
     if SYSTEM in roles or DEVELOPER in roles:
         seqs += [first + index for index, role in enumerate(roles) if role <= DEVELOPER]
-    measures = ((seq, view.record(seq).measure) for seq in seqs)
-    return sorted(seq for seq, each in measures if each.role <= DEVELOPER and not came_in(each, form))
+    return sorted(seq for seq in seqs if view.history.role(seq) <= DEVELOPER)
 
 
 def came_in(measure: Measure, form: str) -> bool:

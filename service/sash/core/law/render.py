@@ -104,7 +104,15 @@ def _chat_forms(
 
 
 def other_request(
-    form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding], mends: Mends
+    form: str,
+    parts: FixedParts,
+    window: Window,
+    bodies: Bodies,
+    grounding: Mapping[int, StoredGrounding],
+    mends: Mends,
+    *,
+    model: str = "",
+    hinted: bool = False,
 ) -> Object:
     """``request`` in another provider's format, to be encoded; ``mends`` gathers its mends. Raises FormatCannotCarry."""
     compaction = window.summary.compaction if window.summary is not None else None
@@ -122,7 +130,8 @@ def other_request(
     if window.grounding:
         outgoing = [_with_documents_beside(each, form, window, bodies) for each in outgoing]
     tools: Any = parts.fixed.tools
-    return render_request(form, outgoing, tools=tools, tool_choice=parts.fixed.tool_choice, mends=mends)
+    choice = parts.fixed.tool_choice
+    return render_request(form, outgoing, tools=tools, tool_choice=choice, mends=mends, model=model, hinted=hinted)
 
 
 def _with_lines(window: Window, seqs: Sequence[int], bodies: Sequence[bytes]) -> tuple[list[int], list[bytes]]:

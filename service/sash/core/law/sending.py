@@ -23,7 +23,7 @@ from sash.core.providers import CHAT, PROVIDERS
 def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
     """The view with the tokens of sent reasoning in its costs: of the newest turn, all, or none, as ``options`` say.
 
-    Signatures on calls are always sent, except with ``reasoning=none``: Gemini requires all of them.
+    Signatures on calls are always sent; with ``reasoning=none`` those of the newest turn, without which Gemini answers 400.
     """
     history = view.history
     if not history.outside and not (history.records.details and history.records.thinks):
@@ -32,7 +32,7 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
     left = {seq: tokens - sent.get(seq, 0) for seq, tokens in whole.items() if tokens > sent.get(seq, 0)}
     costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items()}
     view = msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
-    if options.stable and options.reasoning != "none":
+    if options.stable:
         lasting, passing = _of_each(view, model, partial(_lasting_and_passing, model, options))
         view = msgspec.structs.replace(view, lasting=lasting, passing=passing)
     return view
@@ -48,11 +48,11 @@ def _sent_and_whole(
     whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
     if options.reasoning == "all":
         return tokens, whole
-    seals: Number = 0
-    is_left: Number = True
-    if options.reasoning == "turn":
-        is_left = seq <= history.first_seq + _turn_place(history)
-        seals = reasoning_cost(row, model, form, by, seals_alone=True, is_forgotten=is_forgotten)
+    is_old = seq <= begins_turn(history)
+    seals = reasoning_cost(row, model, form, by, seals_alone=True, is_forgotten=is_forgotten)
+    is_left: Number = is_old
+    if options.reasoning == "none":
+        is_left, seals = True, by.where(is_old, 0, seals)
     if PROVIDERS[form].replies_are_items:  # free thoughts are left out too: they only make the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
@@ -63,6 +63,9 @@ def _lasting_and_passing(
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that is sent in every turn, and of that which is sent in its turn only."""
     is_turn, is_forgotten = options.reasoning == "turn", model.rules.forgets
+    if options.reasoning == "none":
+        seals = reasoning_cost(row, model, options.format, by, seals_alone=True)
+        return 0 * seals, seals
     later = reasoning_cost(row, model, options.format, by, seals_alone=is_turn, is_forgotten=is_forgotten)
     return later, reasoning_cost(row, model, options.format, by) - later
 
@@ -105,9 +108,14 @@ def _turn_place(history: History) -> int:
     return turn_place(history.records.roles, history.question - history.first_seq)
 
 
+def begins_turn(history: History) -> int:
+    """Return the seq of the question that began the newest turn; of a question before the tail where that is not known."""
+    return history.first_seq + _turn_place(history)
+
+
 def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
-    if options.reasoning != "turn" or history.first_seq == 1 or _turn_place(history) > 0:
+    if options.reasoning == "all" or history.first_seq == 1 or _turn_place(history) > 0:
         return False
     extras = (record.measure.extra for seq, record in history.outside.items() if seq < history.question)
     return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)

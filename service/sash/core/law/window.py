@@ -36,7 +36,14 @@ from sash.core.law.reasons import Reason
 from sash.core.law.recall import Recollection
 from sash.core.law.records import Records, Summary
 from sash.core.law.results import Edit
-from sash.core.law.sending import Trimming, is_turn_unknown, recosted, with_fillers, with_reasoning
+from sash.core.law.sending import (
+    Trimming,
+    begins_turn,
+    is_turn_unknown,
+    recosted,
+    with_fillers,
+    with_reasoning,
+)
 from sash.core.law.stable import Before, Cut, cut_seq
 from sash.core.law.view import History, View, view_history
 from sash.core.law.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
@@ -515,10 +522,11 @@ class _Frame(msgspec.Struct, frozen=True):
             "reasoning": sum(sent.values()),
         }
         left = {**view.reasoning_left, **{seq: each for seq, each in reasoning.items() if seq < accepted}}
-        seals = self.options.reasoning == "none"  # they also go where the model refuses the thoughts (``accepted``)
+        # Signatures go with ``reasoning=none``, except those of the newest turn, and where the model refuses the thoughts.
+        unsigned = max(accepted, begins_turn(view.history) + 1 if self.options.reasoning == "none" else 0)
         without = {
             seq: msgspec.structs.replace(
-                view.edits.get(seq, Edit()), without_reasoning=True, without_seals=seals or seq < accepted
+                view.edits.get(seq, Edit()), without_reasoning=True, without_seals=seq < unsigned
             )
             for seq in seqs
             if seq in left

@@ -14,19 +14,19 @@ A part without an exact place in a form goes where it loses least. A part that t
 ==================  ==========================  ===============================  ==================================
 in the history      responses                   anthropic                        gemini
 ==================  ==========================  ===============================  ==================================
-system, developer   the first: instructions;    ``system``, in order, a blank    ``system_instruction``, likewise
+system, developer   the first: instructions;    ``system``, in order, a blank    ``systemInstruction``, likewise
                     later ones in their place   line between
 user after user     two items                   one turn                         one turn
 first is assistant  as it is                    a user turn ``…`` before it      a user turn ``…`` before it
 empty user message  empty text                  ``…``                            ``…``
 empty assistant     left out                    left out                         left out
-tool call           function_call item          tool_use, input an object        function_call, args an object
-tool result         function_call_output item   tool_result, first in its turn   function_response, in call order
+tool call           function_call item          tool_use, input an object        functionCall, args an object
+tool result         function_call_output item   tool_result, first in its turn   functionResponse, in call order
 ``name``            ``alice: `` before the text, for user and system messages alone
 refusal             the assistant's text        the assistant's text             the assistant's text
-image               input_image                 base64 or URL source             inline_data or file_data
-file                input_file                  document                         inline_data or file_data
-audio               refused                     refused                          inline_data
+image               input_image                 base64 or URL source             inlineData or fileData
+file                input_file                  document                         inlineData or fileData
+audio               refused                     refused                          inlineData
 ==================  ==========================  ===============================  ==================================
 
 Reasons:
@@ -70,17 +70,20 @@ def render_request(
     tools: list[dict[str, Any]] | None = None,
     tool_choice: Any | None = None,
     mends: Mends | None = None,
+    model: str = "",
+    hinted: bool = False,
 ) -> dict[str, Any]:
     """Return the arguments that the SDK of ``format``, a name in PROVIDERS, takes beside the model and the reply's limit.
 
     Without messages beside the fixed parts, the list of messages is empty, and the caller adds its next turn to it.
-    ``mends`` gathers what is changed so that the provider accepts the request.
+    ``mends`` gathers what is changed so that the provider accepts the request. ``model`` is the model's name, on which some
+    of it depends; ``hinted`` says whether hints for the prompt cache are added later.
 
     Raises:
         FormatCannotCarry: the form has no place for some parts; the problem names each: ``#/messages/{seq}/content/1``.
     """
     offered = tools or []
-    refusals = Refusals(format, mends)
+    refusals = Refusals(format, mends, model=model, hinted=hinted)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, refusals)
     refusals.check()
     return request

@@ -1,8 +1,8 @@
 """Write Anthropic's Messages: turns alternate and begin with the user; results come first in the turn after their calls.
 
-Anthropic's server answers 400 to the whole request for each of these: a text block without a visible character, white
-space at the end of a last assistant turn, a call id outside ``[a-zA-Z0-9_-]+`` or used twice, a schema that is no object,
-and a schema with ``oneOf``, ``allOf`` or ``anyOf`` at its top.
+Anthropic's server answers 400 to the whole request for one block that it refuses. What is sent in its place is in
+``claude_mends`` and ``claude_request``. It also refuses a schema that is no object, and one with ``oneOf``, ``allOf`` or
+``anyOf`` at its top. Neighbouring messages of one role count as one turn.
 
 Read Anthropic's messages: turns of blocks.
 
@@ -22,6 +22,20 @@ from msgspec import Meta
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
+from sash.core.providers.claude_mends import (
+    CALL_ID,
+    CALL_NAME,
+    FOREIGN,
+    OF_BLOCKS,
+    RESULTS_FIRST,
+    SYSTEM_ROLE,
+    UNSIGNED_THINKING,
+    fit_name,
+    is_signed,
+    mended,
+    takes_system_role,
+)
+from sash.core.providers.claude_request import OF_REQUESTS, without_refused
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
 from sash.core.providers.pieces import (
     Name,
@@ -262,7 +276,6 @@ _SHAPE: Final = Shape(
 
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _EMPTY: Final = {"type": "text", "text": NOTHING_SAID}
-_FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _Turn = tuple[str, list[Block]] | Whole
 
 
@@ -270,17 +283,32 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
-    history = list(read_steps(messages, _SHAPE, refusals, tidy=partial(_FOREIGN.sub, "_")))
+    steps = read_steps(messages, _SHAPE, refusals, tidy=partial(FOREIGN.sub, "_"), renames=CALL_ID)
+    history = [_with_place(step, refusals) for step in steps]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
-    turns = [turn for step in history for turn in _turns(step, refusals)]
-    if any(isinstance(step, Result) for step in history):
-        turns = list(_with_joined_results(turns))
+    turns: list[_Turn] = []
+    owners: dict[int, int] = {}
+    for step in history:
+        made = list(_turns(step, refusals))
+        turns += made
+        if not isinstance(step, PlainRun):
+            owners.update((id(block), step.seq) for turn in made for block in _listed(turn))
+    if owners:
+        turns = list(_with_joined_results(turns, owners, refusals))
     request: dict[str, Any] = {"messages": in_turns(turns, dict(_EMPTY), "content")}
     if text := _system(system, refusals):
         request["system"] = text
-    if history and not isinstance(history[-1], Whole):
-        _end_cleanly(request["messages"])
-    return request | _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)
+    request |= _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)
+    return without_refused(request, owners, messages[-1].seq if messages else 0, refusals)
+
+
+def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
+    """Return the step; as system text if it came as a system message, which the model does not take among the others."""
+    if not isinstance(step, Whole) or step.role != "system" or takes_system_role(refusals.model):
+        return step
+    refusals.mends.add(SYSTEM_ROLE, step.seq)
+    blocks = [block for message in step.messages for block in content_parts(message["content"])]
+    return Said("system", [Part(f"messages/{step.seq}", block) for block in blocks], [], seq=step.seq)
 
 
 def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
@@ -299,7 +327,9 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
             for said in step.messages:
                 yield said["role"], [{"type": "text", "text": said["content"]}]
         case Whole():
-            yield step
+            whole = mended(step, refusals)
+            if whole.messages or step.role == "assistant":
+                yield whole
         case Result():
             result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
             if texts := _texts(step.parts, refusals, "tool"):
@@ -307,24 +337,43 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
             yield "user", [result]
         case Said(role="assistant"):
             texts = _texts(step.parts, refusals, "assistant")
-            uses = [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments_object()} for c in step.calls]
-            yield "assistant", [*step.thinking, *texts, *uses]
+            yield "assistant", [*_thinking(step, refusals), *texts, *_uses(step, refusals)]
         case Said(is_system=False):
             yield "user", list(_blocks(step.parts, refusals)) or [dict(_EMPTY)]
 
 
-def _with_joined_results(turns: Iterable[_Turn]) -> Iterator[_Turn]:
+def _thinking(step: Said, refusals: Refusals) -> list[Block]:
+    """Return the thinking blocks that Claude knows as its own."""
+    signed = [block for block in step.thinking if is_signed(block)]
+    if len(signed) < len(step.thinking):
+        refusals.mends.add(UNSIGNED_THINKING, step.seq)
+    return signed
+
+
+def _uses(step: Said, refusals: Refusals) -> Iterator[Block]:
+    for call in step.calls:
+        if (name := fit_name(call.name)) != call.name:
+            refusals.mends.add(CALL_NAME, step.seq)
+        yield {"type": "tool_use", "id": call.id, "name": name, "input": call.arguments_object()}
+
+
+def _with_joined_results(turns: Iterable[_Turn], owners: Mapping[int, int], refusals: Refusals) -> Iterator[_Turn]:
     """Yield the turns; neighbouring turns of the user with a written tool result become one, its results first.
 
     Anthropic answers 400 unless all results of a turn's calls begin the one message after it. They come apart where only
-    some of them are sent as they came.
+    some of them are sent as they came, and where text came between them.
     """
     for role, group in groupby(turns, key=lambda turn: turn.role if isinstance(turn, Whole) else turn[0]):
         run = list(group)
-        made = [turn for turn in run if not isinstance(turn, Whole)] if role == "user" and len(run) > 1 else []
-        if any(_is_result(block) for _, blocks in made for block in blocks):
-            blocks = (block for turn in run for block in _blocks_of(turn))
-            yield "user", sorted(blocks, key=lambda block: not _is_result(block))
+        blocks = [block for turn in run for block in _blocks_of(turn)] if role == "user" and len(run) > 1 else []
+        ordered = sorted(blocks, key=lambda block: not _is_result(block))
+        results = sum(map(_is_result, blocks))
+        late = {owners.get(id(block), 0) for block in blocks[:results] if not _is_result(block)}
+        for seq in late:
+            refusals.mends.add(RESULTS_FIRST, seq)
+        made = (block for turn in run if not isinstance(turn, Whole) for block in turn[1])
+        if late or (len(run) > 1 and any(map(_is_result, made))):
+            yield "user", ordered
         else:
             yield from run
 
@@ -336,8 +385,16 @@ def _is_result(block: Block) -> bool:
 def _blocks_of(turn: _Turn) -> list[Block]:
     if not isinstance(turn, Whole):
         return turn[1]
-    content = turn.messages[0]["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [block for message in turn.messages for block in content_parts(message["content"])]
+
+
+def _listed(turn: _Turn) -> Iterator[Block]:
+    """Yield the blocks that are sent as they are here; a message that is a string has none."""
+    if not isinstance(turn, Whole):
+        yield from turn[1]
+        return
+    for message in turn.messages:
+        yield from message["content"] if isinstance(message["content"], list) else ()
 
 
 def _texts(parts: Sequence[Part], refusals: Refusals, whose: str) -> list[Block]:
@@ -393,12 +450,6 @@ def _document(media: Media, title: str | None, part: Part, refusals: Refusals) -
         refusals.add(part.place, "must be a PDF, a text in UTF-8 or an image")
         return
     yield {"type": "document", "source": source} | ({"title": title} if title else {}) | _cache(part.body)
-
-
-def _end_cleanly(messages: list[dict[str, Any]]) -> None:
-    match messages:
-        case [*_, {"role": "assistant", "content": [*_, {"type": "text", "text": str(text)} as last]}]:
-            last["text"] = text.rstrip()
 
 
 def _tools(functions: list[Function], choice: Choice | None, refusals: Refusals) -> dict[str, Any]:
@@ -555,5 +606,6 @@ ANTHROPIC = Provider(
     binds_reasoning=_BOUND,
     has_cache_control=True,
     parts_apart=True,
+    mends=(*OF_BLOCKS, *OF_REQUESTS),
     opening_tokens=12,  # 4 bills
 )

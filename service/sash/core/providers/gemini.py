@@ -1,11 +1,13 @@
 """Write Gemini's contents: turns of parts; the turn after calls has as many function responses as there were calls.
 
-Keys are in snake case, as in the SDK; the server reads snake case and camel case. Parameters go as JSON Schema, because the
-older member ``parameters`` takes a dialect of OpenAPI without many members of ordinary schemas.
+Members are in camel case, which the server and the SDKs of all languages read; the SDK for JavaScript leaves out those in
+snake case without a word. Contents that came in snake case, as the SDK for Python writes them, are sent in camel case too.
+Parameters go as JSON Schema, because the older member ``parameters`` takes a dialect of OpenAPI without many members of
+ordinary schemas.
 
-Gemini 3 requires its ``thought_signature`` with each call of the running turn. Google's OpenAI endpoint gives it in
-``extra_content.google.thought_signature``; where a client keeps that member, the signature is sent. A missing signature is
-not replaced: the replacement that Google accepts depends on the model, which this module does not know.
+Gemini 3 requires its ``thoughtSignature`` with the first call of each step of the running turn. Google's OpenAI endpoint
+gives it in ``extra_content.google.thought_signature``; where a client keeps that member, the signature is sent. What is sent
+in place of a missing one, and of parts that Google refuses, is in ``gemini_mends``.
 
 Read Gemini's contents: turns of parts, whose members are written in camel case or in snake case.
 
@@ -24,6 +26,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
+from sash.core.providers.gemini_mends import MENDS, SYSTEM_CONTENT, camel, member, mended, sign_calls
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, rest_of, to_json
 from sash.core.providers.provider import Provider
@@ -72,22 +75,6 @@ class _Response(msgspec.Struct):
     id: CallId | None = None
     response: Object | None = None
     parts: list[Object] | None = None
-
-
-def member(value: Mapping[str, Any], name: str) -> Any:
-    """Return a member, written in snake case or in camel case; ``name`` is in snake case. None where there is none."""
-    found = value.get(name)
-    return value.get(camel(name)) if found is None else found
-
-
-def camel(name: str) -> str:
-    """Return a name in camel case, as JSON requests have it.
-
-    >>> camel("function_call")
-    'functionCall'
-    """
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
 
 
 def _read_content(content: Mapping[str, Any], pointer: str) -> list[Piece]:
@@ -273,41 +260,73 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``contents``, and ``config`` with the system text and the tools; callers may add settings to ``config``."""
-    history = list(read_steps(messages, _SHAPE, refusals))
+    history = [_with_place(step, refusals) for step in read_steps(messages, _SHAPE, refusals)]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
-    turns = [turn for step in _in_call_order(said) for turn in _turns(step, refusals)]
+    turns: list[_Turn] = []
+    owners: dict[int, int] = {}
+    for step in _in_call_order(said):
+        made = list(_turns(step, refusals))
+        turns += made
+        if not isinstance(step, PlainRun):
+            owners.update((id(part), step.seq) for turn in made for part in _parts_of(turn))
+    contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, "parts"))
+    if contents and contents[0].get("role") == "model" and _has(contents[0], "function_call"):
+        contents.insert(0, {"role": "user", "parts": [{"text": NOTHING_SAID}]})
+    if owners:
+        sign_calls(contents, owners, refusals)
     config: dict[str, Any] = {}
     if text := "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system))):
-        config["system_instruction"] = text
+        config["systemInstruction"] = text
     if functions := list(read_functions(tools, refusals)):
-        config["tools"] = [{"function_declarations": [_declaration(function) for function in functions]}]
+        config["tools"] = [{"functionDeclarations": [_declaration(function) for function in functions]}]
     if choice := read_choice(tool_choice, refusals):
-        config["tool_config"] = {"function_calling_config": _calling(choice)}
-    return {"contents": _joined(in_turns(turns, {"text": NOTHING_SAID}, "parts")), "config": config}
+        config["toolConfig"] = {"functionCallingConfig": _calling(choice)}
+    return {"contents": contents, "config": config}
+
+
+def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
+    """Return the step; as system text if it came as a content of the system."""
+    if not isinstance(step, Whole) or step.role != "system":
+        return step
+    refusals.mends.add(SYSTEM_CONTENT, step.seq)
+    parts = [part for content in step.messages for part in _list(content.get("parts"))]
+    said = [{"type": "text", "text": part["text"]} for part in parts if isinstance(part.get("text"), str)]
+    return Said("system", [Part(f"messages/{step.seq}", each) for each in said], [], seq=step.seq)
+
+
+_Turn = tuple[str, list[Block]] | Whole
+
+
+def _parts_of(turn: _Turn) -> Iterator[Block]:
+    if not isinstance(turn, Whole):
+        yield from turn[1]
+        return
+    for content in turn.messages:
+        yield from content["parts"]
 
 
 def _joined(contents: Iterable[Block]) -> list[Block]:
     """The contents; those that Gemini accepts only as one content are joined."""
     joined: list[Block] = []
     for content in contents:
-        if joined and _goes_on(joined[-1], content):
-            joined[-1] = {**joined[-1], "parts": [*joined[-1]["parts"], *content["parts"]]}
-        else:
-            joined.append(content)
+        while joined and _goes_on(joined[-1], content):
+            before = joined.pop()
+            content = {**before, "parts": [*before["parts"], *content["parts"]]}  # noqa: PLW2901
+        joined.append(content)
     return joined
 
 
 def _goes_on(before: Block, content: Block) -> bool:
-    """Whether results came one by one, or calls follow the model's text from a turn whose question was left out.
+    """Whether results came one by one, or calls follow other words of the model, whose results or question were left out.
 
-    Gemini answers 400 to fewer results than the turn before has calls, and to calls that follow the model's words.
+    Gemini answers 400 to fewer results than the turn before has calls, and to calls that follow the model's own turn.
     """
     if before.get("role") != content.get("role") or {**before, "parts": 0} != {**content, "parts": 0}:
         return False
     if _has(before, "function_response") and _has(content, "function_response"):
         return True
-    return content.get("role") == "model" and _has(before, "text") and _has(content, "function_call")
+    return content.get("role") == "model" and _has(content, "function_call")
 
 
 def _has(content: Block, kind: str) -> bool:
@@ -315,13 +334,15 @@ def _has(content: Block, kind: str) -> bool:
     return isinstance(parts, list) and any(member(part, kind) is not None for part in parts)
 
 
-def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[tuple[str, list[Block]] | Whole]:
+def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
     match step:
         case PlainRun():
             for said in step.messages:
                 yield "user" if said["role"] == "user" else "model", [{"text": said["content"]}]
         case Whole():
-            yield step
+            whole = mended(step, refusals)
+            if whole.messages or step.role == "model":
+                yield whole
         case Result():
             yield "user", [_result(step, refusals)]
         case Said(role="assistant"):
@@ -332,8 +353,8 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[tuple[str, list[Bl
 
 
 def _call(call: Call) -> Block:
-    part: Block = {"function_call": {"id": call.id, "name": call.name, "args": call.arguments_object()}}
-    return part | ({"thought_signature": call.signature} if call.signature else {})
+    part: Block = {"functionCall": {"id": call.id, "name": call.name, "args": call.arguments_object()}}
+    return part | ({"thoughtSignature": call.signature} if call.signature else {})
 
 
 def _result(result: Result, refusals: Refusals) -> Block:
@@ -341,7 +362,7 @@ def _result(result: Result, refusals: Refusals) -> Block:
     response = {"output": words(result.parts, refusals, "tool")}
     made = result.call.as_it_came and result.call.id.startswith(f"call_{result.call.name}")  # the call had no id
     named = {} if made else {"id": result.call.id}
-    return {"function_response": {**named, "name": result.call.name, "response": response}}
+    return {"functionResponse": {**named, "name": result.call.name, "response": response}}
 
 
 def _in_call_order(steps: Iterable[HistoryStep]) -> Iterator[HistoryStep]:
@@ -372,16 +393,16 @@ def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
 
 def _by_uri(uri: str) -> Block:
     media_type = guess_type(uri)
-    return {"file_data": {"file_uri": uri} | ({"mime_type": media_type} if media_type else {})}
+    return {"fileData": {"fileUri": uri} | ({"mimeType": media_type} if media_type else {})}
 
 
 def _inline_data(media: Media | None) -> Iterator[Block]:
     if media:
-        yield {"inline_data": {"mime_type": media.media_type, "data": media.data}}
+        yield {"inlineData": {"mimeType": media.media_type, "data": media.data}}
 
 
 def _declaration(function: Function) -> Block:
-    declaration: Block = {"name": function.name, "parameters_json_schema": function.schema}
+    declaration: Block = {"name": function.name, "parametersJsonSchema": function.schema}
     return declaration | ({"description": function.description} if function.description is not None else {})
 
 
@@ -389,7 +410,7 @@ def _calling(choice: Choice) -> Block:
     """Return the calling mode; names need ``ANY``, or ``VALIDATED`` where the model may also answer with text."""
     if choice.names is None:
         return {"mode": _CALLING_MODES[choice.mode]}
-    return {"mode": "ANY" if choice.mode == "required" else "VALIDATED", "allowed_function_names": choice.names}
+    return {"mode": "ANY" if choice.mode == "required" else "VALIDATED", "allowedFunctionNames": choice.names}
 
 
 def _with_response(part: Block, text: str, *, alone: bool) -> Block:
@@ -449,5 +470,7 @@ GEMINI = Provider(
     caching=_caching,
     mark=_mark,
     one_string=frozenset({"tool"}),
+    mends=MENDS,
+    calls_need_question=True,
     parts_apart=True,
 )

@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.chat.calls import arguments_object
 from sash.core.providers.members import unknown_members
-from sash.core.providers.mends import Mends
+from sash.core.providers.mends import Mend, Mends
 from sash.core.providers.whole import Shape, Whole, whole_of
 from sash.problems import FormatCannotCarry, Pointer
 
@@ -37,12 +37,15 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 class Refusals:
     """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
-    what is changed so that the provider accepts it."""
+    what is changed so that the provider accepts it. ``model`` is the model's name, and ``hinted`` says whether hints for the
+    prompt cache are added to the request."""
 
-    def __init__(self, format_name: str, mends: Mends | None = None) -> None:
+    def __init__(self, format_name: str, mends: Mends | None = None, *, model: str = "", hinted: bool = False) -> None:
         self.format_name = format_name
         self.errors: list[Pointer] = []
         self.mends = Mends() if mends is None else mends
+        self.model = model
+        self.hinted = hinted
 
     def add(self, place: str, detail: str) -> None:
         """Note that the format cannot carry the part at ``place``, and why."""
@@ -84,6 +87,13 @@ class Call(msgspec.Struct, frozen=True):
     signature: str | None
     order: int
     as_it_came: bool = False
+    given: str = ""
+    """The id as it is stored."""
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether the call is sent with another id."""
+        return self.id != self.given
 
     def arguments_object(self) -> dict[str, Any]:
         """Return the arguments as an object, which Anthropic and Gemini require; never raises."""
@@ -98,6 +108,7 @@ class Said(msgspec.Struct, frozen=True):
     calls: list[Call]
     thinking: list[Block] = []
     """Thinking blocks as Claude made them. Other reasoning has no place in another provider's form."""
+    seq: int = 0
 
     @property
     def is_system(self) -> bool:
@@ -110,6 +121,7 @@ class Result(msgspec.Struct, frozen=True):
 
     call: Call
     parts: list[Part]
+    seq: int = 0
 
 
 class PlainRun(msgspec.Struct, frozen=True):
@@ -122,14 +134,20 @@ HistoryStep = Said | Result | Whole | PlainRun
 
 
 def read_steps(
-    messages: Sequence[Outgoing], shape: Shape, refusals: Refusals, *, tidy: Callable[[str], str] = str
+    messages: Sequence[Outgoing],
+    shape: Shape,
+    refusals: Refusals,
+    *,
+    tidy: Callable[[str], str] = str,
+    renames: Mend | None = None,
 ) -> Iterator[HistoryStep]:
     """Yield the history in order, each result with its call. ``tidy`` makes an id fit a form's alphabet.
 
     A message that came in this form is sent as it came; a message that came in another form is sent in its chat form. A
-    result has the id with which its call is sent.
+    result has the id with which its call is sent. With ``renames``, the mend by which they are told, ids of calls that came
+    in this form are made to fit too.
     """
-    calls = _Calls(refusals, tidy)
+    calls = _Calls(refusals, tidy, renames)
     for is_run, group in groupby(messages, _is_plain):
         if is_run:
             calls.close()
@@ -162,18 +180,22 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
             if each.name not in _TOLD_ELSEWHERE:
                 refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
     answered, made = calls.follow(outgoing, as_it_came=as_it_came)
+    is_renamed = calls.tell_renamed(made, answered, outgoing.seq)
     match role := message.get("role"):
         case _ if as_it_came:
-            answers = "" if answered is None or answered.as_it_came else answered.id  # the call may have another id
-            yield whole_of(shape, outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
+            keeps_id = answered is None or (answered.as_it_came and not answered.is_renamed)
+            answers = "" if answered is None or keeps_id else answered.id
+            whole = whole_of(shape, outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
+            yield msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
         case "tool" | "function" if answered is None:
             refusals.add(place, "is a result without a call before it")
         case "tool" | "function" if answered is not None:
-            yield Result(answered, _parts(message, place))
+            yield Result(answered, _parts(message, place), outgoing.seq)
         case "assistant":
-            yield Said(role, _assistant_parts(message, place, refusals), made, message.get("thinking_blocks") or [])
+            thoughts = message.get("thinking_blocks") or []
+            yield Said(role, _assistant_parts(message, place, refusals), made, thoughts, outgoing.seq)
         case "user" | "system" | "developer":
-            yield Said(role, _named(message, _parts(message, place)), [])
+            yield Said(role, _named(message, _parts(message, place)), [], seq=outgoing.seq)
         case _:
             refusals.add(f"{place}/role", "is not a role of chat messages")
 
@@ -201,9 +223,10 @@ def only_text(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator
 class _Calls:
     """The open calls. An id may be used again in a history once its first call is answered."""
 
-    def __init__(self, refusals: Refusals, tidy: Callable[[str], str]) -> None:
+    def __init__(self, refusals: Refusals, tidy: Callable[[str], str], renames: Mend | None) -> None:
         self._refusals = refusals
         self._tidy = tidy
+        self.renames = renames
         self._open: dict[tuple[str, str], Call] = {}
         self._ids: set[str] = set()
 
@@ -225,19 +248,28 @@ class _Calls:
         for role, place, tool_call in given:
             custom = tool_call.get("type") == "custom"
             body = tool_call.get("custom" if custom else "function") or {}
+            given_id = str(tool_call.get("id", ""))
             call = Call(
                 place=f"messages/{outgoing.seq}/{place}",
-                id=self._unique(str(tool_call.get("id", "")), outgoing.seq, as_it_came=as_it_came),
+                id=self._unique(given_id, outgoing.seq, as_it_came=as_it_came),
                 name=str(body.get("name", "")),
                 arguments=str(body.get("input" if custom else "arguments") or ""),
                 custom=custom,
                 signature=_signature(tool_call),
                 order=len(self._ids),
                 as_it_came=as_it_came,
+                given=given_id,
             )
-            self._open[role, str(tool_call.get("id")) if role == "tool" else call.name] = call
+            self._open[role, given_id if role == "tool" else call.name] = call
             calls.append(call)
         return calls
+
+    def tell_renamed(self, made: list[Call], answered: Call | None, seq: int) -> bool:
+        """Note the mend of a message with another id; return whether a call that it makes has one."""
+        is_renamed = any(call.is_renamed for call in made)
+        if self.renames and (is_renamed or (answered and answered.is_renamed)):
+            self._refusals.mends.add(self.renames, seq)
+        return is_renamed
 
     def close(self) -> None:
         """Close the open calls. Those that are sent in another form must have had their results."""
@@ -249,11 +281,18 @@ class _Calls:
     def _unique(self, given: str, seq: int, *, as_it_came: bool = False) -> str:
         """Return ``given`` if it fits and is new, else an id with the message's seq, which is the same in every window."""
         found, again = given, 0
-        while not as_it_came and (not 0 < len(found) <= _ID_LIMIT or self._tidy(found) != found or found in self._ids):
+        while self._is_unfit(found, as_it_came=as_it_came):
             found = f"{self._tidy(given)[:40] or 'call'}_{seq}" + (f"_{again}" if again else "")
             again += 1
         self._ids.add(found)
         return found
+
+    def _is_unfit(self, found: str, *, as_it_came: bool) -> bool:
+        """Whether an id may not be sent. The length of an id that its own provider gave is fit."""
+        if as_it_came and self.renames is None:
+            return False
+        is_long = not 0 < len(found) <= _ID_LIMIT and not as_it_came
+        return is_long or self._tidy(found) != found or found in self._ids
 
 
 def _parts(message: dict[str, Any], place: str) -> list[Part]:

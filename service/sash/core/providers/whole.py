@@ -32,7 +32,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 class Whole(msgspec.Struct, frozen=True):
     """The provider's messages, or the part of one of them, that became one chat message.
 
-    ``piece`` of ``pieces`` numbers the parts of one message; ``at`` are the places of its blocks in that message.
+    ``piece`` of ``pieces`` numbers the parts of one message; ``at`` are the places of its blocks in that message. ``ids``
+    are the ids of its calls as they are sent, where one may not be sent as it came.
     """
 
     seq: int
@@ -40,6 +41,7 @@ class Whole(msgspec.Struct, frozen=True):
     piece: int = 0
     pieces: int = 1
     at: Sequence[int] = ()
+    ids: Sequence[str] = ()
 
     @property
     def role(self) -> str:

@@ -1,0 +1,179 @@
+"""What Anthropic's Messages refuse, and what is sent in its place: the mends of each message that came in this form.
+
+All of it is refused with 400 for the whole request, so one such block would end a conversation.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from sash.core.providers.mends import Mend
+from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
+from sash.core.providers.whole import Whole
+
+BLANK_TEXT: Final = Mend(
+    name="blank_text",
+    refused="A text block without a visible character, in a message or in a tool result",
+    sent="The message without the block; a user's message without another block is `…`, an assistant's is left out",
+    evidence="'messages: text content blocks must be non-empty': Claude gives such blocks and does not take them "
+    "(anthropics/anthropic-sdk-python 461, anthropics/claude-code 62396)",
+)
+UNSIGNED_THINKING: Final = Mend(
+    name="unsigned_thinking",
+    refused="A thinking block without its signature, or a redacted one without its data",
+    sent="The message without the block",
+    evidence="'thinking.signature: Field required' (WordPress/ai-provider-for-anthropic 27; extended-thinking)",
+)
+LAST_THINKING: Final = Mend(
+    name="last_thinking",
+    refused="A thinking block at the end of an assistant's message, as an interrupted reply has it",
+    sent="The message without the block",
+    evidence="'The final block in an assistant message cannot be `thinking`' (tailcallhq/forgecode 2107, 3071)",
+)
+CALL_ID: Final = Mend(
+    name="call_id",
+    refused="An id of a tool call that is used twice, or is not of letters, digits, `_` and `-`",
+    sent="Another id, in the call and in its results",
+    evidence="'`tool_use` ids must be unique'; 'tool_use.id: String should match pattern ^[a-zA-Z0-9_-]+$'",
+)
+CALL_NAME: Final = Mend(
+    name="call_name",
+    refused="A called tool's name that is not of letters, digits, `_` and `-`, or longer than 128",
+    sent="The name with `_` in their place, and its first 128 characters",
+    evidence="The pattern of names is ^[a-zA-Z0-9_-]{1,128}$ (platform.claude.com, tool use, 'Specifying client tools')",
+)
+RESULTS_FIRST: Final = Mend(
+    name="results_first",
+    refused="Text before a tool result in one message",
+    sent="The results first, then the text",
+    evidence="'tool_use ids were found without tool_result blocks immediately after': results come first in the content "
+    "(platform.claude.com, tool use, 'Handle tool calls')",
+)
+FAILED_WITHOUT_WORDS: Final = Mend(
+    name="failed_without_words",
+    refused="A tool result with `is_error` and without content",
+    sent="The result without `is_error`",
+    evidence="'tool_result: content cannot be empty if `is_error` is true'",
+)
+SYSTEM_ROLE: Final = Mend(
+    name="system_role",
+    refused="A message with the role `system`, by models before Claude Opus 4.8",
+    sent="Its text in `system`",
+    evidence="'role 'system' is not supported on this model' (platform.claude.com, mid-conversation system messages)",
+)
+OF_BLOCKS: Final = (
+    SYSTEM_ROLE,
+    BLANK_TEXT,
+    UNSIGNED_THINKING,
+    LAST_THINKING,
+    CALL_ID,
+    CALL_NAME,
+    RESULTS_FIRST,
+    FAILED_WITHOUT_WORDS,
+)
+
+_WITHOUT_SYSTEM_ROLE: Final = re.compile(r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?!-[89]\b)))")
+"""Models that take system texts in ``system`` alone."""
+FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
+"""Characters that ids and names may not have."""
+LONGEST_NAME: Final = 128
+THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+
+
+def fit_name(name: str) -> str:
+    """Return a called tool's name in the alphabet of names.
+
+    >>> fit_name("files.read all")
+    'files_read_all'
+    """
+    return FOREIGN.sub("_", name)[:LONGEST_NAME]
+
+
+def takes_system_role(model: str) -> bool:
+    """Return whether a model takes system messages among the others.
+
+    >>> [takes_system_role(name) for name in ("claude-sonnet-4-5", "claude-opus-4-20250514", "claude-opus-4-8")]
+    [False, False, True]
+    """
+    return not _WITHOUT_SYSTEM_ROLE.search(model)
+
+
+def is_signed(block: Block) -> bool:
+    """Return whether a block is no thinking, or has what proves that it is Claude's."""
+    seal = {"thinking": "signature", "redacted_thinking": "data"}.get(str(block.get("type")))
+    return seal is None or bool(block.get(seal))
+
+
+def mended(whole: Whole, refusals: Refusals) -> Whole:
+    """Return a message that came in this form as it is accepted. What needs no mend stays as it came."""
+    ids = iter(whole.ids)
+    made = (_message(message, ids, whole, refusals) for message in whole.messages)
+    messages = [message for message in made if message["content"] or message["role"] == "assistant"]
+    if whole.at and not any(_is_result(block) for message in messages for block in message["content"]):
+        refusals.mends.add(RESULTS_FIRST, whole.seq)  # it stood before a result
+    return msgspec.structs.replace(whole, messages=messages, at=())
+
+
+def _message(message: Block, ids: Iterator[str], whole: Whole, refusals: Refusals) -> Block:
+    content, role = message["content"], message["role"]
+    if isinstance(content, str):
+        if content.strip():
+            return message
+        blocks: Sequence[Block] = ()
+        refusals.mends.add(BLANK_TEXT, whole.seq)
+    else:
+        blocks = [left for block in content for left in _block(block, ids, whole.seq, refusals)]
+        if blocks and blocks == content:
+            return message
+    if not blocks and whole.pieces == 1:
+        refusals.mends.add(BLANK_TEXT, whole.seq)
+    if not blocks and role == "user" and whole.pieces == 1:
+        blocks = [{"type": "text", "text": NOTHING_SAID}]
+    return {**message, "content": list(blocks)}
+
+
+def _block(block: Block, ids: Iterator[str], seq: int, refusals: Refusals) -> Iterator[Block]:
+    """Yield the block as it is accepted; nothing where it is left out."""
+    match block:
+        case {"type": "text", "text": str(text)} if not text.strip():
+            refusals.mends.add(BLANK_TEXT, seq)
+        case {"type": "thinking" | "redacted_thinking"} if not is_signed(block):
+            refusals.mends.add(UNSIGNED_THINKING, seq)
+        case {"type": "tool_use", "id": given, "name": str(name)}:
+            yield _use(block, next(ids, given), name, seq, refusals)
+        case {"type": "tool_result"}:
+            yield _result(block, seq, refusals)
+        case _:
+            yield block
+
+
+def _use(block: Block, identity: str, name: str, seq: int, refusals: Refusals) -> Block:
+    fit = fit_name(name)
+    if fit != name:
+        refusals.mends.add(CALL_NAME, seq)
+    return block if (identity, fit) == (block["id"], name) else {**block, "id": identity, "name": fit}
+
+
+def _result(block: Block, seq: int, refusals: Refusals) -> Block:
+    content, changed = block.get("content"), block
+    if isinstance(content, list):
+        left = [each for each in content if not (each.get("type") == "text" and not str(each.get("text", "")).strip())]
+        if len(left) < len(content):
+            refusals.mends.add(BLANK_TEXT, seq)
+            changed = {**block, "content": left}
+    elif isinstance(content, str):
+        if content and not content.strip():
+            refusals.mends.add(BLANK_TEXT, seq)
+            changed = {**block, "content": ""}
+    elif "content" in block:  # null is no content
+        changed = {name: value for name, value in block.items() if name != "content"}
+    if changed.get("is_error") and not changed.get("content"):
+        refusals.mends.add(FAILED_WITHOUT_WORDS, seq)
+        changed = {name: value for name, value in changed.items() if name != "is_error"}
+    return changed
+
+
+def _is_result(block: Block) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"

@@ -1,0 +1,154 @@
+"""What Gemini's generateContent refuses, and what is sent in its place; and the one spelling that all its clients read."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.providers.mends import Mend
+from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
+from sash.core.providers.whole import Whole
+
+EMPTY_PART: Final = Mend(
+    name="empty_part",
+    refused="A part without data: an empty text, unless it has a thought signature",
+    sent="The content without the part; a user's content without another part is `…`, a model's is left out",
+    evidence="'contents[1].parts[0].data: required oneof field 'data' must have one initialized field' "
+    "(router-for-me/CLIProxyAPI 1293, 54xzh/FLIT 69)",
+)
+MISSING_SIGNATURE: Final = Mend(
+    name="missing_signature",
+    refused="A call of the current turn without a thought signature, by Gemini 3 and later: another model made it",
+    sent="The first call of each step with the signature `skip_thought_signature_validator`, which Google has for this",
+    evidence="'Function call is missing a thought_signature in functionCall parts' "
+    "(ai.google.dev/gemini-api/docs/thought-signatures, FAQ; octos-org/octos 1897)",
+)
+SYSTEM_CONTENT: Final = Mend(
+    name="system_content",
+    refused="A content with the role `system`",
+    sent="Its text in `systemInstruction`",
+    evidence="'Please use a valid role: user, model.'",
+)
+MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE, SYSTEM_CONTENT)
+
+_SKIPS: Final = "skip_thought_signature_validator"
+_STRICT: Final = re.compile(r"gemini-(?:[3-9]|[1-9]\d)(?!.*-image)")
+"""Models that require signatures. Those for images do not."""
+
+_BESIDE: Final = frozenset(
+    {
+        *("text", "thought", "thoughtSignature", "partMetadata", "mediaResolution", "mediaProcessing"),
+        *("videoMetadata", "audioMetadata", "documentMetadata", "speechMetadata", "spreadsheetMetadata"),
+    }
+)
+"""Members of a part that are no data; a text is data if it is not empty."""
+_NAMES: Final = (
+    *("audio_metadata", "audio_transcription", "bool_value", "code_execution_result", "content_layers", "display_name"),
+    *("document_metadata", "end_offset", "end_page", "executable_code", "file_data", "file_uri", "function_call"),
+    *(
+        "function_response",
+        "inline_data",
+        "json_path",
+        "language_code",
+        "media_processing",
+        "media_resolution",
+        "mime_type",
+    ),
+    *("null_value", "num_tokens", "number_value", "part_metadata", "partial_args", "sheet_index", "speaker_label"),
+    *("speech_metadata", "spreadsheet_metadata", "start_offset", "start_page", "string_value", "thought_signature"),
+    *("tool_call", "tool_response", "tool_type", "video_metadata", "visible_cells", "will_continue"),
+)
+"""Members of contents in snake case, as the SDK for Python writes them."""
+_USERS: Final = frozenset({"args", "response", "partMetadata"})
+"""Members whose inside is the user's own."""
+
+
+def member(value: Mapping[str, Any], name: str) -> Any:
+    """Return a member, written in snake case or in camel case; ``name`` is in snake case. None where there is none."""
+    found = value.get(name)
+    return value.get(camel(name)) if found is None else found
+
+
+def camel(name: str) -> str:
+    """Return a name in camel case, as JSON requests have it.
+
+    >>> camel("function_call")
+    'functionCall'
+    """
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+_CAMEL: Final = {name: camel(name) for name in _NAMES}
+
+
+def in_camel_case(value: Any) -> Any:
+    """Return a content, or a value in it, with its members in camel case. What the user made stays as it is.
+
+    >>> in_camel_case({"function_call": {"name": "look", "args": {"mime_type": 1}}})
+    {'functionCall': {'name': 'look', 'args': {'mime_type': 1}}}
+    """
+    match value:
+        case dict():
+            spelled = ((_CAMEL.get(name, name), each) for name, each in value.items())
+            return {name: each if name in _USERS else in_camel_case(each) for name, each in spelled}
+        case list():
+            return [in_camel_case(each) for each in value]
+        case _:
+            return value
+
+
+def mended(whole: Whole, refusals: Refusals) -> Whole:
+    """Return contents that came in this form as they are accepted, in camel case. What needs no mend stays as it came."""
+    messages = []
+    for content in map(in_camel_case, whole.messages):
+        parts = content.get("parts")
+        given = parts if isinstance(parts, list) else [] if parts is None else [parts]
+        left = [kept for part in given if (kept := _kept(part)) is not None]
+        if left != given or not left:
+            refusals.mends.add(EMPTY_PART, whole.seq)
+        if not left and content.get("role") != "model":
+            if whole.pieces > 1:
+                continue
+            left = [{"text": NOTHING_SAID}]
+        messages.append(content if left == parts else {**content, "parts": left})
+    return msgspec.structs.replace(whole, messages=messages)
+
+
+def _kept(part: Any) -> Any:
+    """Return a part with data; None for a part without. A lone signature is a part of an empty text."""
+    if not isinstance(part, dict) or part.get("text"):
+        return part
+    if any(value is not None for name, value in part.items() if name not in _BESIDE):
+        return part
+    if not part.get("thoughtSignature"):
+        return None
+    return part if part.get("text") == "" else {"text": "", **part}
+
+
+Owners = Mapping[int, int]
+"""The seq of the message of each part, by the part's identity."""
+
+
+def sign_calls(contents: Iterable[Block], owners: Owners, refusals: Refusals) -> None:
+    """Give the first call of each step of the current turn a signature if it has none and the model requires one.
+
+    The current turn begins at the user's newest content that is more than results.
+    """
+    if not _STRICT.search(refusals.model):
+        return
+    for call in _unsigned(list(contents)):
+        call["thoughtSignature"] = _SKIPS
+        refusals.mends.add(MISSING_SIGNATURE, owners.get(id(call), 0))
+
+
+def _unsigned(contents: list[Block]) -> Iterator[Block]:
+    for content in reversed(contents):
+        parts = content["parts"]
+        if content.get("role") == "model":
+            first = next((part for part in parts if "functionCall" in part), None)
+            if first is not None and not first.get("thoughtSignature"):
+                yield first
+        elif any("functionResponse" not in part for part in parts):
+            return

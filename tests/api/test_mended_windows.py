@@ -1,0 +1,257 @@
+"""What a provider refuses is stored as it came, and left out, renamed or moved in windows, which say so."""
+
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, history, window
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from validators import anthropic, gemini
+from validators.logs import groups
+
+from sash.core.providers.sharing import restore
+
+CLAUDE, GEMINI = "claude-sonnet-4-5", "gemini-3-pro-preview"
+ASKED = {"role": "user", "content": "q"}
+MARK = {"cache_control": {"type": "ephemeral"}}
+USE = {"type": "tool_use", "id": "toolu_1", "name": "t", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "r"}
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **more}
+
+
+def reply(*blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def said(*blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "user", "content": list(blocks)}
+
+
+OPEN_SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
+    "an empty text beside a call": (
+        [ASKED, reply(text(""), USE), said(RESULT)], "blank_text", [ASKED, reply(USE), said(RESULT)],
+    ),
+    "an empty text in a result": (
+        [ASKED, reply(USE), said({**RESULT, "content": [text(" "), text("r")]})],
+        "blank_text",
+        [ASKED, reply(USE), said({**RESULT, "content": [text("r")]})],
+    ),
+    "a user's turn of white space": ([said(text(" \n"))], "blank_text", [said(text("…"))]),
+    "a reply of white space": ([ASKED, reply(text(" ")), ASKED], "blank_text", [ASKED, ASKED]),
+    "text before a result": (
+        [ASKED, reply(USE), said(text("also y"), RESULT)],
+        "results_first",
+        [ASKED, reply(USE), said(RESULT, text("also y"))],
+    ),
+    "an id used twice": (
+        [ASKED, reply(USE), said(RESULT), reply(USE), said(RESULT)],
+        "call_id",
+        [
+            *(ASKED, reply(USE), said(RESULT)),
+            *(reply({**USE, "id": "toolu_1_4"}), said({**RESULT, "tool_use_id": "toolu_1_4"})),
+        ],
+    ),
+    "an id of other characters": (
+        [ASKED, reply({**USE, "id": "a.b:1"}), said({**RESULT, "tool_use_id": "a.b:1"})],
+        "call_id",
+        [ASKED, reply({**USE, "id": "a_b_1_2"}), said({**RESULT, "tool_use_id": "a_b_1_2"})],
+    ),
+    "a name of other characters": (
+        [ASKED, reply({**USE, "name": "find talks!"}), said(RESULT)],
+        "call_name",
+        [ASKED, reply({**USE, "name": "find_talks_"}), said(RESULT)],
+    ),
+    "thinking without a signature": (
+        [ASKED, reply({"type": "thinking", "thinking": "hm"}, text("a")), ASKED],
+        "unsigned_thinking",
+        [ASKED, reply(text("a")), ASKED],
+    ),
+    "a reply that is thinking alone": ([ASKED, reply(THOUGHT)], "last_thinking", [ASKED]),
+    "white space at the end": ([ASKED, reply(text("a \n"))], "last_white_space", [ASKED, reply(text("a"))]),
+    "a failed call without words": (
+        [ASKED, reply(USE), said({**RESULT, "content": "", "is_error": True})],
+        "failed_without_words",
+        [ASKED, reply(USE), said({**RESULT, "content": ""})],
+    ),
+    "a search that was interrupted": (
+        [ASKED, reply(text("a"), OPEN_SEARCH), ASKED, reply(text("b")), ASKED],
+        "hosted_pair",
+        [ASKED, reply(text("a")), ASKED, reply(text("b")), ASKED],
+    ),
+    "a mark of an hour behind one of five minutes": (
+        [said(text("q", **MARK)), reply(text("a")), said(text("r", cache_control={"type": "ephemeral", "ttl": "1h"}))],
+        "cache_marks",
+        [said(text("q")), reply(text("a")), said(text("r", cache_control={"type": "ephemeral", "ttl": "1h"}))],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("messages", "name", "expected"), CASES.values(), ids=CASES)
+async def test_what_claude_refuses_is_mended(
+    client: httpx.AsyncClient, conversation: str, messages: list[Any], name: str, expected: list[Any]
+) -> None:
+    """The window is what Claude takes and names the mend, and its total covers the request."""
+    await append(client, conversation, *messages, format="anthropic")
+
+    made = await window(client, conversation, model=CLAUDE, format="anthropic", reasoning="all", explain=True)
+
+    assert made["request"]["messages"] == expected
+    assert anthropic.refused(made["request"], CLAUDE) == []
+    assert name in made["mended"]["reasons"]
+    assert any(name in line.get("mended", []) for line in made["explain"])
+    assert await counted(client, made) <= made["tokens"]["total"]
+
+
+async def counted(client: httpx.AsyncClient, made: Any) -> int:
+    sent = {"model": made["model"], **made["request"]}
+    answer = await client.post("/count", params={"format": made["format"]}, json=sent)
+    tokens: int = answer.json()["tokens"]
+    return tokens
+
+
+async def test_what_claude_takes_is_sent_as_it_came(client: httpx.AsyncClient, conversation: str) -> None:
+    """A history without anything to mend has no word of mends."""
+    messages = [ASKED, reply(THOUGHT, text("a "), USE), said(RESULT, text("go on", **MARK)), reply(text("b"))]
+    await append(client, conversation, *messages, format="anthropic")
+
+    made = await window(client, conversation, model=CLAUDE, format="anthropic", reasoning="all")
+
+    assert made["request"]["messages"] == messages
+    assert "mended" not in made
+
+
+@pytest.mark.parametrize("cache", ["none", "auto"])
+async def test_the_newest_four_marks_stay(client: httpx.AsyncClient, conversation: str, cache: str) -> None:
+    """Of six marks of the client's own the newest stay, four or as many as leave room for Sash's own."""
+    for number in range(6):
+        await append(client, conversation, said(text(f"q{number}", **MARK)), reply(text("a")), format="anthropic")
+    await append(client, conversation, said(text("last")), format="anthropic")
+
+    made = await window(client, conversation, model=CLAUDE, format="anthropic", cache=cache)
+
+    marked = [
+        block["text"] for each in made["request"]["messages"] for block in each["content"] if "cache_control" in block
+    ]
+    assert marked == {"none": ["q2", "q3", "q4", "q5"], "auto": ["q4", "q5", "a", "last"]}[cache]
+    assert made["mended"] == {
+        "messages": 2 if cache == "none" else 4,
+        "reasons": {"cache_marks": 2 if cache == "none" else 4},
+    }
+
+
+GEMINI_ASKED = {"role": "user", "parts": [{"text": "ls"}]}
+FOUND = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"output": "a"}}}]}
+
+
+def model(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "model", "parts": list(parts)}
+
+
+CALL: dict[str, Any] = {"functionCall": {"name": "f", "args": {}}}
+SIGNED: dict[str, Any] = {**CALL, "thoughtSignature": "c2ln"}
+
+
+async def test_an_empty_part_is_left_out_of_gemini(client: httpx.AsyncClient, conversation: str) -> None:
+    """Empty texts go, a content of nothing else with them; an empty text with a signature is no empty part."""
+    sealed = {"text": "", "thoughtSignature": "c2ln"}
+    messages = [
+        GEMINI_ASKED,
+        model({"text": "a"}, {"text": ""}),
+        GEMINI_ASKED,
+        model({"text": ""}),
+        model(sealed),
+        {"role": "user", "parts": [{"text": ""}]},
+    ]
+    await append(client, conversation, *messages, format="gemini")
+
+    made = await window(client, conversation, model=GEMINI, format="gemini", reasoning="all")
+
+    assert made["request"]["contents"] == [
+        GEMINI_ASKED, model({"text": "a"}), GEMINI_ASKED, model(sealed), {"role": "user", "parts": [{"text": "…"}]},
+    ]  # fmt: skip
+    assert made["mended"] == {"messages": 3, "reasons": {"empty_part": 3}}
+    assert gemini.refused(made["request"], GEMINI) == []
+
+
+async def test_signatures_of_the_current_turn_stay(client: httpx.AsyncClient, conversation: str) -> None:
+    """Without reasoning, calls of earlier turns lose their signatures, and those of the current turn keep them."""
+    thought = {"text": "hm", "thought": True}
+    turn = [GEMINI_ASKED, model(thought, SIGNED), FOUND]
+    await append(client, conversation, *turn, model(thought, {"text": "done"}), *turn, format="gemini")
+
+    made = await window(client, conversation, model=GEMINI, format="gemini", reasoning="none")
+
+    contents = made["request"]["contents"]
+    assert contents[1] == model(CALL)
+    assert contents[5] == model(SIGNED)
+    assert "mended" not in made
+    assert await counted(client, made) <= made["tokens"]["total"]
+
+
+async def test_calls_of_another_provider_get_googles_own_signature(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """Gemini 3 takes calls of the current turn that another model made; Gemini 2.5 needs no signature."""
+    await append(client, conversation, ASKED, reply(USE, {**USE, "id": "toolu_2"}), format="anthropic")
+    await append(client, conversation, said(RESULT, {**RESULT, "tool_use_id": "toolu_2"}), format="anthropic")
+
+    made = await window(client, conversation, model=GEMINI, format="gemini")
+    older = await window(client, conversation, model="gemini-2.5-flash", format="gemini")
+
+    first, second = made["request"]["contents"][1]["parts"]
+    assert first["thoughtSignature"] == "skip_thought_signature_validator"
+    assert "thoughtSignature" not in second
+    assert made["mended"] == {"messages": 1, "reasons": {"missing_signature": 1}}
+    assert "mended" not in older
+    assert await counted(client, made) <= made["tokens"]["total"]
+
+
+async def test_contents_in_snake_case_are_sent_in_camel_case(client: httpx.AsyncClient, conversation: str) -> None:
+    """The SDK for JavaScript reads camel case only; what is the user's own, and the log, stay as they came."""
+    call = {"function_call": {"name": "f", "args": {"mime_type": "theirs"}}, "thought_signature": "c2ln"}
+    found = {"role": "user", "parts": [{"function_response": {"name": "f", "response": {"file_uri": "theirs"}}}]}
+    messages = [GEMINI_ASKED, model(call), found]
+    await append(client, conversation, *messages, format="gemini")
+
+    made = await window(client, conversation, model=GEMINI, format="gemini")
+
+    assert made["request"]["contents"] == [
+        GEMINI_ASKED,
+        model({"functionCall": {"name": "f", "args": {"mime_type": "theirs"}}, "thoughtSignature": "c2ln"}),
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"file_uri": "theirs"}}}]},
+    ]
+    kept = await history(client, conversation)
+    assert [own for each in kept for own in restore(each["message"])] == messages
+
+
+@pytest.mark.no_cover
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+async def test_windows_of_appended_logs_are_accepted(client: httpx.AsyncClient, form: str, data: st.DataObject) -> None:
+    """A log appended in pieces, each in its form, gives windows that the provider takes, and that cost what they say."""
+    model_name, judge = {"anthropic": (CLAUDE, anthropic.refused), "gemini": (GEMINI, gemini.refused)}[form]
+    conversation = (await client.post("/conversations", json={})).json()["id"]
+    try:
+        for number, (came, messages) in enumerate(data.draw(groups(form))):
+            answer = await client.post(
+                f"/conversations/{conversation}/messages", params={"format": came}, json={"messages": messages}
+            )
+            assert answer.status_code == 201, (number, answer.text)
+        query = {"model": model_name, "format": form, "reasoning": data.draw(st.sampled_from(["turn", "none", "all"]))}
+        made = (await client.get(f"/conversations/{conversation}/window", params=query)).json()
+        messages = made["request"]["messages" if form == "anthropic" else "contents"]
+        assert not messages or judge(made["request"], model_name) == []
+        assert await counted(client, made) <= made["tokens"]["total"]
+    finally:
+        await client.delete(f"/conversations/{conversation}")

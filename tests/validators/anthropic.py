@@ -1,0 +1,196 @@
+"""What Anthropic's Messages refuse with 400.
+
+Sources: platform.claude.com/docs (api/messages, tool use, extended thinking, prompt caching), and the error messages of
+public reports, which are quoted. Neighbouring messages of one role count as one turn (api/messages). A request may end with
+calls that wait for their results, and with an assistant's words: the client adds its next message.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+Object = dict[str, Any]
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_THOUGHTS = ("thinking", "redacted_thinking")
+_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_MOST_MARKS = 4
+_BEFORE_OPUS_4_8 = re.compile(r"claude-(3|(opus|sonnet|haiku)-4-[0-7]\b)")
+
+
+def refused(request: Object, model: str) -> list[str]:
+    """Return why the provider answers 400 to this request for this model; nothing where it takes the request."""
+    messages = request.get("messages") or []
+    found = [] if messages else ["messages: at least one message is required"]
+    if _BEFORE_OPUS_4_8.search(model) and any(message.get("role") == "system" for message in messages):
+        found.append("messages: role 'system' is not supported on this model")
+    for index, message in enumerate(messages):
+        found += _message(message, f"messages.{index}", is_last=index == len(messages) - 1)
+    found += [*_pairs(messages), *_hosted(messages), *_marks(request), *_system(request.get("system"))]
+    found += _tools(request.get("tools") or [], request.get("tool_choice"))
+    return found
+
+
+def _blocks(content: Any) -> list[Object]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+
+
+def _message(message: Object, at: str, *, is_last: bool) -> Iterator[str]:
+    role, content = message.get("role"), message.get("content")
+    if role not in ("user", "assistant", "system"):
+        yield f"{at}.role: Input should be 'user' or 'assistant'"
+    if not isinstance(content, str | list):
+        yield f"{at}.content: Input should be a valid list"
+        return
+    blocks = _blocks(content)
+    if not content:
+        yield f"{at}: all messages must have non-empty content"
+    for place, block in enumerate(blocks):
+        yield from _block(block, f"{at}.content.{place}", str(role))
+    if role == "assistant" and blocks and blocks[-1].get("type") in _THOUGHTS:
+        yield f"{at}: The final block in an assistant message cannot be `{blocks[-1]['type']}`"
+    if role == "assistant" and is_last and blocks and blocks[-1].get("type") == "text":
+        text = blocks[-1].get("text") or ""
+        if text != text.rstrip():
+            yield f"{at}: final assistant content cannot end with trailing whitespace"
+
+
+def _block(block: Object, at: str, role: str) -> Iterator[str]:
+    match block.get("type"):
+        case "text":
+            if not isinstance(block.get("text"), str) or not block["text"].strip():
+                yield f"{at}: text content blocks must be non-empty"
+        case "thinking" | "redacted_thinking" as kind:
+            if not block.get({"thinking": "signature", "redacted_thinking": "data"}[kind]):
+                yield f"{at}.{kind}: Field required"
+        case "tool_use":
+            yield from _use(block, at, role)
+        case "tool_result":
+            yield from _result(block, at, role)
+        case "image":
+            source = block.get("source") or {}
+            if source.get("type") == "base64" and source.get("media_type") not in _IMAGES:
+                yield f"{at}.image.source.base64.media_type: Input should be one of {_IMAGES}"
+        case None:
+            yield f"{at}.type: Field required"
+
+
+def _use(block: Object, at: str, role: str) -> Iterator[str]:
+    if role != "assistant":
+        yield f"{at}: `tool_use` blocks can only be in `assistant` messages"
+    if not _ID.fullmatch(str(block.get("id", ""))):
+        yield f"{at}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
+    if not _NAME.fullmatch(str(block.get("name", ""))):
+        yield f"{at}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
+    if not isinstance(block.get("input"), dict):
+        yield f"{at}.tool_use.input: Input should be a valid dictionary"
+
+
+def _result(block: Object, at: str, role: str) -> Iterator[str]:
+    content = block.get("content", "")
+    if role != "user":
+        yield f"{at}: `tool_result` blocks can only be in `user` messages"
+    if not isinstance(content, str | list):
+        yield f"{at}.tool_result.content: Input should be a valid list"
+        return
+    if isinstance(content, list):
+        for place, inner in enumerate(content):
+            yield from _block(inner, f"{at}.tool_result.content.{place}", role)
+    elif content and not content.strip():
+        yield f"{at}.tool_result: text content blocks must contain non-whitespace text"
+    if block.get("is_error") and not content:
+        yield f"{at}.tool_result: content cannot be empty if `is_error` is true"
+
+
+def _pairs(messages: list[Object]) -> Iterator[str]:
+    """Calls and their results, by turns."""
+    turns = [
+        (role, [block for message in group for block in _blocks(message.get("content"))])
+        for role, group in groupby(messages, key=lambda message: message.get("role"))
+    ]
+    ids = Counter(block.get("id") for _, blocks in turns for block in blocks if block.get("type") == "tool_use")
+    for identity in (each for each, count in ids.items() if count > 1):
+        yield f"messages: `tool_use` ids must be unique: {identity}"
+    before: set[Any] = set()
+    for number, (_, blocks) in enumerate([*turns, ("user", [])]):
+        answered = [block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"]
+        if (alone := before - set(answered)) and number < len(turns):
+            yield f"turn {number}: `tool_use` ids were found without `tool_result` blocks immediately after: {alone}"
+        if unexpected := set(answered) - before:
+            yield f"turn {number}: unexpected `tool_use_id` found in `tool_result` blocks: {unexpected}"
+        if len(answered) != len(set(answered)):
+            yield f"turn {number}: each tool_use must have a single result"
+        if any(block.get("type") != "tool_result" for block in blocks[: len(answered)]):
+            yield f"turn {number}: `tool_result` blocks come first"
+        before = {block.get("id") for block in blocks if block.get("type") == "tool_use"}
+
+
+def _hosted(messages: list[Object]) -> Iterator[str]:
+    """Calls and results of tools that Anthropic runs. A call in the newest reply may wait."""
+    asked: set[Any] = set()
+    waiting: dict[Any, int] = {}
+    newest = max((index for index, each in enumerate(messages) if each.get("role") == "assistant"), default=0)
+    for index, message in enumerate(messages):
+        for block in _blocks(message.get("content")):
+            kind = str(block.get("type"))
+            if kind.endswith("_tool_use"):
+                asked.add(block.get("id"))
+                waiting[block.get("id")] = index
+            elif kind.endswith("_tool_result"):
+                if block.get("tool_use_id") not in asked:
+                    yield f"messages.{index}: unexpected `tool_use_id` found in `{kind}` blocks"
+                waiting.pop(block.get("tool_use_id"), None)
+    for identity, index in waiting.items():
+        if index != newest:
+            yield f"messages.{index}: hosted tool use {identity} was found without a corresponding result block"
+
+
+def _marks(request: Object) -> Iterator[str]:
+    marked: list[Object] = []
+    contents = [request.get("tools"), request.get("system"), *(each.get("content") for each in request["messages"])]
+    for content in contents:
+        for block in content if isinstance(content, list) else ():
+            inner = block.get("content")
+            marked += [each for each in inner if each.get("cache_control")] if isinstance(inner, list) else []
+            marked += [block] if block.get("cache_control") else []
+    if len(marked) > _MOST_MARKS:
+        yield f"A maximum of 4 blocks with cache_control may be provided. Found {len(marked)}."
+    for block in marked:
+        if block.get("type") in _THOUGHTS:
+            yield "cache_control: Extra inputs are not permitted on thinking blocks"
+        if block.get("type") == "text" and not block.get("text"):
+            yield "cache_control cannot be set for empty text blocks"
+    hours = [block["cache_control"].get("ttl") == "1h" for block in marked]
+    if hours != sorted(hours, reverse=True):
+        yield "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block"
+
+
+def _system(system: Any) -> Iterator[str]:
+    if system is None:
+        return
+    if isinstance(system, str):
+        if not system.strip():
+            yield "system: text content blocks must be non-empty"
+        return
+    for place, block in enumerate(system):
+        yield from _block(block, f"system.{place}", "system")
+
+
+def _tools(tools: list[Object], choice: Any) -> Iterator[str]:
+    names = [tool.get("name") for tool in tools]
+    if len(names) != len(set(names)):
+        yield "tools: Tool names must be unique."
+    for index, tool in enumerate(tools):
+        if not _NAME.fullmatch(str(tool.get("name", ""))):
+            yield f"tools.{index}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
+        if "input_schema" in tool:
+            schema = tool["input_schema"]
+            if schema.get("type") != "object":
+                yield f"tools.{index}.input_schema.type: Input should be 'object'"
+            if schema.keys() & {"oneOf", "allOf", "anyOf"}:
+                yield f"tools.{index}.input_schema: does not support oneOf, allOf, or anyOf at the top level"
+    if choice and not tools:
+        yield "tool_choice: may only be specified while providing tools"
