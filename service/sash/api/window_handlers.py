@@ -61,9 +61,10 @@ async def build_window(request: Req) -> Response[bytes]:
     form = query_of(request, HistoryQuery).format
     wanted, sent = await run_in_turn_if_large(len(body), decode_request, body, form)
     context, started = context_of(request), time.perf_counter()
+    send = context.settings.send_members
     try:
         models = await context.store.calibrations.correct(tenant_of(request), context.models, wanted.model)
-        made, counting_seconds = await run_in_turn_if_large(len(body), window_of_request, wanted, models, sent)
+        made, counting_seconds = await run_in_turn_if_large(len(body), window_of_request, wanted, models, sent, send)
     except WindowDoesNotFit:
         if not wanted.explain:
             context.watching.metrics.windows.does_not_fit(wanted.model or "")

@@ -10,8 +10,10 @@ from msgspec import Meta
 from sash.core.counts.beside import Beside
 from sash.core.counts.counting import is_estimate, reasoning_tokens
 from sash.core.counts.definitions import unpriced_members
+from sash.core.counts.measures import Extra
 from sash.core.counts.models import NO_WINDOW, Model
 from sash.core.counts.prices import is_guessed
+from sash.core.counts.rows import form_number
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained
@@ -23,7 +25,8 @@ from sash.core.law.results import cut_result, left_out_line, line_cost, line_cos
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.mends import Mends
+from sash.core.providers.members import FOREIGN
+from sash.core.providers.mends import FOREIGN_MEMBERS, Mends
 from sash.core.providers.pieces import Object
 from sash.core.providers.thoughts import without_reasoning
 from sash.core.providers.turns import is_of
@@ -198,9 +201,13 @@ def _request(
     form, parts = asked.query.format, asked.parts
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
+    is_rich = history.records.details or history.outside
+    if parts.mended:
+        mends.add_names(parts.mended, 0)
+    for seq in _with_foreign_members(window, history) if is_rich else ():
+        mends.add(FOREIGN_MEMBERS, seq)
     if not PROVIDERS[form].is_chat_form:
         return other_request(form, parts, window, bodies, grounding, mends)
-    is_rich = history.records.details or history.outside
     return chat_messages(parts, window, bodies, grounding, _beside(window, history) if is_rich else {})
 
 
@@ -298,6 +305,21 @@ def _beside(window: Window, history: History) -> dict[int, Beside]:
             first + index: records[index].measure.extra for index in (*native, *records.rare) if first + index in sent
         }
     return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
+
+
+def _with_foreign_members(window: Window, history: History) -> list[int]:
+    """The seqs of the window's messages that are sent without members of the client's own."""
+    first, records = history.first_seq, history.records
+    found = [seq for seq, record in history.outside.items() if _is_foreign(record.measure.extra)]
+    if records.details:
+        found += (first + np.flatnonzero(records.columns["form"] == form_number(FOREIGN))).tolist()
+        found += [first + index for index in records.rare if _is_foreign(records.details[index].extra)]
+    sent = set(window.seqs) if found else set()
+    return [seq for seq in found if seq in sent]
+
+
+def _is_foreign(extra: Extra | None) -> bool:
+    return extra is not None and extra.beside is not None and extra.beside.format == FOREIGN
 
 
 def _is_exact(asked: Asked, history: History, window: Window) -> bool:

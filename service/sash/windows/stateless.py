@@ -21,8 +21,16 @@ from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.words import pack_words, plain_number, said_in, words_of
 from sash.core.providers.given import ReadEntries
+from sash.core.providers.members import NO_NAMES, Names, keep_foreign
 from sash.problems import EntryConflict, Internal, Problem
-from sash.store.data.entries import check_entries, content_digest, entry_digest, measure_entry, opened_by
+from sash.store.data.entries import (
+    PLAIN_MEMBERS,
+    check_entries,
+    content_digest,
+    entry_digest,
+    measure_entry,
+    opened_by,
+)
 from sash.store.data.layout import decode_grounding
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
@@ -31,16 +39,19 @@ from sash.windows.needs import Apart, Need, Search, Searchable, SeenHistory, Who
 from sash.windows.recalling import Old, Question
 from sash.windows.request import WindowRequest
 
+_Given = tuple[Entry, dict[str, Any], bool]
+"""An entry, its message as it would be stored, and whether it answers one of several calls."""
 _Measured = tuple[Record, bytes, bytes]
 """A message's record, its body, and its documents as stored."""
 
 
 def window_of_request(
-    wanted: WindowRequest, models: Mapping[str, Model], sent: ReadEntries | None = None
+    wanted: WindowRequest, models: Mapping[str, Model], sent: ReadEntries | None = None, send: Names = NO_NAMES
 ) -> tuple[Made, float]:
     """The window of the request's messages, the same as if they were stored, and the seconds spent on counting.
 
-    ``sent`` makes problems point to the client's own entries.
+    ``sent`` makes problems point to the client's own entries. ``send`` are names of members that are sent although no
+    provider is known to take them.
 
     Raises BadRequest, Unprocessable, EntryConflict, UnknownModel, WindowDoesNotFit, FormatCannotCarry.
     """
@@ -56,13 +67,13 @@ def window_of_request(
         recall_template=wanted.recall_template,
     )
     check_settings(settings)
-    parts = fixed_parts(settings)
+    parts = fixed_parts(settings, send)
     limits = limits_of(wanted, settings, models)
     try:
         check_entries(wanted.messages)
         pointers = [f"/messages/{index}/message" for index in range(len(wanted.messages))]
         flags = parallel_flags([opened_by(entry) for entry in wanted.messages], pointers)
-        entries = _once(wanted.messages, flags)
+        entries = _once(wanted.messages, flags, send)
     except Problem as problem:
         if sent is not None:
             sent.point(problem)
@@ -117,36 +128,40 @@ def _grounding(wanted: WindowRequest, kept: list[_Measured], history: History) -
     }
 
 
-def _once(entries: list[Entry], flags: list[bool]) -> list[tuple[Entry, bool]]:
+def _once(entries: list[Entry], flags: list[bool], send: Names) -> list[_Given]:
     """The entries with their flags, each id once, as in the store. Raises EntryConflict if one id has two contents."""
-    kept: list[tuple[Entry, bool]] = []
+    kept: list[_Given] = []
     named: dict[str, Entry] = {}
     for index, (entry, parallel) in enumerate(zip(entries, flags, strict=True)):
         first = entry if entry.id is None else named.setdefault(entry.id, entry)
         if first is entry:
-            kept.append((entry, parallel))
+            message = entry.message
+            if len(message) > PLAIN_MEMBERS or type(message.get("content")) is not str:
+                message = keep_foreign(message, send)
+            kept.append((entry, message, parallel))
         elif entry_digest(first) != entry_digest(entry):
             raise EntryConflict.at(f"#/messages/{index}/id", "This id names another entry above")
     return kept
 
 
-def _measured(entries: list[tuple[Entry, bool]], template: Template, model: Model, *, digests: bool) -> list[_Measured]:
+def _measured(entries: list[_Given], template: Template, model: Model, *, digests: bool) -> list[_Measured]:
     """The entries, counted for this model alone; with digests of their contents, which tell repeated messages."""
     alone, found = model.counts_o200k_alone, []
-    for index, (entry, parallel) in enumerate(entries):
-        said = content_digest(entry.message, str(index)) if digests else b""
-        record, body, grounding = measure_entry(entry, calls_of(entry.message), template, said, o200k_alone=alone)
+    for index, (entry, message, parallel) in enumerate(entries):
+        said = content_digest(message, str(index)) if digests else b""
+        calls = calls_of(message)
+        record, body, grounding = measure_entry(entry, message, calls, template, said, o200k_alone=alone)
         if parallel:
             record = msgspec.structs.replace(record, flags=record.flags | Flags.PARALLEL)
         found.append((record, body, grounding))
     return found
 
 
-def _history(kept: list[_Measured], entries: list[tuple[Entry, bool]], model: Model) -> History:
+def _history(kept: list[_Measured], entries: list[_Given], model: Model) -> History:
     column = model.column
     records = Records.of([record for record, _, _ in kept])
     if (vocabulary := model.vocabulary) is not None:
-        said = [spoken_tokens(entry.message, vocabulary) + 1 for entry, _ in entries]
+        said = [spoken_tokens(message, vocabulary) + 1 for _, message, _ in entries]
         records = Records(records.packed, records.details, said)
     grounding = [record.grounding[column] for record, _, _ in kept if record.grounding is not None]
     return History(

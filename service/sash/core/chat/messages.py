@@ -207,15 +207,19 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
 
 
+ENVELOPE = frozenset(Entry.__struct_fields__) - {"message"}
+"""Members of an entry beside its message. A bare message may have them too: they are the entry's then."""
+
+
 class BareEntry(Entry):
-    """An entry that was sent as a bare chat message."""
+    """An entry that was sent as a bare chat message, with other members of the entry beside the message's own."""
 
 
 MEMBERS = frozenset({"role", "type", "parts", "content"})
 """A bare message has one of these members, whichever API it is of; an object with none of them is a faulty entry."""
 
 _A_BARE_ONE: Mapping[str, Any] = {"message": {}}
-"""An entry that is decoded in place of a bare message."""
+"""An entry that is decoded in place of a bare message without members of the entry."""
 _ANYTHING = msgspec.json.Decoder()
 _FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
 """Exceptions of a decoder."""
@@ -231,12 +235,20 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     given = value.get("messages") if isinstance(value, dict) else None
     entries = given if isinstance(given, list) else []
     bare = [(place, entry) for place, entry in enumerate(entries) if is_bare(entry)]
-    for place, _ in bare:
-        entries[place] = _A_BARE_ONE
-    decoded = _converted(value, decoder)
     for place, message in bare:
-        decoded.messages[place] = BareEntry(message=message)  # type: ignore[attr-defined]
+        entries[place] = _A_BARE_ONE if ENVELOPE.isdisjoint(message) else wrapped(message)
+    decoded = convert_json(value, decoder)
+    read: list[Any] = decoded.messages  # type: ignore[attr-defined]
+    for place, message in bare:
+        is_alone = entries[place] is _A_BARE_ONE
+        read[place] = BareEntry(message=message) if is_alone else BareEntry(**msgspec.structs.asdict(read[place]))
     return decoded
+
+
+def wrapped(message: Mapping[str, Any], envelope: frozenset[str] = ENVELOPE) -> dict[str, Any]:
+    """A bare message as an entry: its members in ``envelope`` stand beside ``message``, which has the others."""
+    facts = {name: value for name, value in message.items() if name in envelope}
+    return {**facts, "message": {name: value for name, value in message.items() if name not in envelope}}
 
 
 def is_bare(entry: Any) -> bool:
@@ -273,11 +285,11 @@ def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError:
-        return _converted(msgspec.json.decode(body), decoder)
+        return convert_json(msgspec.json.decode(body), decoder)
 
 
-def _converted(value: Any, decoder: msgspec.json.Decoder[T]) -> T:
-    """The decoded JSON as the decoder's type. Raises BadRequest."""
+def convert_json(value: Any, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decoded JSON as the decoder's type. Raises BadRequest."""
     try:
         return msgspec.convert(value, decoder.type)
     except msgspec.ValidationError:
@@ -377,6 +389,13 @@ def validate_message(
         ids = [call.id for call in checked.tool_calls]
         if len(set(ids)) < len(ids):
             raise InvalidEntry.at(f"#{pointer}/tool_calls", "Two tool calls of one message have the same id")
+
+
+def check_envelope(message: Mapping[str, Any], pointer: str) -> None:
+    """Raise InvalidEntry for a misspelt member of the entry in a bare message; a name that begins with ``_`` is none."""
+    for name in message.keys() - _KNOWN[_BY_ROLE[message["role"]]]:
+        if not name.startswith("_") and mistakes.is_misspelt(name, ENVELOPE):
+            raise mistakes.misnamed(name, ENVELOPE, f"#{pointer}/{name}")
 
 
 def own_member(pointer: str) -> InvalidEntry:

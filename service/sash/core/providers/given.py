@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.bounds import LONGEST_ID
-from sash.core.chat.messages import MEMBERS, BareEntry, Entry, whole_numbers
+from sash.core.chat.messages import ENVELOPE, MEMBERS, BareEntry, Entry, whole_numbers, wrapped
 from sash.core.chat.mistakes import invalid
 from sash.core.providers import PROVIDERS
 from sash.core.providers.native import Turn, read_messages
@@ -100,9 +100,22 @@ def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages")
     return ReadEntries(entries, places)
 
 
+def as_entry(form: str, value: Object) -> Object:
+    """Return a message alone as an entry: what is the entry's stands beside the message. An entry is returned as it is.
+
+    A reply's message or item has a type; an item that is an id alone refers to one. Its own members stay in it.
+    """
+    if "message" in value or not (value.keys() & (MEMBERS | PROVIDERS[form].shape.members) or value.keys() == {"id"}):
+        return value
+    is_of_reply = "type" in value or len(value) == 1
+    return wrapped(value, ENVELOPE - PROVIDERS[form].of_reply if is_of_reply else ENVELOPE)
+
+
 def _entry(form: str, value: Object, pointer: str) -> NativeEntry:
-    if "message" not in value and (value.keys() & (MEMBERS | PROVIDERS[form].shape.members) or value.keys() == {"id"}):
-        return NativeEntry(message=value)
+    entry = as_entry(form, value)
+    if entry is not value and len(entry) == 1:
+        return NativeEntry(message=entry["message"])
+    value = entry
     try:
         return msgspec.convert(whole_numbers(value), NativeEntry)
     except msgspec.ValidationError:

@@ -61,6 +61,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Adds hints for a prompt cache of this kind, or of none, to a request; the last is the conversation's cache key."""
     mends: tuple[Mend, ...] = ()
     """What this provider refuses, beside what all refuse (``mends.OF_ALL``), and what is sent in its place."""
+    of_reply: frozenset[str] = frozenset()
+    """Members of a reply's messages or items that an entry has too. Beside another bare message, they are the entry's."""
     has_cache_control: bool = False
     """Whether a block may have the mark ``cache_control``."""
     binds_reasoning: re.Pattern[str] | None = None
