@@ -17,6 +17,7 @@ from sash.core.chat.bounds import LONGEST_ID
 from sash.core.chat.messages import ENVELOPE, MEMBERS, BareEntry, Entry, whole_numbers, wrapped
 from sash.core.chat.mistakes import invalid
 from sash.core.providers import PROVIDERS
+from sash.core.providers.members import NO_NAMES, Names
 from sash.core.providers.native import Turn, read_messages
 from sash.problems import BadRequest, Pointer, Problem
 
@@ -70,8 +71,8 @@ def chat_entries(entries: list[Entry]) -> ReadEntries:
     return ReadEntries(entries, list(range(len(entries))), are_chat=True)
 
 
-def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages") -> ReadEntries:
-    """Return the entries of a request's ``values``. Raises BadRequest, InvalidEntry."""
+def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages", send: Names = NO_NAMES) -> ReadEntries:
+    """Return the entries of a request's ``values``; ``send`` is as in ``read_messages``. Raises BadRequest, InvalidEntry."""
     given = [_entry(form, value, f"{prefix}/{place}") for place, value in enumerate(values)]
     messages = [
         message for place, entry in enumerate(given) for message in _messages(entry, values[place], place, prefix)
@@ -85,7 +86,7 @@ def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages")
         if are_chat:
             turns = [Turn(each.value, index, index) for index, each in enumerate(run)]
         else:
-            turns = read_messages(form, [each.value for each in run], [each.pointer for each in run])
+            turns = read_messages(form, [each.value for each in run], [each.pointer for each in run], send)
         for turn in turns:
             sources = sorted({each.place for each in run[turn.first : turn.last + 1]})
             named = next((place for place in sources if given[place].id is not None), sources[0])

@@ -35,6 +35,7 @@ _NOTHING: Final = frozenset[str]()
 Names = frozenset[str]
 """Names of members that are sent although no provider is known to take them; ``*`` stands for all."""
 NO_NAMES: Final = frozenset[str]()
+EVERY_MEMBER: Final = frozenset({"*"})
 
 
 class _Known(NamedTuple):

@@ -155,7 +155,10 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
     message, place = outgoing.message, f"messages/{outgoing.seq}"
     native = message.get("native")
     as_it_came = native is not None and native["format"] == shape.name
-    if not as_it_came:
+    if native and as_it_came:
+        if native.get("beside"):
+            refusals.mends.add(FOREIGN_MEMBERS, outgoing.seq)
+    else:
         if native:
             refusals.add_only(place, native.get("only", ()), native["format"])
         if any(each.name not in _TOLD_ELSEWHERE for each in unknown_members(message)):
