@@ -1,12 +1,14 @@
 """Entries and chat messages: strict decoding, canonical encoding, tool groups.
 
-A chat message stays the mapping that the client sent, so that fields which a provider adds later are stored and sent too.
+A chat message stays the mapping that the client sent, so that all of its members are stored and given back. Those that
+providers take are sent (``providers.members``).
 It is validated against the declarations below, which follow OpenAI's chat completions reference. Sash's own envelopes
 (entries, grounding) refuse unknown fields.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -381,9 +383,8 @@ def validate_message(
         raise foreign(message, pointer) or mistakes.invalid(pointer, of=ChatMessage, value=message) from None
     if "native" in message:
         raise own_member(pointer)
-    for name in message.keys() - _KNOWN[type(checked)]:
-        if mistakes.is_misspelt(name, _KNOWN[type(checked)]):
-            raise mistakes.misnamed(name, _KNOWN[type(checked)], f"#{pointer}/{name}")
+    if others := message.keys() - _KNOWN[type(checked)]:
+        _refuse_misspelt(others, _KNOWN[type(checked)].difference(message), pointer)
     _require_types(message, checked, pointer)
     if isinstance(checked, AssistantMessage) and checked.tool_calls:
         ids = [call.id for call in checked.tool_calls]
@@ -393,9 +394,15 @@ def validate_message(
 
 def check_envelope(message: Mapping[str, Any], pointer: str) -> None:
     """Raise InvalidEntry for a misspelt member of the entry in a bare message; a name that begins with ``_`` is none."""
-    for name in message.keys() - _KNOWN[_BY_ROLE[message["role"]]]:
-        if not name.startswith("_") and mistakes.is_misspelt(name, ENVELOPE):
-            raise mistakes.misnamed(name, ENVELOPE, f"#{pointer}/{name}")
+    others = message.keys() - _KNOWN[_BY_ROLE[message["role"]]]
+    _refuse_misspelt({name for name in others if not name.startswith("_")}, ENVELOPE, pointer)
+
+
+def _refuse_misspelt(others: AbstractSet[str], known: frozenset[str], pointer: str) -> None:
+    """Raise InvalidEntry for a name that is a misspelling of a ``known`` one, which the message lacks."""
+    for name in sorted(others):
+        if mistakes.is_misspelt(name, known):
+            raise mistakes.misnamed(name, known, f"#{pointer}/{name}")
 
 
 def own_member(pointer: str) -> InvalidEntry:
