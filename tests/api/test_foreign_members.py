@@ -232,11 +232,14 @@ async def test_a_history_in_the_body(client: httpx.AsyncClient) -> None:
     assert as_given.json()["tokens"] > answer.json()["tokens"]["total"]
 
 
-async def test_a_setting_names_members_to_send(store: EmbeddedStore, conversation: str) -> None:
+async def test_a_setting_names_members_to_send(
+    store: EmbeddedStore, encryption_key: tuple[bytes, ...], conversation: str
+) -> None:
     """Members in SASH_SEND_MEMBERS are sent and counted. A message stays as it was when it was appended."""
-    async with service(store) as client:
+    key = {"encryption_key": encryption_key}
+    async with service(store, **key) as client:
         await append(client, conversation, with_ours(user("one")))
-    async with service(store, send_members=frozenset({"createdAt"})) as client:
+    async with service(store, send_members=frozenset({"createdAt"}), **key) as client:
         await append(client, conversation, with_ours(user("two")))
         made = await window(client, conversation)
         assert [each.keys() for each in made["request"]["messages"]] == [
@@ -244,7 +247,7 @@ async def test_a_setting_names_members_to_send(store: EmbeddedStore, conversatio
             {"role", "content", "createdAt"},
         ]
         assert made["tokens"]["total"] == await counted(client, made)
-    async with service(store, send_members=frozenset({"*"})) as client:
+    async with service(store, send_members=frozenset({"*"}), **key) as client:
         await append(client, conversation, with_ours(user("three")))
         made = await window(client, conversation)
         assert made["request"]["messages"][2] == {"role": "user", "content": "three", **OURS}
@@ -351,18 +354,16 @@ def _names(value: Any) -> set[str]:
 
 @pytest.mark.no_cover
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    turns=st.lists(_messages(), min_size=1, max_size=5), named=st.just(frozenset()), most=st.sampled_from([60, 4000])
-)
+@given(turns=st.lists(_messages(), min_size=1, max_size=5), most=st.sampled_from([60, 4000]))
 async def test_no_window_has_members_of_a_clients_own(
-    client: httpx.AsyncClient, fresh: Callable[[], str], turns: list[Any], named: frozenset[str], most: int
+    client: httpx.AsyncClient, fresh: Callable[[], str], turns: list[Any], most: int
 ) -> None:
     """Reads give them back wherever they stood; windows in all formats have none, cost their request, and tell it."""
     messages = [message for turn in turns for message in turn]
     name = fresh()
     await append(client, name, *({"message": message} for message in messages))
     assert [each["message"] for each in await history(client, name)] == messages
-    ours = {"createdAt", "ts", "modelInfo", "_id", "x/y", "", "~", "parentId", "isError", "$"} - named
+    ours = {"createdAt", "ts", "modelInfo", "_id", "x/y", "", "~", "parentId", "isError", "$"}
     for form in FORMS:
         query = {"model": model_of(form), "format": form, "max_tokens": most}
         answer = await client.get(f"/conversations/{name}/window", params=query)
@@ -382,4 +383,54 @@ async def test_no_window_has_members_of_a_clients_own(
             made["tokens"],
             made.get("mended"),
         )
+    await client.delete(f"/conversations/{name}")
+
+
+_OUR_NAMES = {"createdAt", "ts", "modelInfo", "_id", "x/y", "", "~", "parentId", "isError", "$"}
+_BESIDE = st.just({}) | st.dictionaries(st.sampled_from(sorted(_OUR_NAMES)), _VALUES, min_size=1, max_size=3)
+
+
+@st.composite
+def _own_turn(draw: st.DrawFn, form: str) -> list[dict[str, Any]]:
+    """A turn in a provider's form, with members of a client's own in its messages and in their parts."""
+    said = draw(_TEXT)
+    match form:
+        case "anthropic":
+            block = {"type": "text", "text": said, **draw(_BESIDE)}
+            use = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}, **draw(_BESIDE)}
+            found = {"type": "tool_result", "tool_use_id": "toolu_1", "content": said, **draw(_BESIDE)}
+            calling_it = {"role": "assistant", "content": [use], **draw(_BESIDE)}
+            return draw(
+                st.sampled_from(
+                    [
+                        [{"role": "user", "content": [block], **draw(_BESIDE)}],
+                        [calling_it, {"role": "user", "content": [found, block]}],
+                    ]
+                )
+            )
+        case "gemini":
+            part = {"text": said, **draw(_BESIDE)}
+            return [{"role": draw(st.sampled_from(["user", "model"])), "parts": [part], **draw(_BESIDE)}]
+    call = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}", **draw(_BESIDE)}
+    output = {"type": "function_call_output", "call_id": "c", "output": said, **draw(_BESIDE)}
+    return draw(st.sampled_from([[{"role": "user", "content": said, **draw(_BESIDE)}], [call, output]]))
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "responses"])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+async def test_no_providers_message_is_sent_with_a_clients_own(
+    client: httpx.AsyncClient, fresh: Callable[[], str], form: str, data: st.DataObject
+) -> None:
+    """Members of a client's own in a provider's messages are stored, and in no window of any format."""
+    messages = [each for turn in data.draw(st.lists(_own_turn(form), min_size=1, max_size=4)) for each in turn]
+    name = fresh()
+    await append(client, name, *({"message": message} for message in messages), format=form)
+    kept = json.dumps([each["message"] for each in await history(client, name)])
+    assert all(json.dumps(each) in kept for message in messages for each in _names(message) & _OUR_NAMES)
+    for other in FORMS:
+        made = await window(client, name, model=model_of(other), format=other)
+        assert _OUR_NAMES.isdisjoint(_names(made["request"]))
+        assert await counted(client, made) <= made["tokens"]["total"]
     await client.delete(f"/conversations/{name}")
