@@ -27,6 +27,7 @@ refusal             the assistant's text        the assistant's text            
 image               input_image                 base64 or URL source             inline_data or file_data
 file                input_file                  document                         inline_data or file_data
 audio               refused                     refused                          inline_data
+a client's members  left out, and told          left out, and told               left out, and told
 ==================  ==========================  ===============================  ==================================
 
 Reasons:

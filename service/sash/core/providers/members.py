@@ -68,16 +68,23 @@ _SENT: Final = _Known(
         | {"prefix", "partial", "encrypted_content", "provider_specific_fields"},
         "tool": _SAID | {"tool_call_id"},
     },
-    part=frozenset({"cache_control", "prompt_cache_breakpoint", "min_pixels", "max_pixels", "total_pixels", "fps"}),
-    inner={**_PARTS, "image_url": _PARTS["image_url"] | {"format"}, "file": _PARTS["file"] | {"format"}},
+    part=frozenset({"cache_control", "prompt_cache_breakpoint", "document_name"})
+    | {"min_pixels", "max_pixels", "total_pixels", "fps"},
+    inner={
+        **dict.fromkeys(("text", "refusal"), _NOTHING),
+        **dict.fromkeys(("video_url", "document_url", "file_url"), frozenset({"url", "detail", "format"})),
+        **_PARTS,
+        "image_url": _PARTS["image_url"] | {"format"},
+        "file": _PARTS["file"] | {"format"},
+    },
     call=_CALL | {"index", "provider_specific_fields"},
 )
 """Members that are sent: those of OpenAI's request types, and those that servers of its form document.
 
 DeepSeek and Mistral: ``prefix``. Moonshot and Alibaba: ``partial``; Alibaba: ``min_pixels``, ``max_pixels``,
 ``total_pixels``, ``fps``. xAI: ``encrypted_content``. LiteLLM: ``provider_specific_fields``, which hold Gemini's signatures,
-and ``format``. OpenRouter and LiteLLM: ``cache_control``. Mistral: ``index`` of a call. OpenAI takes back its replies'
-``annotations`` and ``audio``.
+and ``format``. OpenRouter and LiteLLM: ``cache_control``. Mistral: ``index`` of a call, and ``document_name``. OpenAI takes
+back its replies' ``annotations`` and ``audio``.
 """
 
 
@@ -151,13 +158,13 @@ def _object_at(message: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _members_beside(message: Mapping[str, Any], known: _Known) -> Iterator[Unknown]:
-    """Yield the members that are not known. Parts of a kind that is not declared may have any inner members."""
+    """Yield the members that are not known. A part of a kind that is not listed is sent whole."""
     yield from _others("", message, known.message.get(message["role"], _MESSAGE))
     content = message.get("content")
     for index, part in enumerate(content if isinstance(content, list) else ()):
         kind = str(part.get("type"))
-        yield from _others(f"content/{index}/", part, known.part | {"type", kind})
         if known is _PRICED or kind in known.inner:
+            yield from _others(f"content/{index}/", part, known.part | {"type", kind})
             yield from _others(f"content/{index}/{kind}/", part.get(kind), known.inner.get(kind, _NOTHING))
     if message["role"] != "assistant":
         return
