@@ -13,7 +13,7 @@ from sash.core.counts.definitions import unpriced_members
 from sash.core.counts.measures import Extra
 from sash.core.counts.models import NO_WINDOW, Model
 from sash.core.counts.prices import is_guessed
-from sash.core.counts.rows import form_number
+from sash.core.counts.rows import form_named, form_number
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained
@@ -300,11 +300,14 @@ def _beside(window: Window, history: History) -> dict[int, Beside]:
     sent = set(window.seqs)
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
     if records.details:
-        native = np.flatnonzero(records.columns["form"]).tolist()  # one 0 where no message has native parts
-        found |= {
-            first + index: records[index].measure.extra for index in (*native, *records.rare) if first + index in sent
-        }
-    return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
+        found |= {first + index: records.details[index].extra for index in records.rare if first + index in sent}
+    beside = {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
+    forms = records.columns["form"] if records.details else 0
+    if isinstance(forms, np.ndarray):  # a message with a row has no parts that only its provider takes
+        native, sizes = np.flatnonzero(forms), records.columns["beside_size"]
+        rows = zip((first + native).tolist(), forms[native].tolist(), sizes[native].tolist(), strict=True)
+        beside |= {seq: Beside(form_named(form), size) for seq, form, size in rows if seq in sent}
+    return beside
 
 
 def _with_foreign_members(window: Window, history: History) -> list[int]:

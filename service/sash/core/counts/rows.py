@@ -74,6 +74,11 @@ def form_number(form: str) -> int:
     return _NUMBERS[form]
 
 
+def form_named(number: int) -> str:
+    """Return the form with this number, which is not 0."""
+    return _FORMS[number]
+
+
 def row_of(measure: Measure) -> Row:
     """Return the numbers of one message, with its mixes. Its images and parts are not among them."""
     row = Row(role=measure.role, text0=measure.o200k, text1=measure.cl100k)
@@ -123,7 +128,7 @@ def extra_of(row: bytes) -> Extra:
     if "beside" in fields:
         form, size = fields["beside"]
         beside = Beside(
-            format=_FORMS[form],
+            format=form_named(form),
             size=size,
             **_pairs(fields, _NATIVE),
             **_counts(fields, _SEALED),
