@@ -77,7 +77,7 @@ _SENT: Final = _Known(
         "image_url": _PARTS["image_url"] | {"format"},
         "file": _PARTS["file"] | {"format"},
     },
-    call=_CALL | {"index", "provider_specific_fields"},
+    call=_CALL | {"index", "provider_specific_fields", "cache_control"},
 )
 """Members that are sent: those of OpenAI's request types, and those that servers of its form document.
 
@@ -86,6 +86,10 @@ DeepSeek and Mistral: ``prefix``. Moonshot and Alibaba: ``partial``; Alibaba: ``
 and ``format``. OpenRouter and LiteLLM: ``cache_control``. Mistral: ``index`` of a call, and ``document_name``. OpenAI takes
 back its replies' ``annotations`` and ``audio``.
 """
+
+
+_TAKEN_AS_NULL: Final = frozenset({"parsed", "parsed_arguments"})
+"""Members that OpenAI's SDK adds to replies. Nine recorded requests have null ones; the SDK leaves out others."""
 
 
 class Unknown(NamedTuple):
@@ -107,7 +111,12 @@ def foreign_members(message: Mapping[str, Any], named: Names = NO_NAMES) -> list
     """Return the members of a message, its parts and its calls that are not sent. Those that are ``named`` are sent."""
     if "native" in message or "*" in named:
         return []
-    return [each for each in _members_beside(message, _SENT) if each.name not in named]
+    return [each for each in _members_beside(message, _SENT) if not is_sent(each, named)]
+
+
+def is_sent(member: Unknown, named: Names) -> bool:
+    """Return whether a member beside the known ones is sent: it is named, or OpenAI's SDK writes it as null."""
+    return member.name in named or (member.value is None and member.name in _TAKEN_AS_NULL)
 
 
 def without_members(message: Mapping[str, Any], gone: Sequence[Unknown]) -> dict[str, Any]:

@@ -64,6 +64,7 @@ _AROUND: Final = frozenset({"type", "id", "call_id", "status", "caller"})
 _CALL_MEMBERS: Final = frozenset(
     {"type", "id", "call_id", "name", "namespace", "status", "caller", "created_by", "async"}
 )
+_PART_MEMBERS: Final = frozenset({"type", "prompt_cache_breakpoint"})
 _MEMBERS: Final = OwnMembers(
     messages={
         "message": frozenset({"type", "role", "content", "id", "status", "phase"}),
@@ -72,6 +73,13 @@ _MEMBERS: Final = OwnMembers(
         "function_call_output": _CALL_MEMBERS | {"output"},
         "custom_tool_call_output": _CALL_MEMBERS | {"output"},
         "reasoning": frozenset({"type", "id", "summary", "content", "encrypted_content", "status"}),
+    },
+    parts={
+        "input_text": _PART_MEMBERS | {"text"},
+        "output_text": _PART_MEMBERS | {"text", "annotations", "logprobs"},
+        "refusal": _PART_MEMBERS | {"refusal"},
+        "input_image": _PART_MEMBERS | {"image_url", "file_id", "detail"},
+        "input_file": _PART_MEMBERS | {"file_id", "filename", "file_data", "file_url", "detail"},
     },
     default="message",
 )
