@@ -97,7 +97,7 @@ class Mended(msgspec.Struct, frozen=True):
     """Messages that are sent otherwise than they were stored, because their provider would refuse them."""
 
     messages: int
-    reasons: Annotated[dict[str, int], Meta(description="The number of messages by mend.")]
+    reasons: Annotated[dict[str, int], Meta(title="MendReasons", description="The number of messages by mend.")]
 
 
 class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
