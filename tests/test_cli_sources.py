@@ -74,6 +74,15 @@ def test_entries_are_named_by_their_place_unless_they_have_an_id() -> None:
 # ---- Sash's own formats
 
 
+def test_a_message_alone_has_the_entrys_members_beside_it() -> None:
+    """The id, the pin and the metadata of a chat message alone are the entry's; other members stay in the message."""
+    (found,) = read([{**USER, "id": "m/1", "pinned": True, "metadata": {"page": 7}, "createdAt": "now"}])
+    (entry,) = found.entries
+    assert (entry["pinned"], entry["metadata"]) == (True, {"page": 7})
+    assert entry["id"] != "import-1"
+    assert entry["message"] == {**USER, "createdAt": "now"}
+
+
 def test_a_list_of_messages_is_one_conversation_named_after_its_file() -> None:
     """A list of messages is one conversation whose id is made from the file's name."""
     (conversation,) = read([USER, REPLY], "some/where/my chat.json")

@@ -179,7 +179,7 @@ def test_every_setting_has_its_line() -> None:
 
 
 def _set(default: Any) -> str:
-    return "no" if default is False else "" if default in {None, ()} else str(default)
+    return "no" if default is False else "" if default in {None, (), frozenset()} else str(default)
 
 
 def test_the_models_file_is_one() -> None:

@@ -117,7 +117,9 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         settings=settings,
         models=models,
         store=store,
-        windows=Windows(store.conversations, store.calibrations, counts, models, recall.recaller),
+        windows=Windows(
+            store.conversations, store.calibrations, counts, models, recall.recaller, settings.send_members
+        ),
         recall=recall,
         watching=_watching(store, metrics, models, log),
         summarizer=_summarizer(settings, store),

@@ -29,6 +29,7 @@ from sash.variables import (
     integer,
     is_address,
     master_keys,
+    names,
     number,
     one_key,
     origins,
@@ -96,6 +97,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Annotated[LogFormat, Variable(choice(LogFormat))] = "json"
     log_level: Annotated[Level, Variable(choice(Level))] = "info"
     library_log_level: Annotated[Level, Variable(choice(Level))] = "warning"
+    send_members: Annotated[frozenset[str], Variable(names)] = frozenset()
+    """Members of messages that are sent although no provider is known to take them."""
     models_file: Annotated[Path | None, Variable(Path)] = None
     tokenizers: Annotated[Path | None, Variable(Path)] = None
     request_timeout_seconds: Annotated[float, Variable(number(0.1, 600))] = 10.0

@@ -192,6 +192,13 @@ def origins(value: str) -> tuple[str, ...]:
     return found
 
 
+def names(value: str) -> frozenset[str]:
+    found = frozenset(name.strip() for name in value.split(",") if name.strip())
+    if not found or (len(found) > 1 and "*" in found):
+        raise ValueError("names of members with commas between, like timestamp,modelInfo, or *")
+    return found
+
+
 def master_keys(value: str) -> tuple[bytes, ...]:
     keys = [_key_bytes(key) for key in _listed(value)]
     for place, key in enumerate(keys, 1):

@@ -404,8 +404,8 @@ async def test_blank_lines_between_system_texts_are_counted(
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5", "gemini-2.5-flash", "qwen3-max"])
 @pytest.mark.parametrize("text", ["yes", "はい", "1234"])
 async def test_a_long_member_beside_a_short_text(client: httpx.AsyncClient, model: str, text: str) -> None:
-    """An unknown member is counted, however short the text of its message is, in any script."""
-    messages = [{"role": "user", "content": text, "note": "word " * 1000}]
+    """A member without a price is counted, however short the text of its message is, in any script."""
+    messages = [{"role": "user", "content": text, "cache_control": "word " * 1000}]
     made = await asked(client, "openai", {"model": model, "messages": messages})
     assert made is not None
     assert tokens(made["request"], "o200k_base") <= made["tokens"]["total"]
@@ -414,17 +414,18 @@ async def test_a_long_member_beside_a_short_text(client: httpx.AsyncClient, mode
 @pytest.mark.parametrize("calls", [{"type": "x"}, ["x"], [{"function": {"name": "f", "arguments": "word " * 1000}}]])
 @pytest.mark.parametrize("role", ["system", "user"])
 async def test_calls_that_are_not_the_assistants(client: httpx.AsyncClient, role: str, calls: Any) -> None:
-    """A member tool_calls of another role is like any unknown member: of any shape, sent, and counted."""
+    """A member tool_calls of another role is like any unknown member: of any shape, and not sent."""
     messages = [{"role": role, "content": "Hi.", "tool_calls": calls}]
     made = await asked(client, "openai", {"model": "gpt-4o", "messages": messages, "few_shots": messages})
     assert made is not None
+    assert made["request"]["messages"] == [{"role": role, "content": "Hi."}] * 2
     assert tokens(made["request"], "o200k_base") <= made["tokens"]["total"] == await counted(client, "openai", made)
 
 
 async def test_a_signature_beside_no_thought_is_counted(client: httpx.AsyncClient) -> None:
     """A member ``signature`` of an item that is no thought is sent with reasoning=none, and counted."""
-    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
-    output = {"type": "function_call_output", "call_id": "c", "output": "x", "signature": "word " * 500}
+    call = {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}}
+    output = {"type": "shell_call_output", "call_id": "c", "output": [], "signature": "word " * 500}
     body = {"model": "gpt-5", "messages": [call, output], "reasoning": "none"}
     made = await asked(client, "responses", body)
     assert made is not None

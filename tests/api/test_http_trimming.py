@@ -88,7 +88,7 @@ async def test_a_cut_result_says_where_the_whole_is(client: httpx.AsyncClient, c
 
 async def test_a_bare_message_is_an_entry(client: httpx.AsyncClient, conversation: str) -> None:
     """Bare and wrapped messages may be in one request and are stored alike."""
-    bare = {"role": "user", "content": "hello", "extra": 1.0}
+    bare = {"role": "user", "content": "hello", "cache_control": {"type": "ephemeral"}}
     await append(client, conversation, bare, assistant("hi", id="a-1"))
     stored = await history(client, conversation)
     assert [entry["message"] for entry in stored] == [bare, {"role": "assistant", "content": "hi"}]
@@ -105,14 +105,15 @@ async def test_a_mistake_in_a_bare_message(client: httpx.AsyncClient, conversati
     assert "did you mean 'content'?" in answer.json()["detail"]
 
 
-async def test_other_forms_name_what_they_cannot_carry(client: httpx.AsyncClient, conversation: str) -> None:
-    """An unknown member is in a chat completions window; for another format the window is a 422 with a pointer to it."""
-    await append(client, conversation, {"message": {"role": "user", "content": "hi", "note": "by phone"}})
-    body = await window(client, conversation, model="gpt-4o")
-    assert body["request"]["messages"][0]["note"] == "by phone"
-    answer = await client.get(f"/conversations/{conversation}/window?model=claude-opus-4-8&format=anthropic")
-    assert answer.status_code == 422
-    assert answer.json()["errors"][0]["pointer"] == "#/messages/1/note"
+async def test_other_forms_leave_out_what_only_chat_servers_take(client: httpx.AsyncClient, conversation: str) -> None:
+    """A member of servers of the chat form is in a chat completions window; another format leaves it out and says so."""
+    await append(client, conversation, user("hi"), {"message": {"role": "assistant", "content": "He", "prefix": True}})
+    body = await window(client, conversation, model="deepseek-chat")
+    assert body["request"]["messages"][1]["prefix"] is True
+    assert "mended" not in body
+    body = await window(client, conversation, model="claude-opus-4-8", format="anthropic")
+    assert body["request"]["messages"][1] == {"role": "assistant", "content": [{"type": "text", "text": "He"}]}
+    assert body["mended"] == {"messages": 1, "reasons": {"foreign_members": 1}}
 
 
 async def test_a_result_of_another_kind_is_cut_to_its_limit(client: httpx.AsyncClient) -> None:

@@ -159,7 +159,9 @@ class Talk:
     def request(self, window: Window, ask: "Ask | None" = None) -> bytes:
         """Return the window's request as JSON; without ``ask``, messages are sent as they are stored."""
         bodies = self.edited(ask, window)[1] if ask else Bodies(1, self.stored[1], {})
-        return chat_request(self.parts, chat_messages(self.parts, window, bodies, self.stored[2]))
+        extras = {seq: self.stored[0][seq - 1].measure.extra for seq in window.seqs}
+        beside = {seq: extra.beside for seq, extra in extras.items() if extra is not None and extra.beside is not None}
+        return chat_request(self.parts, chat_messages(self.parts, window, bodies, self.stored[2], beside))
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from sash.core.counts.text import count_text
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.window import Window
 from sash.core.providers import binds_reasoning, render_request
+from sash.core.providers.mends import Mends
 from sash.core.providers.turns import Outgoing
-from sash.problems import FormatCannotCarry, InvalidEntry, WindowDoesNotFit
+from sash.problems import InvalidEntry, WindowDoesNotFit
 
 NAMES = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content", "note", "x")
 JSON = st.recursive(
@@ -262,14 +263,15 @@ def test_a_stable_prefix_stays_while_the_cut_stands(sizes: list[int], budget: in
         before = window.seqs, request
 
 
-def test_another_form_refuses_an_unknown_member_by_name() -> None:
-    """A member that a format cannot carry is refused with its place; null and empty members are accepted."""
-    messages = [said("user", "hi", note="by phone"), said("assistant", "yes", annotations=[], refusal=None, audio=None)]
+def test_another_form_leaves_out_a_member_without_a_place() -> None:
+    """A member that a format has no place for is left out and told; null and empty members are not told."""
+    messages = [said("user", "hi", fps=2), said("assistant", "yes", annotations=[], refusal=None, audio=None)]
     outgoing = [Outgoing(seq, message) for seq, message in enumerate(messages, 1)]
+    plain = [Outgoing(seq, said(each["role"], each["content"])) for seq, each in enumerate(messages, 1)]
     for form in ("anthropic", "gemini", "responses"):
-        with pytest.raises(FormatCannotCarry) as caught:
-            render_request(form, outgoing)
-        assert [error.pointer for error in caught.value.errors] == ["#/messages/1/note"]
+        mends = Mends()
+        assert render_request(form, outgoing, mends=mends) == render_request(form, plain)
+        assert (mends.of(1), mends.of(2)) == (["foreign_members"], [])
 
 
 def test_anthropic_carries_thinking_blocks() -> None:

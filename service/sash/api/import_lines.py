@@ -6,11 +6,23 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from sash.api.schemas import EncodingTokens
-from sash.core.chat.messages import STORED_DEPTH, BareEntry, Entry, Id, Side, decode_json, is_bare
+from sash.core.chat.messages import (
+    ENVELOPE,
+    STORED_DEPTH,
+    BareEntry,
+    Entry,
+    Id,
+    Side,
+    convert_json,
+    decode_json,
+    is_bare,
+    wrapped,
+)
 from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
 from sash.core.law.grounding import Template
 from sash.core.law.records import Flags, Summary
 from sash.core.law.redaction import NO_DIGEST
+from sash.core.providers.members import Names
 from sash.core.providers.native import read_compaction
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, Pointer, Problem
 from sash.store.data.entries import check_entry, check_status, prepare
@@ -113,12 +125,13 @@ def _summary(given: ImportedSummary) -> Summary:
     return make_summary(given.text, given.through_seq, compaction)
 
 
-def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_ms: int) -> list[NewEntry]:
-    """The lines as entries to stage, after ``before`` earlier entries. Raises BadRequest with the line's number."""
+def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_ms: int, send: Names) -> list[NewEntry]:
+    """The lines as entries to stage, after ``before`` earlier entries; ``send`` is as in ``prepare``. Raises BadRequest with
+    the line's number."""
     entries = []
     for place, line in enumerate(lines, before + 1):
         try:
-            entries.append(_entry_of(_read_entry(line), place, template, now_ms))
+            entries.append(_entry_of(_read_entry(line), place, template, now_ms, send))
         except Problem as problem:
             raise at_line(problem, line.number) from None
     return entries
@@ -131,7 +144,10 @@ def _read_entry(line: ImportLine) -> ImportEntry:
         message = decode_json(line.text, _anything, STORED_DEPTH)  # a fault of the JSON comes before one of its shape
         if not is_bare(message):
             raise
+    if ENVELOPE.isdisjoint(message):
         return ImportMessage(message=message)
+    read: ImportEntry = convert_json(wrapped(message), _entry)
+    return ImportMessage(**msgspec.structs.asdict(read))
 
 
 def message_member(line: ImportLine, name: str) -> str:
@@ -139,7 +155,7 @@ def message_member(line: ImportLine, name: str) -> str:
     return name if is_bare(msgspec.json.decode(line.text)) else f"message/{name}"
 
 
-def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -> NewEntry:
+def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int, send: Names) -> NewEntry:
     if given.seq is not None and given.seq != place:
         raise InvalidEntry.at("#/seq", f"Expected {place}: entries come in order, none left out")
     created_ms = _milliseconds(given, "created_at")
@@ -147,7 +163,7 @@ def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int) -
         given.image_sizes = [size or (0, 0) for size in given.image_sizes]
     check_entry(given, "")
     check_status(given, "")
-    (prepared,) = prepare([given], template, now_ms if created_ms is None else created_ms)
+    (prepared,) = prepare([given], template, now_ms if created_ms is None else created_ms, send)
     return _as_exported(prepared, given)
 
 

@@ -40,6 +40,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Flags
 from sash.core.providers import PROVIDERS
 from sash.core.providers.given import ReadEntries, chat_entries, read_entries
+from sash.core.providers.members import FOREIGN, Names, as_it_came
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
 from sash.store.data.conversations import Writing
@@ -99,7 +100,7 @@ async def append_messages(request: Req) -> Answer:
     try:
         template = await _template(request, target, given, query if with_window else None)
         now, counting = wall_ms(), time.perf_counter()
-        entries = await run_in_turn_if_large(size, _prepared, given, template, now)
+        entries = await run_in_turn_if_large(size, _prepared, given, template, now, context.settings.send_members)
         seconds = time.perf_counter() - counting
         writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
         if with_window:
@@ -119,14 +120,15 @@ async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | No
 
     Raises BadRequest, InvalidEntry, TooLarge.
     """
-    body, most = await read_body(request), context_of(request).settings.max_entries
+    body, settings = await read_body(request), context_of(request).settings
+    most = settings.max_entries
     native = None
     if PROVIDERS[form].is_chat_form:
         given = (await run_in_turn_if_large(len(body), decode_entries, body, _append)).messages
         if len(given) > most:
             raise _too_many(most, "entries")
     else:
-        native = await run_in_turn_if_large(len(body), _read_native, body, form, most)
+        native = await run_in_turn_if_large(len(body), _read_native, body, form, most, settings.send_members)
         given = native.entries
     for place, entry in enumerate(given):
         if entry.id is None:
@@ -213,12 +215,12 @@ def _tell(
     context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
-def _read_native(body: bytes, form: str, most: int) -> ReadEntries:
+def _read_native(body: bytes, form: str, most: int, send: Names) -> ReadEntries:
     """The entries of a body in a provider's format, of which there may be ``most``. Raises BadRequest, TooLarge."""
     sent = decode_json(body, _append_native).messages
     if len(sent) > most:
         raise _too_many(most, "entries")
-    native = read_entries(form, sent)
+    native = read_entries(form, sent, send=send)
     if len(native.entries) > _MESSAGES_AN_ENTRY * most:
         raise _too_many(_MESSAGES_AN_ENTRY * most, "messages")
     return native
@@ -236,9 +238,9 @@ async def _stored_settings(context: Context, target: Target) -> bytes:
         return _DEFAULTS
 
 
-def _prepared(entries: list[Entry], template: Any, now: int) -> list[NewEntry]:
+def _prepared(entries: list[Entry], template: Any, now: int, send: Names) -> list[NewEntry]:
     check_entries(entries)
-    return prepare(entries, template, now)
+    return prepare(entries, template, now, send)
 
 
 def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: bytes) -> Answer:
@@ -310,6 +312,14 @@ def checked_seq(value: str) -> int:
     return int(value)
 
 
+def _as_it_came(message: Message) -> bytes:
+    """The message as the client sent it, with the members that are not sent to providers."""
+    extra = message.record.measure.extra
+    if extra is None or extra.native_in(FOREIGN) is None:
+        return message.body
+    return msgspec.json.encode(as_it_came(msgspec.json.decode(message.body)))
+
+
 def stored_message(message: Message, page: Page) -> StoredMessage:
     """A message of a page in the form that clients read."""
     record, grounding, metadata = message.record, page.grounding.get(message.seq), page.metadata.get(message.seq)
@@ -318,7 +328,7 @@ def stored_message(message: Message, page: Page) -> StoredMessage:
         seq=message.seq,
         id=message.identity.id,
         created_at=timestamp(message.identity.created_ms),
-        message=msgspec.Raw(message.body),
+        message=msgspec.Raw(_as_it_came(message)),
         tokens=EncodingTokens(*reference_tokens(record.measure, parallel=record.parallel)),
         pinned=record.pinned,
         grounding=Grounding(documents) if documents else None,

@@ -89,7 +89,11 @@ class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
 
     messages: Annotated[
         list[Entry],
-        Meta(min_length=1, description="Entries. A bare chat message is taken as an entry with that message."),
+        Meta(
+            min_length=1,
+            description="Entries. A bare chat message is taken as an entry with that message. The entry's other members, "
+            "such as `id` and `pinned`, may stand beside `role`.",
+        ),
     ]
 
 

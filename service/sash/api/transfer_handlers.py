@@ -188,8 +188,9 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
         is_long = size > context.settings.max_body_bytes + _BATCH_BYTES
         # Long lines are decoded one after the other, because each may take twenty times its bytes of memory.
         async with context.long_lines if is_long else nullcontext():
+            send = context.settings.send_members
             entries = await run_in_turn_if_large(
-                size, prepare_lines, lines, staging.length, imported.template, wall_ms()
+                size, prepare_lines, lines, staging.length, imported.template, wall_ms(), send
             )
         try:
             await staging.add(entries)

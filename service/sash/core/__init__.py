@@ -12,6 +12,7 @@ Where to begin, by what you want to know::
                 law.records         24 bytes of it, from which most windows are computed
     a provider  providers.provider  the record; ``providers.anthropic`` is one, whole
                 providers.native    own messages as chat messages, and back
+                providers.members   which members of a chat message are sent
     a model     counts.models       its encoding, limits and rules, from openai_models, listings, families and vendors
                 counts.counting     a measure's tokens for it; ``law.costs`` counts thousands of records at once
                 counts.estimates    the same without its vocabulary, by the writing systems of the text

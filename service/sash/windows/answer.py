@@ -11,9 +11,10 @@ from sash.core.counts.beside import Beside
 from sash.core.counts.counting import is_estimate, message_tokens, reasoning_tokens
 from sash.core.counts.definitions import unpriced_members
 from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.measures import measure
+from sash.core.counts.measures import Extra, measure
 from sash.core.counts.models import NO_WINDOW, Model
 from sash.core.counts.prices import is_guessed
+from sash.core.counts.rows import form_named, form_number
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained
@@ -27,7 +28,8 @@ from sash.core.law.view import History, Order
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.interrupted import calls_in, without_calls
-from sash.core.providers.mends import LATE_RESULT, UNANSWERED_CALL, Mends
+from sash.core.providers.members import FOREIGN
+from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
 from sash.core.providers.pieces import Object
 from sash.core.providers.thoughts import without_reasoning
 from sash.core.providers.turns import is_of
@@ -225,10 +227,14 @@ def _request(
     form, parts = asked.query.format, asked.parts
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
+    is_rich = history.records.details or history.outside
+    if parts.mended:
+        mends.add_names(parts.mended, 0)
+    for seq in _with_foreign_members(window, history) if is_rich else ():
+        mends.add(FOREIGN_MEMBERS, seq)
     if not PROVIDERS[form].is_chat_form:
         model, hinted = asked.limits.model.id, asked.query.cache == "auto"
         return other_request(form, parts, window, bodies, grounding, mends, model=model, hinted=hinted)
-    is_rich = history.records.details or history.outside
     return chat_messages(parts, window, bodies, grounding, _beside(window, history) if is_rich else {})
 
 
@@ -357,11 +363,29 @@ def _beside(window: Window, history: History) -> dict[int, Beside]:
     sent = set(window.seqs)
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
     if records.details:
-        native = np.flatnonzero(records.columns["form"]).tolist()  # one 0 where no message has native parts
-        found |= {
-            first + index: records[index].measure.extra for index in (*native, *records.rare) if first + index in sent
-        }
-    return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
+        found |= {first + index: records.details[index].extra for index in records.rare if first + index in sent}
+    beside = {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
+    forms = records.columns["form"] if records.details else 0
+    if isinstance(forms, np.ndarray):  # a message with a row has no parts that only its provider takes
+        native, sizes = np.flatnonzero(forms), records.columns["beside_size"]
+        rows = zip((first + native).tolist(), forms[native].tolist(), sizes[native].tolist(), strict=True)
+        beside |= {seq: Beside(form_named(form), size) for seq, form, size in rows if seq in sent}
+    return beside
+
+
+def _with_foreign_members(window: Window, history: History) -> list[int]:
+    """The seqs of the window's messages that are sent without members of the client's own."""
+    first, records = history.first_seq, history.records
+    found = [seq for seq, record in history.outside.items() if _is_foreign(record.measure.extra)]
+    if records.details:
+        found += (first + np.flatnonzero(records.columns["form"] == form_number(FOREIGN))).tolist()
+        found += [first + index for index in records.rare if _is_foreign(records.details[index].extra)]
+    sent = set(window.seqs) if found else set()
+    return [seq for seq in found if seq in sent]
+
+
+def _is_foreign(extra: Extra | None) -> bool:
+    return extra is not None and extra.beside is not None and extra.beside.format == FOREIGN
 
 
 def _is_exact(asked: Asked, history: History, window: Window) -> bool:

@@ -18,6 +18,7 @@ from sash.core.law.conversation_settings import (
 from sash.core.law.parameters import WindowFormat, WindowQuery
 from sash.core.providers import PROVIDERS
 from sash.core.providers.given import ReadEntries, chat_entries, read_entries
+from sash.core.providers.members import NO_NAMES, Names
 
 
 class HistoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,8 +58,9 @@ _request = msgspec.json.Decoder(WindowRequest)
 _native = msgspec.json.Decoder(NativeWindowRequest)
 
 
-def decode_request(body: bytes, form: str = "openai") -> tuple[WindowRequest, ReadEntries]:
-    """The decoded body, and its entries; ``form`` is the format of the body's messages. Raises BadRequest.
+def decode_request(body: bytes, form: str = "openai", send: Names = NO_NAMES) -> tuple[WindowRequest, ReadEntries]:
+    """The decoded body, and its entries; ``form`` is the format of the body's messages, and ``send`` is as in
+    ``read_messages``. Raises BadRequest.
 
     The window has the same format, unless the body has a ``format``.
     """
@@ -66,6 +68,6 @@ def decode_request(body: bytes, form: str = "openai") -> tuple[WindowRequest, Re
         wanted = decode_entries(body, _request)
         return wanted, chat_entries(wanted.messages)
     asked = decode_json(body, _native)
-    sent = read_entries(form, asked.messages)
+    sent = read_entries(form, asked.messages, send=send)
     named = {} if decode_json(body, _form).format else {"format": form}
     return WindowRequest(**(msgspec.structs.asdict(asked) | {"messages": sent.entries} | named)), sent

@@ -21,8 +21,17 @@ from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.words import pack_words, plain_number, said_in, words_of
 from sash.core.providers.given import ReadEntries
+from sash.core.providers.members import NO_NAMES, Names, keep_foreign
 from sash.problems import EntryConflict, Internal, Problem
-from sash.store.data.entries import check_entries, content_digest, entry_digest, in_place, measure_entry, opened_by
+from sash.store.data.entries import (
+    PLAIN_MEMBERS,
+    check_entries,
+    content_digest,
+    entry_digest,
+    in_place,
+    measure_entry,
+    opened_by,
+)
 from sash.store.data.layout import decode_grounding
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
@@ -31,16 +40,19 @@ from sash.windows.needs import Apart, Need, Search, Searchable, SeenHistory, Who
 from sash.windows.recalling import Old, Question
 from sash.windows.request import WindowRequest
 
+_Given = tuple[Entry, dict[str, Any], Place]
+"""An entry, its message as it would be stored, and its place among the tool groups."""
 _Measured = tuple[Record, bytes, bytes]
 """A message's record, its body, and its documents as stored."""
 
 
 def window_of_request(
-    wanted: WindowRequest, models: Mapping[str, Model], sent: ReadEntries | None = None
+    wanted: WindowRequest, models: Mapping[str, Model], sent: ReadEntries | None = None, send: Names = NO_NAMES
 ) -> tuple[Made, float]:
     """The window of the request's messages, the same as if they were stored, and the seconds spent on counting.
 
-    ``sent`` makes problems point to the client's own entries.
+    ``sent`` makes problems point to the client's own entries. ``send`` are names of members that are sent although no
+    provider is known to take them.
 
     Raises BadRequest, Unprocessable, EntryConflict, UnknownModel, WindowDoesNotFit, FormatCannotCarry.
     """
@@ -56,11 +68,11 @@ def window_of_request(
         recall_template=wanted.recall_template,
     )
     check_settings(settings)
-    parts = fixed_parts(settings)
+    parts = fixed_parts(settings, send)
     limits = limits_of(wanted, settings, models)
     try:
         check_entries(wanted.messages)
-        entries = _placed(_once(wanted.messages))
+        entries = _placed(_once(wanted.messages), send)
     except Problem as problem:
         if sent is not None:
             sent.point(problem)
@@ -115,13 +127,16 @@ def _grounding(wanted: WindowRequest, kept: list[_Measured], history: History) -
     }
 
 
-def _placed(entries: list[tuple[int, Entry]]) -> list[tuple[Entry, Place]]:
-    """The entries, each with its place among the tool groups. Raises OrphanToolResult."""
-    placed = []
+def _placed(entries: list[tuple[int, Entry]], send: Names) -> list[_Given]:
+    """The entries, each with its message as it is stored, and its place among the tool groups. Raises OrphanToolResult."""
+    placed: list[_Given] = []
     for (index, entry), place in zip(entries, places_of(opened_by(entry) for _, entry in entries), strict=True):
         if place is None:
             raise orphan(f"/messages/{index}/message")
-        placed.append((entry, place))
+        message = entry.message
+        if len(message) > PLAIN_MEMBERS or type(message.get("content")) is not str:
+            message = keep_foreign(message, send)
+        placed.append((entry, message, place))
     return placed
 
 
@@ -138,23 +153,22 @@ def _once(entries: list[Entry]) -> list[tuple[int, Entry]]:
     return kept
 
 
-def _measured(
-    entries: list[tuple[Entry, Place]], template: Template, model: Model, *, digests: bool
-) -> list[_Measured]:
+def _measured(entries: list[_Given], template: Template, model: Model, *, digests: bool) -> list[_Measured]:
     """The entries, counted for this model alone; with digests of their contents, which tell repeated messages."""
     alone, found = model.counts_o200k_alone, []
-    for index, (entry, place) in enumerate(entries):
-        said = content_digest(entry.message, str(index)) if digests else b""
-        record, body, grounding = measure_entry(entry, calls_of(entry.message), template, said, o200k_alone=alone)
+    for index, (entry, message, place) in enumerate(entries):
+        said = content_digest(message, str(index)) if digests else b""
+        calls = calls_of(message)
+        record, body, grounding = measure_entry(entry, message, calls, template, said, o200k_alone=alone)
         found.append((in_place(record, place), body, grounding))
     return found
 
 
-def _history(kept: list[_Measured], entries: list[tuple[Entry, Place]], model: Model) -> History:
+def _history(kept: list[_Measured], entries: list[_Given], model: Model) -> History:
     column = model.column
     records = Records.of([record for record, _, _ in kept])
     if (vocabulary := model.vocabulary) is not None:
-        said = [spoken_tokens(entry.message, vocabulary) + 1 for entry, _ in entries]
+        said = [spoken_tokens(message, vocabulary) + 1 for _, message, _ in entries]
         records = Records(records.packed, records.details, said)
     grounding = [record.grounding[column] for record, _, _ in kept if record.grounding is not None]
     return History(

@@ -14,6 +14,7 @@ from sash.core.law.hints import cache_key
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.walk import SKIP_HORIZON
 from sash.core.law.window import BLOCK
+from sash.core.providers.members import NO_NAMES, Names
 from sash.problems import Internal, Problem, StoreUnavailable
 from sash.processor import PROCESSOR
 from sash.store.data.conversations import Conversations, Writing
@@ -44,7 +45,8 @@ class Plan(NamedTuple):
 
 
 class Windows:
-    """Makes windows of stored conversations. ``models`` are the deployment's own models, by name."""
+    """Makes windows of stored conversations. ``models`` are the deployment's own models, by name; ``send`` names members
+    of few-shots that are sent although no provider is known to take them."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class Windows:
         counts: Counts,
         models: Mapping[str, Model],
         recaller: Recaller,
+        send: Names = NO_NAMES,
     ) -> None:
         self._conversations = conversations
         self._recaller = recaller
@@ -60,6 +63,7 @@ class Windows:
         self._calibrations = calibrations
         self._counts = counts
         self.models = models
+        self._send = send
         self.plan = lru_cache(maxsize=1024)(self._plan)
         """The plan of a query; cached, as every turn has the same query. Raises UnknownModel, Unprocessable."""
 
@@ -85,7 +89,7 @@ class Windows:
 
     def _follows(self, query: WindowQuery, state: State) -> bool:
         """Whether the window depends on the conversation alone. Its settings name the model if the query does not."""
-        model = query.model or decode_settings(state.settings)[0].model
+        model = query.model or decode_settings(state.settings, self._send)[0].model
         return model is not None and self.plan(msgspec.structs.replace(query, model=model)).follows
 
     async def append(
@@ -102,7 +106,7 @@ class Windows:
     async def of_tail(self, target: Target, query: WindowQuery, tail: Tail) -> tuple[Made, State]:
         """The window of a tail. If the history was edited meanwhile, the tail is read again."""
         for _ in range(_ATTEMPTS):
-            settings, parts = decode_settings(tail.state.settings)
+            settings, parts = decode_settings(tail.state.settings, self._send)
             limits = limits_of(query, settings, self.models)
             if not limits.model.exact:
                 models = await self._calibrations.correct(target.tenant, self.models, limits.model.id)

@@ -5,7 +5,7 @@
 * A member's default is in its description: generators take ``default`` as a promise that the member is always there. A
   union's default is there too: Go and Java clients would write it as a value of one type, which the compiler refuses.
 * A whole number is an integer, and an int64 if it may exceed 32 bits. A pair of equal types is an array of two.
-* ``additionalProperties`` is false if Sash refuses unknown members, and true if it stores and sends them. Answers have
+* ``additionalProperties`` is false if Sash refuses unknown members, and true if it stores them. Answers have
   neither, because a minor version may add members.
 """
 
@@ -27,7 +27,11 @@ _NULL: Final = {"type": "null"}
 _PROVIDERS: Final = (
     Annotated[
         ChatMessage,
-        Meta(title="ChatMessage", description="A chat message. A provider's additional fields are stored and sent."),
+        Meta(
+            title="ChatMessage",
+            description="A chat message. Additional fields are stored and given back. They are sent if OpenAI or a "
+            "server of its form documents them, or `SASH_SEND_MEMBERS` names them.",
+        ),
     ],
     Annotated[FunctionTool | CustomTool, Meta(title="Tool", description="A tool that the model may call.")],
 )

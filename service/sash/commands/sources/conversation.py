@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sash.clients.ids import safe_id
+from sash.core.chat.messages import wrapped
 
 _ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes", "status")
 _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}
@@ -56,7 +57,7 @@ def from_entries(identity: str, settings: Mapping[str, Any], entries: Iterable[A
         if not isinstance(element, dict) or not ("message" in element or "role" in element):
             detail = f"element {place} is no chat message: a message has a role"
             raise SourceError(f"{where}: {detail}{format_hint(element)}")
-        entry: dict[str, Any] = _entry(element) if "message" in element else {"message": element}
+        entry = _entry(element if "message" in element else wrapped(element))
         given = entry.get("id")
         entry["id"] = safe_id(given) if isinstance(given, str) and given else f"import-{place}"
         named.append(entry)

@@ -9,7 +9,7 @@ from sash.clients.ids import safe_id
 from sash.commands.sources.conversation import SourceConversation, SourceError
 from sash.commands.sources.values import values_in
 from sash.core.providers import PROVIDERS
-from sash.core.providers.given import read_entries
+from sash.core.providers.given import as_entry, read_entries
 from sash.core.providers.native import read_request
 from sash.problems import Problem
 
@@ -67,7 +67,8 @@ def _entries(values: list[Any], name: str, form: str) -> list[dict[str, Any]]:
     for place, value in enumerate(values, 1):
         if not isinstance(value, dict):
             raise SourceError(f"{name}: element {place} is no message")
-        entry = value if "message" in value else {"message": value}
+        entry = as_entry(form, value)
+        entry = entry if "message" in entry else {"message": entry}
         named.append({"id": f"import-{place}"} | entry)
     try:
         read = read_entries(form, named, "")

@@ -1,6 +1,7 @@
 """Entries and chat messages: strict decoding, canonical encoding, tool groups.
 
-A chat message stays the mapping that the client sent, so that fields which a provider adds later are stored and sent too.
+A chat message stays the mapping that the client sent, so that all of its members are stored and given back. Those that
+providers take are sent (``providers.members``).
 It is validated against the declarations below, which follow OpenAI's chat completions reference. Sash's own envelopes
 (entries, grounding) refuse unknown fields.
 """
@@ -8,6 +9,7 @@ It is validated against the declarations below, which follow OpenAI's chat compl
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -208,15 +210,19 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
 
 
+ENVELOPE = frozenset(Entry.__struct_fields__) - {"message"}
+"""Members of an entry beside its message. A bare message may have them too: they are the entry's then."""
+
+
 class BareEntry(Entry):
-    """An entry that was sent as a bare chat message."""
+    """An entry that was sent as a bare chat message, with other members of the entry beside the message's own."""
 
 
 MEMBERS = frozenset({"role", "type", "parts", "content"})
 """A bare message has one of these members, whichever API it is of; an object with none of them is a faulty entry."""
 
 _A_BARE_ONE: Mapping[str, Any] = {"message": {}}
-"""An entry that is decoded in place of a bare message."""
+"""An entry that is decoded in place of a bare message without members of the entry."""
 _ANYTHING = msgspec.json.Decoder()
 _FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
 """Exceptions of a decoder."""
@@ -232,12 +238,20 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     given = value.get("messages") if isinstance(value, dict) else None
     entries = given if isinstance(given, list) else []
     bare = [(place, entry) for place, entry in enumerate(entries) if is_bare(entry)]
-    for place, _ in bare:
-        entries[place] = _A_BARE_ONE
-    decoded = _converted(value, decoder)
     for place, message in bare:
-        decoded.messages[place] = BareEntry(message=message)  # type: ignore[attr-defined]
+        entries[place] = _A_BARE_ONE if ENVELOPE.isdisjoint(message) else wrapped(message)
+    decoded = convert_json(value, decoder)
+    read: list[Any] = decoded.messages  # type: ignore[attr-defined]
+    for place, message in bare:
+        is_alone = entries[place] is _A_BARE_ONE
+        read[place] = BareEntry(message=message) if is_alone else BareEntry(**msgspec.structs.asdict(read[place]))
     return decoded
+
+
+def wrapped(message: Mapping[str, Any], envelope: frozenset[str] = ENVELOPE) -> dict[str, Any]:
+    """A bare message as an entry: its members in ``envelope`` stand beside ``message``, which has the others."""
+    facts = {name: value for name, value in message.items() if name in envelope}
+    return {**facts, "message": {name: value for name, value in message.items() if name not in envelope}}
 
 
 def is_bare(entry: Any) -> bool:
@@ -274,11 +288,11 @@ def _decoded(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError:
-        return _converted(msgspec.json.decode(body), decoder)
+        return convert_json(msgspec.json.decode(body), decoder)
 
 
-def _converted(value: Any, decoder: msgspec.json.Decoder[T]) -> T:
-    """The decoded JSON as the decoder's type. Raises BadRequest."""
+def convert_json(value: Any, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decoded JSON as the decoder's type. Raises BadRequest."""
     try:
         return msgspec.convert(value, decoder.type)
     except msgspec.ValidationError:
@@ -370,14 +384,26 @@ def validate_message(
         raise foreign(message, pointer) or mistakes.invalid(pointer, of=ChatMessage, value=message) from None
     if "native" in message:
         raise own_member(pointer)
-    for name in message.keys() - _KNOWN[type(checked)]:
-        if mistakes.is_misspelt(name, _KNOWN[type(checked)]):
-            raise mistakes.misnamed(name, _KNOWN[type(checked)], f"#{pointer}/{name}")
+    if others := message.keys() - _KNOWN[type(checked)]:
+        _refuse_misspelt(others, _KNOWN[type(checked)].difference(message), pointer)
     _require_types(message, checked, pointer)
     if isinstance(checked, AssistantMessage) and checked.tool_calls:
         ids = [call.id for call in checked.tool_calls]
         if len(set(ids)) < len(ids):
             raise InvalidEntry.at(f"#{pointer}/tool_calls", "Two tool calls of one message have the same id")
+
+
+def check_envelope(message: Mapping[str, Any], pointer: str) -> None:
+    """Raise InvalidEntry for a misspelt member of the entry in a bare message; a name that begins with ``_`` is none."""
+    others = message.keys() - _KNOWN[_BY_ROLE[message["role"]]]
+    _refuse_misspelt({name for name in others if not name.startswith("_")}, ENVELOPE, pointer)
+
+
+def _refuse_misspelt(others: AbstractSet[str], known: frozenset[str], pointer: str) -> None:
+    """Raise InvalidEntry for a name that is a misspelling of a ``known`` one, which the message lacks."""
+    for name in sorted(others):
+        if mistakes.is_misspelt(name, known):
+            raise mistakes.misnamed(name, known, f"#{pointer}/{name}")
 
 
 def own_member(pointer: str) -> InvalidEntry:

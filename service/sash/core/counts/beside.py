@@ -29,6 +29,7 @@ from sash.core.counts.attachments import DETAILS, FILE_CHARACTERS, UPLOADED_FILE
 from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.unicode_scripts import Mix, mix_of
 from sash.core.providers import PROVIDERS
+from sash.core.providers.members import has_foreign
 from sash.core.providers.sharing import fill, is_reference, repeated
 from sash.core.providers.thoughts import SIGNATURES, is_thought, parts_of
 
@@ -96,6 +97,9 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
     """Return the measure of a message's member ``native``."""
     named = _RESULTS if message["role"] == "tool" else frozenset()
     native, thoughts, rest = message["native"], _Weighed(named), _Weighed(named)
+    size = len(msgspec.json.encode(native)) + len(',"native":')
+    if has_foreign(message):
+        return Beside(native["format"], size)
     for part in parts_of(native["messages"]):
         (thoughts if is_thought(part) else rest).add(part, thoughts)
     rest.texts += repeated(thoughts.references + rest.references, message)
@@ -103,7 +107,7 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
     words, others = text_tokens(thoughts.texts), text_tokens(rest.texts)
     return Beside(
         format=native["format"],
-        size=len(msgspec.json.encode(native)) + len(',"native":'),
+        size=size,
         thoughts=(words[0] + thoughts.estimated, words[1] + thoughts.estimated),
         thoughts_sealed=thoughts.sealed,
         rest=others,

@@ -22,6 +22,7 @@ from sash.core.counts.numbers import Number
 from sash.core.counts.reasoning import Reasoning
 from sash.core.counts.unicode_scripts import Mix
 from sash.core.providers import PROVIDERS
+from sash.core.providers.members import FOREIGN
 
 _SAID: Final = (
     *("call_names", "call_arguments", "together", "listed", "unpriced", "opens_list", "closes_list", "heading"),
@@ -50,7 +51,8 @@ _WORD: Final = 4
 _SHARES: Final = 3
 """The most scripts beside Latin of a text with a row."""
 _SHARE_BITS: Final = 10
-_FORMS: Final = tuple(PROVIDERS)
+_NUMBERS: Final = {**{form: number for number, form in enumerate(PROVIDERS, 1)}, FOREIGN: 255}
+_FORMS: Final = {number: form for form, number in _NUMBERS.items()}
 
 Fields = dict[str, tuple[int, ...]]
 
@@ -69,7 +71,12 @@ class Row(dict[str, Number]):
 
 def form_number(form: str) -> int:
     """Return the number of a form in rows; 0 stands for messages without native parts."""
-    return _FORMS.index(form) + 1
+    return _NUMBERS[form]
+
+
+def form_named(number: int) -> str:
+    """Return the form with this number, which is not 0."""
+    return _FORMS[number]
 
 
 def row_of(measure: Measure) -> Row:
@@ -121,7 +128,7 @@ def extra_of(row: bytes) -> Extra:
     if "beside" in fields:
         form, size = fields["beside"]
         beside = Beside(
-            format=_FORMS[form - 1],
+            format=form_named(form),
             size=size,
             **_pairs(fields, _NATIVE),
             **_counts(fields, _SEALED),

@@ -15,6 +15,8 @@ from sash.core.law.fixed import Fixed
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
 from sash.core.law.parameters import Name, Reserve
 from sash.core.law.recall import DEFAULT_RECALL_TEMPLATE
+from sash.core.providers.members import NO_NAMES, Names, foreign_members, without_members
+from sash.core.providers.mends import FOREIGN_MEMBERS
 from sash.core.providers.recognition import foreign
 from sash.problems import BadRequest, InvalidEntry
 
@@ -90,6 +92,8 @@ class FixedParts(msgspec.Struct, frozen=True):
     tool_choice: bytes
     template: Template
     recall_template: str
+    mended: tuple[str, ...] = ()
+    """Names of the mends of the few-shots."""
 
 
 _decode = msgspec.json.Decoder(ConversationSettings).decode
@@ -101,16 +105,16 @@ def encode_settings(settings: ConversationSettings) -> bytes:
     return _encoder.encode(settings)
 
 
-def decode_settings(stored: bytes) -> tuple[ConversationSettings, FixedParts]:
-    """Stored settings, and the fixed parts that follow from them. The result is cached."""
+def decode_settings(stored: bytes, send: Names = NO_NAMES) -> tuple[ConversationSettings, FixedParts]:
+    """Stored settings, and the fixed parts that follow from them, as in ``fixed_parts``. The result is cached."""
     if len(stored) <= _SMALL_BYTES:
-        return _decode_small(stored)
-    return _decode_middling(stored) if len(stored) <= _MIDDLING_BYTES else _decode_large(stored)
+        return _decode_small(stored, send)
+    return _decode_middling(stored, send) if len(stored) <= _MIDDLING_BYTES else _decode_large(stored, send)
 
 
-def _decode_all(stored: bytes) -> tuple[ConversationSettings, FixedParts]:
+def _decode_all(stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
     settings = _decode(stored)
-    return settings, fixed_parts(settings)
+    return settings, fixed_parts(settings, send)
 
 
 # Caches by size, so that their bytes are limited: long prompts could otherwise fill the memory.
@@ -149,10 +153,13 @@ def recall_of(stored: bytes) -> str | None:
     return _decode_few(stored).recall if b'"recall"' in stored else None
 
 
-def fixed_parts(settings: ConversationSettings) -> FixedParts:
-    """The parts of every window that follow from the settings."""
+def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> FixedParts:
+    """The parts of every window that follow from the settings. ``send`` names members that are sent although no provider
+    is known to take them."""
     system = ({"role": "system", "content": settings.system},) if settings.system is not None else ()
-    few_shots = tuple(settings.few_shots or ())
+    given = tuple(settings.few_shots or ())
+    own = [foreign_members(message, send) for message in given]
+    few_shots = tuple(without_members(*each) if each[1] else each[0] for each in zip(given, own, strict=True))
     return FixedParts(
         fixed=Fixed(
             system=tuple(measure(message) for message in system),
@@ -170,6 +177,7 @@ def fixed_parts(settings: ConversationSettings) -> FixedParts:
             DEFAULT_SEPARATOR if settings.document_separator is None else settings.document_separator,
         ),
         recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
+        mended=(FOREIGN_MEMBERS.name,) if any(own) else (),
     )
 
 

@@ -98,7 +98,8 @@ def _chat_forms(
                 forms[index] = forms[index][: -found.size - 1] + b"}"
             if forms[index] == _NULL:
                 forms[index] = _EMPTY
-            refusals.add_only(f"messages/{seq}", found.only, found.format)
+            if found.only:
+                refusals.add_only(f"messages/{seq}", found.only, found.format)
     refusals.check()
     return forms
 

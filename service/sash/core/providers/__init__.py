@@ -27,6 +27,7 @@ refusal             the assistant's text        the assistant's text            
 image               input_image                 base64 or URL source             inlineData or fileData
 file                input_file                  document                         inlineData or fileData
 audio               refused                     refused                          inlineData
+a client's members  left out, and told          left out, and told               left out, and told
 ==================  ==========================  ===============================  ==================================
 
 Reasons:

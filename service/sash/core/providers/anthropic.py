@@ -37,6 +37,7 @@ from sash.core.providers.claude_mends import (
 )
 from sash.core.providers.claude_request import OF_REQUESTS, without_refused
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
+from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import (
     Name,
     Object,
@@ -74,6 +75,22 @@ from sash.core.providers.whole import Shape, Whole, in_turns
 
 _REPLY: Final = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container"})
 """Members of a reply that a request does not take."""
+
+
+_MARKED: Final = frozenset({"type", "cache_control"})
+_MEMBERS: Final = OwnMembers(
+    messages=dict.fromkeys(("", "message"), _REPLY | {"role", "content"}),
+    parts={
+        "text": _MARKED | {"text", "citations"},
+        "thinking": _MARKED | {"thinking", "signature"},
+        "redacted_thinking": _MARKED | {"data"},
+        "tool_use": _MARKED | {"id", "name", "input", "caller", "toolset_name"},
+        "tool_result": _MARKED | {"tool_use_id", "content", "is_error", "toolset_name"},
+        "image": _MARKED | {"source", "transformations"},
+        "document": _MARKED | {"source", "title", "context", "citations"},
+    },
+)
+"""Members of the SDK's types of messages and of blocks that clients write."""
 
 
 class _AnthropicMessage(msgspec.Struct):
@@ -604,6 +621,8 @@ ANTHROPIC = Provider(
     caching=_caching,
     mark=_mark,
     binds_reasoning=_BOUND,
+    own_members=_MEMBERS,
+    of_reply=frozenset({"id"}),
     has_cache_control=True,
     parts_apart=True,
     mends=(*OF_BLOCKS, *OF_REQUESTS),

@@ -28,6 +28,7 @@ from sash.core.chat.mistakes import problem_at
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
 from sash.core.providers.gemini_mends import MENDS, SYSTEM_CONTENT, camel, member, mended, sign_calls
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
+from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, rest_of, to_json
 from sash.core.providers.provider import Provider
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
@@ -75,6 +76,18 @@ class _Response(msgspec.Struct):
     id: CallId | None = None
     response: Object | None = None
     parts: list[Object] | None = None
+
+
+_PART_MEMBERS: Final = (
+    *("text", "thought", "thought_signature", "inline_data", "file_data", "function_call", "function_response"),
+    *("executable_code", "code_execution_result", "tool_call", "tool_response", "video_metadata", "media_resolution"),
+    *("audio_metadata", "audio_transcription", "document_metadata", "media_processing", "part_metadata"),
+    *("speech_metadata", "spreadsheet_metadata"),
+)
+_MEMBERS: Final = OwnMembers(
+    messages={"": frozenset({"role", "parts"})}, parts={"": frozenset({*_PART_MEMBERS, *map(camel, _PART_MEMBERS)})}
+)
+"""Members of the SDK's types."""
 
 
 def _read_content(content: Mapping[str, Any], pointer: str) -> list[Piece]:
@@ -469,6 +482,7 @@ GEMINI = Provider(
     maker="google",
     caching=_caching,
     mark=_mark,
+    own_members=_MEMBERS,
     one_string=frozenset({"tool"}),
     mends=MENDS,
     calls_need_question=True,

@@ -14,9 +14,10 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.bounds import LONGEST_ID
-from sash.core.chat.messages import MEMBERS, BareEntry, Entry, whole_numbers
+from sash.core.chat.messages import ENVELOPE, MEMBERS, BareEntry, Entry, whole_numbers, wrapped
 from sash.core.chat.mistakes import invalid
 from sash.core.providers import PROVIDERS
+from sash.core.providers.members import NO_NAMES, Names
 from sash.core.providers.native import Turn, read_messages
 from sash.problems import BadRequest, Pointer, Problem
 
@@ -70,8 +71,8 @@ def chat_entries(entries: list[Entry]) -> ReadEntries:
     return ReadEntries(entries, list(range(len(entries))), are_chat=True)
 
 
-def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages") -> ReadEntries:
-    """Return the entries of a request's ``values``. Raises BadRequest, InvalidEntry."""
+def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages", send: Names = NO_NAMES) -> ReadEntries:
+    """Return the entries of a request's ``values``; ``send`` is as in ``read_messages``. Raises BadRequest, InvalidEntry."""
     given = [_entry(form, value, f"{prefix}/{place}") for place, value in enumerate(values)]
     messages = [
         message for place, entry in enumerate(given) for message in _messages(entry, values[place], place, prefix)
@@ -85,7 +86,7 @@ def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages")
         if are_chat:
             turns = [Turn(each.value, index, index) for index, each in enumerate(run)]
         else:
-            turns = read_messages(form, [each.value for each in run], [each.pointer for each in run])
+            turns = read_messages(form, [each.value for each in run], [each.pointer for each in run], send)
         for turn in turns:
             sources = sorted({each.place for each in run[turn.first : turn.last + 1]})
             named = next((place for place in sources if given[place].id is not None), sources[0])
@@ -100,9 +101,22 @@ def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages")
     return ReadEntries(entries, places)
 
 
+def as_entry(form: str, value: Object) -> Object:
+    """Return a message alone as an entry: what is the entry's stands beside the message. An entry is returned as it is.
+
+    A reply's message or item has a type; an item that is an id alone refers to one. Its own members stay in it.
+    """
+    if "message" in value or not (value.keys() & (MEMBERS | PROVIDERS[form].shape.members) or value.keys() == {"id"}):
+        return value
+    is_of_reply = "type" in value or len(value) == 1
+    return wrapped(value, ENVELOPE - PROVIDERS[form].of_reply if is_of_reply else ENVELOPE)
+
+
 def _entry(form: str, value: Object, pointer: str) -> NativeEntry:
-    if "message" not in value and (value.keys() & (MEMBERS | PROVIDERS[form].shape.members) or value.keys() == {"id"}):
-        return NativeEntry(message=value)
+    entry = as_entry(form, value)
+    if entry is not value and len(entry) == 1:
+        return NativeEntry(message=entry["message"])
+    value = entry
     try:
         return msgspec.convert(whole_numbers(value), NativeEntry)
     except msgspec.ValidationError:

@@ -19,6 +19,7 @@
 * One message can become several: an Anthropic user turn with two results and a question is ``tool``, ``tool``, ``user``.
   ``piece: [i, n]`` numbers them; neighbours in a window are sent as one message again.
 * Several can become one: neighbouring items of a Responses reply, or an assistant's messages with calls answered together.
+* ``beside`` are members that are the client's own, each with its place. They are given back by reads, and never sent.
 * ``only`` names parts that cannot be sent to other providers (a hosted search, an image in a tool's result). A window in
   another format refuses them. It leaves out thoughts, signatures, citations and cache marks.
 * The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
@@ -32,6 +33,7 @@ import msgspec
 from sash.core.chat.messages import own_member
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers import PROVIDERS
+from sash.core.providers.members import EVERY_MEMBER, Names
 from sash.core.providers.pieces import Object, Piece, chat_message
 from sash.core.providers.recognition import foreign
 from sash.core.providers.requests_read import ChatRequest
@@ -47,16 +49,19 @@ class Turn(msgspec.Struct, frozen=True):
     last: int
 
 
-def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -> list[Turn]:
+def read_messages(
+    form: str, messages: Sequence[Any], pointers: Sequence[str], send: Names = EVERY_MEMBER
+) -> list[Turn]:
     """Return a provider's messages as chat messages, each with its ``native`` member. Raises InvalidEntry.
 
-    ``pointers`` are the places of the messages in the client's request.
+    ``pointers`` are the places of the messages in the client's request. Members that the provider does not know are kept
+    apart, except those that are named in ``send``.
     """
     turns: list[Turn] = []
     said: list[Piece] = []  # neighbouring pieces of the assistant
     first = 0
     for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
-        pieces = _read(form, message, pointer)
+        pieces = _read(form, message, pointer, send)
         # The assistant's next message joins those before it if they are items of a reply, or calls answered together.
         goes_on = PROVIDERS[form].replies_are_items or any(piece.calls for piece in said)
         if said and not (pieces[0].role == "assistant" and goes_on):
@@ -73,12 +78,15 @@ def read_messages(form: str, messages: Sequence[Any], pointers: Sequence[str]) -
     return [*turns, Turn(chat_message(form, said), first, len(messages) - 1)] if said else turns
 
 
-def _read(form: str, message: Any, pointer: str) -> list[Piece]:
+def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:
     if not isinstance(message, dict):
         raise problem_at("Expected an object", f"#{pointer}")
     if other := foreign(message, pointer, form):
         raise other
-    return PROVIDERS[form].read(message, pointer)
+    own, beside = PROVIDERS[form].own_members.apart(message, send)
+    pieces = PROVIDERS[form].read(own, pointer)
+    pieces[0].beside = beside
+    return pieces
 
 
 def read_compaction(item: Object, pointer: str) -> tuple[Object, str]:
@@ -110,6 +118,7 @@ class _Native(msgspec.Struct, forbid_unknown_fields=True):
     piece: tuple[int, int] = (0, 1)
     at: list[int] = []
     only: list[str] = []
+    beside: list[tuple[str, str, Any]] = []
 
 
 def check_native(message: Mapping[str, Any], pointer: str) -> None:
@@ -129,7 +138,8 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     pieces[0].at = native.at
     if pieces[0].role == "tool" and native.format == "gemini":  # an id made by Sash may count results of other pieces
         pieces[0].answers = message.get("tool_call_id", "")
-    if chat_message(native.format, pieces, native.piece) != message:
+    kept = {name: value for name, value in message["native"].items() if name != "beside"}
+    if chat_message(native.format, pieces, native.piece) != {**message, "native": kept}:
         raise refused
 
 

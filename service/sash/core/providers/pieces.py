@@ -20,7 +20,8 @@ class Piece(msgspec.Struct, kw_only=True):
 
     ``own`` is the provider's message, or the part of it that became this chat message. ``at`` are the places of its parts in
     the whole message, where they do not follow the parts of the piece before. ``answers`` is the id of the call that a tool
-    result answers. ``only`` names the kinds of part that cannot be sent to other providers.
+    result answers. ``only`` names the kinds of part that cannot be sent to other providers. ``beside`` are the client's own
+    members of the message, which are not sent.
     """
 
     role: str
@@ -30,6 +31,7 @@ class Piece(msgspec.Struct, kw_only=True):
     answers: str = ""
     only: list[str] = []
     at: list[int] = []
+    beside: Sequence[tuple[str, str, Any]] = ()
 
     def add_text(self, text: str) -> None:
         """Add a text to the chat message."""
@@ -62,6 +64,8 @@ def chat_message(form: str, pieces: Sequence[Piece], place: tuple[int, int] = (0
         native["at"] = first.at
     if only := sorted({kind for piece in pieces for kind in piece.only}):
         native["only"] = only
+    if beside := [[f"{at}/{path}", name, value] for at, one in enumerate(pieces) for path, name, value in one.beside]:
+        native["beside"] = beside
     return message | {"native": native}
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
 from sash.core.providers.mends import Mend
+from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import Object, Piece
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.turns import Outgoing, Refusals
@@ -65,6 +66,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """What this provider refuses, beside what all refuse (``mends.OF_ALL``), and what is sent in its place."""
     calls_need_question: bool = False
     """Whether a history of own messages may not begin with the assistant's calls."""
+    own_members: OwnMembers = OwnMembers()
+    """The members of own messages and their parts. Others are the client's, and are not sent."""
+    of_reply: frozenset[str] = frozenset()
+    """Members of a reply's messages or items that an entry has too. Beside another bare message, they are the entry's."""
     has_cache_control: bool = False
     """Whether a block may have the mark ``cache_control``."""
     binds_reasoning: re.Pattern[str] | None = None

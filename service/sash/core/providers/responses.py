@@ -18,6 +18,7 @@ import msgspec
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
 from sash.core.chat.messages import CallId
 from sash.core.providers.openai import openai_caching, openai_marks
+from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import (
     Name,
     Object,
@@ -58,6 +59,31 @@ _INSTRUCTING: Final = frozenset({"additional_tools", "configuration_update"})
 """Items that apply to all later items, like a developer message."""
 _FUNCTIONS: Final = frozenset({"function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output"})
 _AROUND: Final = frozenset({"type", "id", "call_id", "status", "caller"})
+
+
+_CALL_MEMBERS: Final = frozenset(
+    {"type", "id", "call_id", "name", "namespace", "status", "caller", "created_by", "async"}
+)
+_PART_MEMBERS: Final = frozenset({"type", "prompt_cache_breakpoint"})
+_MEMBERS: Final = OwnMembers(
+    messages={
+        "message": frozenset({"type", "role", "content", "id", "status", "phase"}),
+        "function_call": _CALL_MEMBERS | {"arguments"},
+        "custom_tool_call": _CALL_MEMBERS | {"input"},
+        "function_call_output": _CALL_MEMBERS | {"output"},
+        "custom_tool_call_output": _CALL_MEMBERS | {"output"},
+        "reasoning": frozenset({"type", "id", "summary", "content", "encrypted_content", "status"}),
+    },
+    parts={
+        "input_text": _PART_MEMBERS | {"text"},
+        "output_text": _PART_MEMBERS | {"text", "annotations", "logprobs"},
+        "refusal": _PART_MEMBERS | {"refusal"},
+        "input_image": _PART_MEMBERS | {"image_url", "file_id", "detail"},
+        "input_file": _PART_MEMBERS | {"file_id", "filename", "file_data", "file_url", "detail"},
+    },
+    default="message",
+)
+"""Members of the SDK's types of the items that clients write or see most."""
 
 
 class _MessageItem(msgspec.Struct):
@@ -427,6 +453,8 @@ RESPONSES = Provider(
     maker="openai",
     caching=openai_caching,
     mark=openai_marks("input", "input_text"),
+    own_members=_MEMBERS,
+    of_reply=frozenset({"id", "status"}),
     one_string=frozenset({"assistant", "tool"}),
     is_openais=True,
 )

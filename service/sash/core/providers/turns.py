@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.chat.calls import arguments_object
 from sash.core.providers.members import unknown_members
-from sash.core.providers.mends import Mend, Mends
+from sash.core.providers.mends import FOREIGN_MEMBERS, Mend, Mends
 from sash.core.providers.whole import Shape, Whole, whole_of
 from sash.problems import FormatCannotCarry, Pointer
 
@@ -173,12 +173,14 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
     message, place = outgoing.message, f"messages/{outgoing.seq}"
     native = message.get("native")
     as_it_came = native is not None and native["format"] == shape.name
-    if not as_it_came:
+    if native and as_it_came:
+        if native.get("beside"):
+            refusals.mends.add(FOREIGN_MEMBERS, outgoing.seq)
+    else:
         if native:
             refusals.add_only(place, native.get("only", ()), native["format"])
-        for each in unknown_members(message):
-            if each.name not in _TOLD_ELSEWHERE:
-                refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
+        if any(each.name not in _TOLD_ELSEWHERE for each in unknown_members(message)):
+            refusals.mends.add(FOREIGN_MEMBERS, outgoing.seq)
     answered, made = calls.follow(outgoing, as_it_came=as_it_came)
     is_renamed = calls.tell_renamed(made, answered, outgoing.seq)
     match role := message.get("role"):

@@ -17,6 +17,7 @@ from sash.core.chat.messages import (
     Grounding,
     Place,
     calls_of,
+    check_envelope,
     digest,
     encode_message,
     validate_message,
@@ -27,6 +28,7 @@ from sash.core.counts.measures import Extra, measure
 from sash.core.counts.unicode_scripts import extra_digits
 from sash.core.law.grounding import Template, added_tokens, content_text
 from sash.core.law.records import Flags, Identity, Record, StoredGrounding, stamp_of
+from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_foreign
 from sash.core.providers.native import check_native
 from sash.core.providers.recognition import foreign
 from sash.problems import Unprocessable
@@ -34,6 +36,8 @@ from sash.store.data.layout import encode_grounding, encode_json
 from sash.store.data.replies import Message
 from sash.store.data.stored_messages import NewEntry
 
+PLAIN_MEMBERS = 2
+"""Role and content: a message with no other member and a text has no members of the client's own."""
 _ENCODINGS = ("o200k_base", "cl100k_base")
 _DIGIT_PAIRS = ["".join(pair) for pair in product("0123456789ABCDEFGHJKMNPQRSTVWXYZ", repeat=2)]
 _PAIR_SHIFTS = range(120, -1, -10)
@@ -75,6 +79,8 @@ def check_entry(entry: Entry, pointer: str) -> None:
         check_native(message, place)
         message = {name: value for name, value in message.items() if name != "native"}
     validate_message(message, place, foreign)
+    if len(message) > PLAIN_MEMBERS and isinstance(entry, BareEntry):
+        check_envelope(message, place)
     if grounding is not None and grounding.documents and message["role"] != "user":
         raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
 
@@ -90,17 +96,23 @@ def check_status(entry: Entry, pointer: str) -> None:
         raise Unprocessable.at(f"#{pointer}/status", "Only an assistant's message is in progress or interrupted")
 
 
-def prepare(entries: Sequence[Entry], template: Template, now_ms: int) -> list[NewEntry]:
-    """Return checked entries, measured and encoded; those without an id get one."""
+def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Names = NO_NAMES) -> list[NewEntry]:
+    """Return checked entries, measured and encoded; those without an id get one.
+
+    ``send`` are names of members that are sent although no provider is known to take them.
+    """
     stamp = stamp_of(now_ms, secrets.randbits(32))
-    return [_prepare(entry, template, now_ms, stamp) for entry in entries]
+    return [_prepare(entry, template, now_ms, stamp, send) for entry in entries]
 
 
-def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEntry:
+def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int, send: Names) -> NewEntry:
     in_progress = entry.status == "in_progress"
-    calls = calls_of(entry.message)
+    message = entry.message
+    if len(message) > PLAIN_MEMBERS or type(message.get("content")) is not str:
+        message = keep_foreign(message, send)
+    calls = calls_of(message)
     identity = entry.id or new_id(now_ms)
-    record, body, grounding = measure_entry(entry, calls, template, content_digest(entry.message, identity))
+    record, body, grounding = measure_entry(entry, message, calls, template, content_digest(message, identity))
     measured = record.measure
     tokens = reference_tokens(measured)
     return NewEntry(
@@ -120,18 +132,25 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int) -> NewEn
 
 
 def measure_entry(
-    entry: Entry, calls: Calls, template: Template, said: bytes, *, o200k_alone: bool = False
+    entry: Entry,
+    message: Mapping[str, Any],
+    calls: Calls,
+    template: Template,
+    said: bytes,
+    *,
+    o200k_alone: bool = False,
 ) -> tuple[Record, bytes, bytes]:
     """Return an entry's record, its body, and its documents as stored.
 
-    ``said`` is the content's digest, and ``o200k_alone`` is as in ``measure``.
+    ``message`` is the entry's message as it is stored, ``said`` is its content's digest, and ``o200k_alone`` is as in
+    ``measure``.
     """
-    measured = measure(entry.message, image_sizes=entry.image_sizes or (), o200k_alone=o200k_alone)
+    measured = measure(message, image_sizes=entry.image_sizes or (), o200k_alone=o200k_alone)
     if entry.grounding is not None and entry.grounding.documents:
-        body, start, end = encode_message(entry.message)
+        body, start, end = encode_message(message)
         grounding, added, digits = _grounding(entry.grounding, body, start, end, template, measured.extra)
     else:
-        body, grounding, added, digits = msgspec.json.encode(entry.message), b"", None, 0
+        body, grounding, added, digits = msgspec.json.encode(message), b"", None, 0
     flags = (
         (Flags.PINNED if entry.pinned else 0)
         | (Flags.GROUNDED if grounding else 0)
@@ -175,7 +194,8 @@ def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
     content, native = message.get("content"), message.get("native")
     if content is None:
         return digest(identity, 8)
-    return digest([message["role"], content] if native is None else [message["role"], content, native], 8)
+    is_chat = native is None or has_foreign(message)
+    return digest([message["role"], content] if is_chat else [message["role"], content, native], 8)
 
 
 def stored_entries(
