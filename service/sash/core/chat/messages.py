@@ -14,6 +14,7 @@ import msgspec
 
 from sash.core.chat import mistakes
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
+from sash.core.chat.regular import regular, with_call_id
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
 
 T = TypeVar("T")
@@ -71,6 +72,27 @@ class FilePart(msgspec.Struct, tag_field="type", tag="file"):
     file: File
 
 
+class Link(msgspec.Struct):
+    url: str
+
+
+class DocumentUrlPart(msgspec.Struct, tag_field="type", tag="document_url"):
+    document_url: Link | str
+    document_name: str | None = None
+
+
+class FileUrlPart(msgspec.Struct, tag_field="type", tag="file_url"):
+    file_url: Link | str
+
+
+class VideoUrlPart(msgspec.Struct, tag_field="type", tag="video_url"):
+    video_url: Link | str
+
+
+class AudioUrlPart(msgspec.Struct, tag_field="type", tag="audio_url"):
+    audio_url: Link | str
+
+
 class RefusalPart(msgspec.Struct, tag_field="type", tag="refusal"):
     refusal: str
 
@@ -80,7 +102,8 @@ TextContent = Annotated[
     msgspec.Meta(title="TextContent", description="Text, or a list of parts."),
 ]
 UserPart = Annotated[
-    TextPart | ImagePart | AudioPart | FilePart, msgspec.Meta(title="UserPart", description="A part of a user message.")
+    TextPart | ImagePart | AudioPart | FilePart | DocumentUrlPart | FileUrlPart | VideoUrlPart | AudioUrlPart,
+    msgspec.Meta(title="UserPart", description="A part of a user message; those of compatible servers end in `_url`."),
 ]
 UserContent = Annotated[
     str | Annotated[list[UserPart], msgspec.Meta(min_length=1)],
@@ -104,7 +127,8 @@ class CustomCall(msgspec.Struct):
     input: str
 
 
-CallId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+CallId = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+"""A call's id. LiteLLM puts Gemini's signatures into it; forms with a smaller limit get a shorter id."""
 
 
 class FunctionToolCall(msgspec.Struct, tag_field="type", tag="function"):
@@ -352,15 +376,18 @@ _TEXT_ALONE = (SystemMessage, DeveloperMessage, ToolMessage)
 
 
 def validate_message(
-    message: Mapping[str, Any], pointer: str, foreign: Callable[[Any, str], InvalidEntry | None]
-) -> None:
-    """Check a message against ChatMessage. Raises InvalidEntry with the place below ``pointer``.
+    message: dict[str, Any], pointer: str, foreign: Callable[[Any, str], InvalidEntry | None]
+) -> dict[str, Any]:
+    """Check a message against ChatMessage, and return it as it is stored: with regular calls.
+
+    Raises InvalidEntry with the place below ``pointer``.
 
     ``foreign`` returns the problem of a message in another provider's form (``providers.recognition``).
     """
     role = message.get("role") if isinstance(message, dict) else None
     if role in _TEXT_IS_ENOUGH and len(message) == _ROLE_AND_CONTENT and type(message.get("content")) is str:
-        return  # as nearly always
+        return message  # as nearly always
+    message = regular(message) if isinstance(message, dict) else message
     # msgspec prepares a union again at each call, which takes twenty times as long as the conversion to one type.
     kind: Any = _BY_ROLE.get(role, ChatMessage) if isinstance(role, str) else ChatMessage
     try:
@@ -377,6 +404,17 @@ def validate_message(
         ids = [call.id for call in checked.tool_calls]
         if len(set(ids)) < len(ids):
             raise InvalidEntry.at(f"#{pointer}/tool_calls", "Two tool calls of one message have the same id")
+    return message
+
+
+def validate_messages(
+    messages: list[dict[str, Any]], pointer: str, foreign: Callable[[Any, str], InvalidEntry | None]
+) -> None:
+    """Check the messages of a list, and make them regular in it. Raises InvalidEntry."""
+    for place, message in enumerate(messages):
+        if message.get("role") == "tool" and not message.get("tool_call_id"):
+            messages[place] = with_call_id(messages, place, f"{pointer}/{place}")
+        messages[place] = validate_message(messages[place], f"{pointer}/{place}", foreign)
 
 
 def own_member(pointer: str) -> InvalidEntry:

@@ -366,6 +366,8 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
                     yield from _image(media, part, refusals)
             case {"type": "file", "file": {"file_id": str(file_id)}} if file_id.startswith("file_"):  # OpenAI: file-
                 yield {"type": "document", "source": {"type": "file", "file_id": file_id}} | _cache(part.body)
+            case {"type": "file", "file": {"file_id": str(url)}} if is_web(url):
+                yield {"type": "document", "source": {"type": "url", "url": url}} | _cache(part.body)
             case {"type": "file", "file": dict(file)}:
                 if media := read_file(file, part.place, refusals):
                     yield from _document(media, file.get("filename"), part, refusals)

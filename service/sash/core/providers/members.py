@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sash.core.chat.messages import CustomCall, File, FunctionCall, ImageUrl, InputAudio
+from sash.core.chat.links import LINKS
+from sash.core.chat.messages import CustomCall, DocumentUrlPart, File, FunctionCall, ImageUrl, InputAudio
 from sash.core.providers.thoughts import MEMBERS
 
 _MESSAGE: Final = frozenset({"role", "content", "name", "refusal", "native"})
@@ -20,7 +21,9 @@ _PARTS: Final = {
     "image_url": frozenset(ImageUrl.__struct_fields__),
     "input_audio": frozenset(InputAudio.__struct_fields__),
     "file": frozenset(File.__struct_fields__),
+    **dict.fromkeys(LINKS, frozenset({"url"})),
 }
+_OF_PART: Final = {"document_url": frozenset(DocumentUrlPart.__struct_fields__) | {"type"}}
 _NOTHING: Final = frozenset[str]()
 
 
@@ -38,7 +41,9 @@ def unknown_members(message: Mapping[str, Any]) -> Iterator[Unknown]:
     content = message.get("content")
     for index, part in enumerate(content if isinstance(content, list) else ()):
         kind = str(part.get("type"))
-        yield from _others(f"content/{index}/", part, frozenset(("type", kind)))
+        yield from _others(
+            f"content/{index}/", part, frozenset(("type", kind, "document_name" if kind == "document_url" else kind))
+        )
         yield from _others(f"content/{index}/{kind}/", part.get(kind), _PARTS.get(kind, _NOTHING))
     if message["role"] != "assistant":
         return
