@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -120,13 +121,13 @@ async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | No
     Raises BadRequest, InvalidEntry, TooLarge.
     """
     body, most = await read_body(request), context_of(request).settings.max_entries
-    native = None
+    native, allowed = None, context_of(request).settings.allow_items
     if PROVIDERS[form].is_chat_form:
         given = (await run_in_turn_if_large(len(body), decode_entries, body, _append)).messages
         if len(given) > most:
             raise _too_many(most, "entries")
     else:
-        native = await run_in_turn_if_large(len(body), _read_native, body, form, most)
+        native = await run_in_turn_if_large(len(body), _read_native, body, form, most, allowed)
         given = native.entries
     for place, entry in enumerate(given):
         if entry.id is None:
@@ -213,12 +214,12 @@ def _tell(
     context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
-def _read_native(body: bytes, form: str, most: int) -> ReadEntries:
+def _read_native(body: bytes, form: str, most: int, allowed: Sequence[str]) -> ReadEntries:
     """The entries of a body in a provider's format, of which there may be ``most``. Raises BadRequest, TooLarge."""
     sent = decode_json(body, _append_native).messages
     if len(sent) > most:
         raise _too_many(most, "entries")
-    native = read_entries(form, sent)
+    native = read_entries(form, sent, allowed=allowed)
     if len(native.entries) > _MESSAGES_AN_ENTRY * most:
         raise _too_many(_MESSAGES_AN_ENTRY * most, "messages")
     return native

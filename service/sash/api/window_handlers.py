@@ -59,8 +59,10 @@ async def build_window(request: Req) -> Response[bytes]:
     """A window of a history in the body. Nothing is stored."""
     body = await read_body(request)
     form = query_of(request, HistoryQuery).format
-    wanted, sent = await run_in_turn_if_large(len(body), decode_request, body, form)
-    context, started = context_of(request), time.perf_counter()
+    context = context_of(request)
+    allowed = context.settings.allow_items
+    wanted, sent = await run_in_turn_if_large(len(body), decode_request, body, form, allowed)
+    started = time.perf_counter()
     try:
         models = await context.store.calibrations.correct(tenant_of(request), context.models, wanted.model)
         made, counting_seconds = await run_in_turn_if_large(len(body), window_of_request, wanted, models, sent)

@@ -1,5 +1,6 @@
 """The body of ``POST /window``: a history, and the window's parameters."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -57,8 +58,10 @@ _request = msgspec.json.Decoder(WindowRequest)
 _native = msgspec.json.Decoder(NativeWindowRequest)
 
 
-def decode_request(body: bytes, form: str = "openai") -> tuple[WindowRequest, ReadEntries]:
+def decode_request(body: bytes, form: str = "openai", allowed: Sequence[str] = ()) -> tuple[WindowRequest, ReadEntries]:
     """The decoded body, and its entries; ``form`` is the format of the body's messages. Raises BadRequest.
+
+    ``allowed`` is as in ``read_entries``.
 
     The window has the same format, unless the body has a ``format``.
     """
@@ -66,6 +69,6 @@ def decode_request(body: bytes, form: str = "openai") -> tuple[WindowRequest, Re
         wanted = decode_entries(body, _request)
         return wanted, chat_entries(wanted.messages)
     asked = decode_json(body, _native)
-    sent = read_entries(form, asked.messages)
+    sent = read_entries(form, asked.messages, allowed=allowed)
     named = {} if decode_json(body, _form).format else {"format": form}
     return WindowRequest(**(msgspec.structs.asdict(asked) | {"messages": sent.entries} | named)), sent

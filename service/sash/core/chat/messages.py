@@ -14,6 +14,7 @@ import msgspec
 
 from sash.core.chat import mistakes
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
+from sash.core.chat.programs import recognise
 from sash.core.chat.regular import regular, with_call_id
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
 
@@ -257,7 +258,13 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     bare = [(place, entry) for place, entry in enumerate(entries) if is_bare(entry)]
     for place, _ in bare:
         entries[place] = _A_BARE_ONE
-    decoded = _converted(value, decoder)
+    try:
+        decoded = _converted(value, decoder)
+    except BadRequest:
+        for place, entry in enumerate(entries):
+            if program := recognise(entry):
+                raise program.refused(f"/messages/{place}") from None
+        raise
     for place, message in bare:
         decoded.messages[place] = BareEntry(message=message)  # type: ignore[attr-defined]
     return decoded
@@ -396,7 +403,10 @@ def validate_message(
         raise foreign(message, pointer) or mistakes.invalid(pointer, of=ChatMessage, value=message) from None
     if "native" in message:
         raise own_member(pointer)
-    for name in message.keys() - _KNOWN[type(checked)]:
+    others = message.keys() - _KNOWN[type(checked)]
+    if others and (program := recognise(message)):
+        raise program.refused(pointer)
+    for name in others:
         if mistakes.is_misspelt(name, _KNOWN[type(checked)]):
             raise mistakes.misnamed(name, _KNOWN[type(checked)], f"#{pointer}/{name}")
     _require_types(message, checked, pointer)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import imagesize  # type: ignore[import-untyped]
 import msgspec
 
-from sash.core.chat.links import LINKS, as_file, is_link
+from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.counts.families import CropRules, ImageRules, PatchRules, TileRules
 from sash.core.counts.text import count_text
 

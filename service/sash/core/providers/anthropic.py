@@ -22,6 +22,7 @@ from msgspec import Meta
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
+from sash.core.providers.known_kinds import unknown_blocks
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
 from sash.core.providers.pieces import (
     Name,
@@ -549,6 +550,7 @@ ANTHROPIC = Provider(
     seals_calls=False,
     replies_are_items=False,
     fills=True,
+    unknown_kinds=unknown_blocks,
     with_result_text=_with_result_text,
     maker="anthropic",
     caching=_caching,

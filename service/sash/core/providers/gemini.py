@@ -24,6 +24,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
+from sash.core.providers.known_kinds import unknown_parts
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, rest_of, to_json
 from sash.core.providers.provider import Provider
@@ -443,6 +444,7 @@ GEMINI = Provider(
     seals_calls=True,
     replies_are_items=False,
     fills=True,
+    unknown_kinds=unknown_parts,
     with_result_text=_with_result_text,
     maker="google",
     caching=_caching,

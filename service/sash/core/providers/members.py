@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sash.core.chat.links import LINKS
+from sash.core.chat.file_links import LINKS
 from sash.core.chat.messages import CustomCall, DocumentUrlPart, File, FunctionCall, ImageUrl, InputAudio
 from sash.core.providers.thoughts import MEMBERS
 

@@ -16,8 +16,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
-from sash.core.chat.links import is_link
+from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
+from sash.core.providers.known_kinds import unknown_items
 from sash.core.providers.openai import openai_caching, openai_marks
 from sash.core.providers.pieces import (
     Name,
@@ -425,6 +426,7 @@ RESPONSES = Provider(
     seals_calls=False,
     replies_are_items=True,
     fills=False,
+    unknown_kinds=unknown_items,
     with_result_text=_with_result_text,
     maker="openai",
     caching=openai_caching,

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.calls import arguments_object
-from sash.core.chat.links import LINKS, as_file
+from sash.core.chat.file_links import LINKS, as_file
 from sash.core.providers.members import unknown_members
 from sash.core.providers.mends import Mends
 from sash.core.providers.whole import Shape, Whole, whole_of
