@@ -23,7 +23,7 @@ def native_conversations_in(data: bytes, name: str, form: str) -> list[SourceCon
     if values and all(_list_of(value, form) is not None for value in values):
         many = len(values) > 1
         return [_request(value, f"{stem}-{n}" if many else stem, name, form) for n, value in enumerate(values, 1)]
-    return [SourceConversation(id=safe_id(stem), settings={}, entries=_entries(values, name, form), left_out={})]
+    return [SourceConversation(id=safe_id(stem), settings={}, entries=native_entries(values, name, form), left_out={})]
 
 
 def _list_of(value: Any, form: str) -> list[Any] | None:
@@ -52,7 +52,7 @@ def _request(value: dict[str, Any], stem: str, name: str, form: str) -> SourceCo
     return SourceConversation(
         id=safe_id(value["id"]) if isinstance(value.get("id"), str) and value["id"] else safe_id(stem),
         settings={key: held for key, held in settings.items() if held is not None},
-        entries=_entries(_list_of(value, form) or [], name, form),
+        entries=native_entries(_list_of(value, form) or [], name, form),
         left_out=left_out,
     )
 
@@ -61,7 +61,7 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-def _entries(values: list[Any], name: str, form: str) -> list[dict[str, Any]]:
+def native_entries(values: list[Any], name: str, form: str) -> list[dict[str, Any]]:
     """Return entries with chat messages; one without an id gets an id from its place."""
     named = []
     for place, value in enumerate(values, 1):
