@@ -21,8 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.chat.mistakes import problem_at
-from sash.problems import InvalidEntry
+from sash.problems import InvalidEntry, Pointer
 
 Object = dict[str, Any]
 
@@ -86,9 +85,10 @@ def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str
         InvalidEntry: no call is open, or it is not clear which one is answered.
     """
     message = dict(messages[place])
-    if difflib.get_close_matches("tool_call_id", message.keys() - {"tool_call_id"}, n=1):
-        return message  # a misspelt member, which validation names
-    answered = {each.get("tool_call_id") for each in messages if each.get("role") == "tool"}
+    is_misspelt = difflib.get_close_matches("tool_call_id", message.keys() - {"tool_call_id"}, n=1)
+    if is_misspelt or message.get("tool_call_id") not in (None, ""):
+        return message  # validation names it
+    answered = [each.get("tool_call_id") for each in messages if each.get("role") == "tool"]
     calls = [call for each in messages[:place] for call in _calls_of(each) if call.get("id") not in answered]
     named = message.get("name") or message.get("tool_name")
     if named and len(calls) > 1:
@@ -111,9 +111,8 @@ def _name_of(call: Object) -> Any:
 def _unclear(calls: Sequence[Object], pointer: str) -> InvalidEntry:
     ids = ", ".join(repr(str(call.get("id"))[:100]) for call in calls[:_MOST_NAMED])
     which = f"{len(calls)} calls of this request are open ({ids})" if calls else "no call of this request is open"
-    what = f"A tool message needs 'tool_call_id', the id of the call that it answers: {which}"
-    problem = problem_at(what, f"#{pointer}", "; add it, or send the message together with its one call")
-    return InvalidEntry(problem.detail, errors=problem.errors)
+    what = f"Add 'tool_call_id', the id of the call that this tool message answers: {which}"
+    return InvalidEntry(f"{what}; see #{pointer}.", errors=[Pointer(f"#{pointer}", what)])
 
 
 def regular_tool(tool: Any) -> Any:
