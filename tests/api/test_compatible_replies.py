@@ -112,6 +112,8 @@ async def test_a_long_id_of_a_call_is_taken(client: httpx.AsyncClient, conversat
         {"function": {"name": "f", "description": "d", "parameters": {"type": "object"}}},
         {"name": "f", "description": "d", "parameters": {"type": "object"}},
         {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}},
+        {"name": "f", "description": "d", "input_schema": {"type": "object"}},
+        {"name": "f", "description": "d", "inputSchema": {"type": "object"}},
     ],
 )
 async def test_a_tool_becomes_regular(client: httpx.AsyncClient, conversation: str, tool: Any) -> None:
@@ -127,6 +129,18 @@ async def test_a_tool_becomes_regular(client: httpx.AsyncClient, conversation: s
     assert made["request"]["tools"] == [regular]
     counted = (await client.post("/count", json=body)).json()
     assert counted["tokens"] == made["tokens"]["total"]
+
+
+@pytest.mark.parametrize(
+    "tool", [{"name": "f", "params": {}}, {"type": "web_search", "name": "f"}, {"type": None}, {"name": ""}]
+)
+async def test_a_tool_that_is_not_clear_is_refused(client: httpx.AsyncClient, tool: Any) -> None:
+    """A tool of another form, or with members that no form has, is 400."""
+    body = {"model": "gpt-4o-mini", "messages": [QUESTION], "tools": [tool]}
+    for path in ("/window", "/count", "/conversations"):
+        sent = {"tools": [tool]} if path == "/conversations" else body
+        answer = await client.post(path, json=sent)
+        assert problem(answer, 400, "bad-request")["errors"][0]["pointer"].startswith("#/tools/0")
 
 
 async def test_a_custom_tool_of_responses_becomes_regular(client: httpx.AsyncClient) -> None:

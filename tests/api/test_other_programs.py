@@ -1,5 +1,6 @@
 """Other programs' records are refused by name, in every format, before anything in them is stored."""
 
+import json
 from typing import Any
 
 import httpx
@@ -58,7 +59,8 @@ UNKNOWN = [
     ("anthropic", {"role": "user", "content": [{"type": "txt", "text": "x"}]}, "text", BLOCKS),
     ("anthropic", {"role": "assistant", "content": [{"type": "tool-use", "id": "t"}]}, "tool_use", BLOCKS),
     ("gemini", {"role": "user", "parts": [{"functioncall": {"name": "f"}}]}, "functionCall", PARTS),
-    ("gemini", {"role": "user", "parts": [{"text": "x", "sparkle": 1}]}, "", PARTS),
+    ("gemini", {"role": "user", "parts": [{"text": "x"}, {"sparkle": 1}]}, "", PARTS),
+    ("gemini", {"role": "user", "parts": [{"text": "x", "thought_signatur": "eA=="}]}, "thoughtSignature", PARTS),
     ("gemini", {"role": "assistant", "parts": [{"text": "x"}]}, "", ("user", "model")),
 ]
 
@@ -78,11 +80,37 @@ async def test_an_unknown_kind_is_refused_with_the_known_ones(
     assert answer.status_code == 400
 
 
+async def test_a_member_beside_a_known_one_is_the_clients_own(client: httpx.AsyncClient, conversation: str) -> None:
+    """A part of Gemini that says what it is may have another member, as messages may."""
+    await append(client, conversation, {"role": "user", "parts": [{"text": "x", "sparkle": 1}]}, format="gemini")
+
+
 async def test_an_unknown_type_is_no_item_of_responses(client: httpx.AsyncClient, conversation: str) -> None:
     """A chat append with a type that no provider has does not advise format=responses."""
     body = {"messages": [{"type": "hologram", "data": 1}]}
     told = problem(await client.post(f"/conversations/{conversation}/messages", json=body), 400, "invalid-entry")
     assert "format=responses" not in told["detail"]
+
+
+async def test_lines_of_an_import_are_named_too(client: httpx.AsyncClient) -> None:
+    """A log that is sent to the import over HTTP is refused by its program's name, as its first line and as a later one."""
+    headers = {"Content-Type": "application/x-ndjson"}
+    for called, record in EACH:
+        line = json.dumps(record)
+        for body in (line, f"{{}}\n{line}"):
+            answer = await client.post("/conversations/import", content=body, headers=headers)
+            assert answer.status_code == 400
+            assert called in answer.json()["detail"], (record, answer.text)
+
+
+async def test_a_record_that_is_stored_comes_back(client: httpx.AsyncClient, conversation: str) -> None:
+    """An export with a record that an older service took is imported again."""
+    await append(client, conversation, {"role": "user", "content": "Hi", "weight": 1})
+    lines = (await client.get(f"/conversations/{conversation}/export")).text.replace('"weight"', '"childrenIds"')
+    copy, headers = f"{conversation}-copy", {"Content-Type": "application/x-ndjson"}
+    answer = await client.post("/conversations/import", params={"id": copy}, content=lines, headers=headers)
+    assert answer.status_code == 201, answer.text
+    assert (await client.delete(f"/conversations/{copy}")).status_code == 204
 
 
 async def test_an_unknown_kind_that_is_stored_stays_readable(client: httpx.AsyncClient, conversation: str) -> None:

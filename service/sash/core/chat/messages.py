@@ -383,11 +383,16 @@ _TEXT_ALONE = (SystemMessage, DeveloperMessage, ToolMessage)
 
 
 def validate_message(
-    message: dict[str, Any], pointer: str, foreign: Callable[[Any, str], InvalidEntry | None]
+    message: dict[str, Any],
+    pointer: str,
+    foreign: Callable[[Any, str], InvalidEntry | None],
+    *,
+    was_stored: bool = False,
 ) -> dict[str, Any]:
     """Check a message against ChatMessage, and return it as it is stored: with regular calls.
 
-    Raises InvalidEntry with the place below ``pointer``.
+    One that ``was_stored`` may have the members of another program's record. Raises InvalidEntry with the place below
+    ``pointer``.
 
     ``foreign`` returns the problem of a message in another provider's form (``providers.recognition``).
     """
@@ -404,7 +409,7 @@ def validate_message(
     if "native" in message:
         raise own_member(pointer)
     others = message.keys() - _KNOWN[type(checked)]
-    if others and (program := recognise(message)):
+    if others and not was_stored and (program := recognise(message)):
         raise program.refused(pointer)
     for name in others:
         if mistakes.is_misspelt(name, _KNOWN[type(checked)]):

@@ -86,7 +86,7 @@ def _is_langchain(record: Mapping[str, Any]) -> bool:
 
 def _is_ui_message(record: Mapping[str, Any]) -> bool:
     parts = record.get("parts")
-    if not isinstance(parts, list) or record.get("content") or "author" in record:
+    if "role" not in record or not isinstance(parts, list) or record.get("content") or "author" in record:
         return False
     return any(isinstance(part, dict) and _is_ui_part(part.get("type")) for part in parts)
 

@@ -28,9 +28,11 @@ Object = dict[str, Any]
 _CALLING: Final = frozenset({"tool_calls", "function_call"})
 _NO_TYPE: Final = (None, "")
 _MOST_NAMED: Final = 5
-_FUNCTION_TOOL: Final = frozenset({"name", "description", "parameters", "strict"})
-_SAYING: Final = frozenset({"description", "parameters"})
+_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
+"""Names of a function's parameters in chat completions and Responses, in Anthropic's tools and in MCP's."""
+_FUNCTION_TOOL: Final = frozenset({"name", "description", "strict", *_SCHEMAS})
 _CUSTOM_TOOL: Final = frozenset({"name", "description", "format"})
+_AROUND: Final = frozenset({"type", "cache_control"})
 
 
 def regular(message: Object) -> Object:
@@ -116,24 +118,20 @@ def _unclear(calls: Sequence[Object], pointer: str) -> InvalidEntry:
 
 
 def regular_tool(tool: Any) -> Any:
-    """Return a tool's definition with its type, and with its members in the member of that name."""
+    """Return a tool's definition with its type, and with its members in the member of that name.
+
+    A tool with other members than those of one form stays as it is.
+    """
     if not isinstance(tool, dict):
         return tool  # validation says so
     given, kinds = tool.get("type"), _bodies(tool)
     if kinds:
         return {**tool, "type": kinds[0]} if given in _NO_TYPE and len(kinds) == 1 else tool
     match tool:
-        case {
-            "type": "custom",
-            "name": str(),
-            "format": {"type": "grammar", "syntax": syntax, "definition": definition},
-        }:
-            grammar = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
-            return _wrapped({**tool, "format": grammar}, "custom", _CUSTOM_TOOL)
-        case {"type": "custom", "name": str()}:
-            return _wrapped(tool, "custom", _CUSTOM_TOOL)
-        case {"name": str()} if given == "function" or (given in _NO_TYPE and tool.keys() & _SAYING):
-            return _wrapped(tool, "function", _FUNCTION_TOOL)
+        case {"name": str()} if given in ("function", *_NO_TYPE) and tool.keys() <= _FUNCTION_TOOL | _AROUND:
+            return _wrapped(_with_parameters(tool), "function")
+        case {"type": "custom", "name": str()} if tool.keys() <= _CUSTOM_TOOL | _AROUND:
+            return _wrapped(_with_chat_grammar(tool), "custom")
     return tool
 
 
@@ -144,7 +142,14 @@ def _with_chat_grammar(tool: Object) -> Object:
     return tool
 
 
-def _wrapped(tool: Object, kind: str, members: frozenset[str]) -> Object:
-    inner = {name: value for name, value in tool.items() if name in members}
-    around = {name: value for name, value in tool.items() if name not in members and name not in ("type", kind)}
+def _with_parameters(tool: Object) -> Object:
+    schemas = [name for name in _SCHEMAS if name in tool]
+    if len(schemas) != 1 or schemas == ["parameters"]:
+        return tool
+    return {"parameters" if name == schemas[0] else name: value for name, value in tool.items()}
+
+
+def _wrapped(tool: Object, kind: str) -> Object:
+    inner = {name: value for name, value in tool.items() if name not in _AROUND}
+    around = {name: value for name, value in tool.items() if name in _AROUND and name != "type"}
     return {"type": kind, kind: inner, **around}

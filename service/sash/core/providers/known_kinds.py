@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from sash.core.chat.mistakes import did_you_mean
+from sash.core.chat.mistakes import did_you_mean, is_misspelt
 from sash.problems import InvalidEntry, Pointer
 
 ITEMS: Final = (
@@ -131,12 +131,17 @@ def unknown_blocks(message: Mapping[str, Any], pointer: str) -> Iterator[Unknown
 
 
 def unknown_parts(content: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
-    """Yield a content's role, and the members of its parts, that Gemini does not have."""
+    """Yield a content's role, and the members of its parts, that Gemini does not have.
+
+    A member beside one that says what the part is may be the client's own, unless it is a misspelt one.
+    """
     yield from _unknown(content.get("role") or "user", f"{pointer}/role", "role", ROLES)
     parts = content.get("parts")
     for part, place in _objects([parts] if isinstance(parts, dict) else parts, f"{pointer}/parts"):
         for name, value in part.items():
-            if value is not None and name not in _EITHER_CASE:
+            if value is None or name in _EITHER_CASE:
+                continue
+            if not _says_what_it_is(part) or is_misspelt(name, _EITHER_CASE):
                 yield UnknownKind(name, f"{place}/{name}", "part", PARTS)
 
 
@@ -149,6 +154,10 @@ def _objects(values: Any, pointer: str) -> Iterator[tuple[dict[str, Any], str]]:
 def _unknown(name: Any, pointer: str, what: str, known: tuple[str, ...]) -> Iterator[UnknownKind]:
     if name not in known:
         yield UnknownKind(str(name), pointer, what, known)
+
+
+def _says_what_it_is(part: Mapping[str, Any]) -> bool:
+    return any(value is not None and name in _EITHER_CASE for name, value in part.items())
 
 
 def _snake(name: str) -> str:

@@ -70,10 +70,10 @@ def check_entries(entries: Sequence[Entry]) -> None:
             check_status(entry, f"/messages/{index}")
 
 
-def check_entry(entry: Entry, pointer: str) -> None:
+def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None:
     """Check one entry, except its status, as ``check_entries`` does, and make its message regular.
 
-    Windows show documents only with user messages.
+    ``was_stored`` is as in ``validate_message``. Windows show documents only with user messages.
     """
     message, grounding = entry.message, entry.grounding
     place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
@@ -81,7 +81,7 @@ def check_entry(entry: Entry, pointer: str) -> None:
         check_native(message, place)
         validate_message({name: value for name, value in message.items() if name != "native"}, place, foreign)
     else:
-        entry.message = message = validate_message(message, place, foreign)
+        entry.message = message = validate_message(message, place, foreign, was_stored=was_stored)
     if grounding is not None and grounding.documents and message["role"] != "user":
         raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
 
