@@ -276,6 +276,28 @@ def test_a_log_is_not_a_providers_file(tmp_path: Path, form: str) -> None:
         assert "sash import FILE" in done.output
 
 
+def test_an_unknown_item_of_a_file_is_refused_unless_it_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An item that OpenAI does not have is refused with the setting that opens it, which the command reads too."""
+    path = tmp_path / "items.json"
+    path.write_text(json.dumps([USER, {"type": "hologram", "id": "h"}]))
+    asked = ("import", str(path), "--format", "responses", "--dry-run")
+    refused = sash(*asked)
+    assert refused.exit_code == 1
+    assert "SASH_ALLOW_ITEMS=hologram" in refused.output
+    for value, code in (("other, hologram", 0), ("*", 0), ("other", 1), ("a b", 1)):
+        monkeypatch.setenv("SASH_ALLOW_ITEMS", value)
+        assert sash(*asked).exit_code == code
+
+
+def test_a_repeated_line_of_a_log_is_one_message() -> None:
+    """A resumed session repeats lines of the earlier one."""
+    (conversation,) = read(as_lines([*CLAUDE_CODE, *CLAUDE_CODE[2:4]]))
+    assert conversation.left_out["repeated lines"] == 2
+    assert len(conversation.entries) == 4
+
+
 def test_what_is_broken_in_a_record_is_no_traceback() -> None:
     """A record with a value of another type is a SourceError, whichever member it is."""
     for value in (CODEX, CLAUDE_CODE, UI_MESSAGES, OPEN_WEBUI, [LIBRECHAT], [SHAREGPT]):

@@ -1,10 +1,12 @@
 """Other programs' records are refused by name, in every format, before anything in them is stored."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from conftest import Served
 from dialogue import append, history, problem, window
 from other_programs import CLAUDE_CODE, CODEX, RECORDS
 
@@ -127,3 +129,31 @@ async def test_an_unknown_kind_that_is_stored_stays_readable(client: httpx.Async
     assert made["request"]["input"][1] == {**item, "type": "hologram"}
     assert (await client.get(f"/conversations/{copy}/export")).text.splitlines()[1:] == lines.splitlines()[1:]
     assert (await client.delete(f"/conversations/{copy}")).status_code == 204
+
+
+def test_an_unknown_kind_is_taken_where_the_operator_says_so(tmp_path: Path) -> None:
+    """With SASH_ALLOW_ITEMS the kinds that it names are appended and sent as they came, and others are refused."""
+    served = Served(tmp_path / "data", SASH_ALLOW_ITEMS="hologram,sparkle")
+    served.start()
+    try:
+        with httpx.Client(base_url=served.url) as client:
+            for form, message in (
+                ("responses", {"type": "hologram", "id": "h"}),
+                ("anthropic", {"role": "assistant", "content": [{"type": "hologram"}]}),
+                ("gemini", {"role": "model", "parts": [{"sparkle": {}}]}),
+            ):
+                question = (
+                    {"role": "user", "parts": [{"text": "x"}]} if form == "gemini" else {"role": "user", "content": "x"}
+                )
+                body = {"messages": [question, message]}
+                answer = client.post(f"/conversations/c-{form}/messages", params={"format": form}, json=body)
+                assert answer.status_code == 201, answer.text
+                asked = {"model": "gpt-4o-mini", "format": form}
+                made = client.get(f"/conversations/c-{form}/window", params=asked)
+                assert json.dumps(message) in json.dumps(made.json()["request"])
+                stateless = client.post("/window", params={"format": form}, json={**asked, **body})
+                assert stateless.status_code == 200, stateless.text
+            other = {"messages": [{"type": "holograms"}]}
+            assert client.post("/conversations/c/messages?format=responses", json=other).status_code == 400
+    finally:
+        served.stop()

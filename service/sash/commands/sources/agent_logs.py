@@ -66,8 +66,13 @@ def from_claude_code(lines: Sequence[Mapping[str, Any]], identity: str, where: s
     entries: list[Object] = []
     replies: dict[str, Object] = {}
     left_out: Counter[str] = Counter()
+    seen: set[str] = set()
     for number, line in enumerate(lines, 1):
-        message = line.get("message")
+        message, identity_of_line = line.get("message"), str(line.get("uuid") or number)
+        if identity_of_line in seen:
+            left_out["repeated lines"] += 1
+            continue
+        seen.add(identity_of_line)
         if line.get("type") not in ("user", "assistant") or not isinstance(message, dict):
             left_out[str(line.get("type"))] += 1
         elif line.get("isSidechain") or line.get("isApiErrorMessage") or message.get("model") == "<synthetic>":

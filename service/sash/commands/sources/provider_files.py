@@ -1,5 +1,6 @@
 """Read providers' own messages in a file: a request as it was sent, its list of messages, or one message on each line."""
 
+from os import environ
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.given import read_entries
 from sash.core.providers.native import read_request
 from sash.problems import Problem
+from sash.variables import words
 
 
 def native_conversations_in(data: bytes, name: str, form: str) -> list[SourceConversation]:
@@ -61,6 +63,15 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
+def _allowed() -> tuple[str, ...]:
+    """Return the kinds of items that SASH_ALLOW_ITEMS names, as the service reads it. Raises SourceError."""
+    given = environ.get("SASH_ALLOW_ITEMS", "").strip()
+    try:
+        return words(given) if given else ()
+    except ValueError as error:
+        raise SourceError(f"SASH_ALLOW_ITEMS is {given!r}: write {error}") from None
+
+
 def native_entries(values: list[Any], name: str, form: str) -> list[dict[str, Any]]:
     """Return entries with chat messages; one without an id gets an id from its place."""
     named = []
@@ -70,7 +81,7 @@ def native_entries(values: list[Any], name: str, form: str) -> list[dict[str, An
         entry = value if "message" in value else {"message": value}
         named.append({"id": f"import-{place}"} | entry)
     try:
-        read = read_entries(form, named, "")
+        read = read_entries(form, named, "", allowed=_allowed())
     except Problem as problem:
         raise SourceError(f"{name}: {problem.detail}") from None
     return [{field: held for field, held in msgspec.to_builtins(entry).items() if held} for entry in read.entries]
