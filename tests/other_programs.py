@@ -109,6 +109,35 @@ UI_MESSAGES: list[dict[str, Any]] = [
         ],
     },
 ]
+MODEL_MESSAGES: list[dict[str, Any]] = [
+    {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": "One moment."},
+            {"type": "tool-call", "toolCallId": "call_1", "toolName": "findOrder", "input": {"id": 17}},
+        ],
+    },
+    {
+        "role": "tool",
+        "content": [
+            {
+                "type": "tool-result",
+                "toolCallId": "call_1",
+                "toolName": "findOrder",
+                "output": {"type": "json", "value": {"status": "sent"}},
+            }
+        ],
+    },
+    {"role": "assistant", "content": ANSWER},
+]
+PYDANTIC_AI: list[dict[str, Any]] = [
+    {
+        "parts": [{"content": QUESTION, "timestamp": "2026-02-23T12:19:42Z", "part_kind": "user-prompt"}],
+        "instructions": None,
+        "kind": "request",
+    }
+]
 OPEN_WEBUI: list[dict[str, Any]] = [
     {
         "id": "8c1e-chat",
@@ -268,6 +297,8 @@ RECORDS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "codex": ("Codex", CODEX),
     "claude code": ("Claude Code", CLAUDE_CODE),
     "ui messages": ("AI SDK", UI_MESSAGES),
+    "model messages": ("AI SDK", MODEL_MESSAGES[1:3]),
+    "pydantic ai": ("Pydantic AI", PYDANTIC_AI),
     "open webui": ("Open WebUI", [*OPEN_WEBUI, *OPEN_WEBUI[0]["chat"]["history"]["messages"].values()]),
     "librechat": ("LibreChat", [LIBRECHAT, *LIBRECHAT["messages"]]),
     "sharegpt": ("ShareGPT", [SHAREGPT, *SHAREGPT["conversations"]]),

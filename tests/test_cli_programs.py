@@ -20,6 +20,7 @@ from other_programs import (
     LANGCHAIN_DUMPD,
     LANGCHAIN_MODEL_DUMP,
     LIBRECHAT,
+    MODEL_MESSAGES,
     OPEN_WEBUI,
     QUESTION,
     SHAREGPT,
@@ -69,6 +70,7 @@ FILES: dict[str, Any] = {
     "codex": as_lines(CODEX),
     "claude code": as_lines(CLAUDE_CODE),
     "ui messages": UI_MESSAGES,
+    "model messages": MODEL_MESSAGES,
     "ui messages, a line each": as_lines(UI_MESSAGES),
     "ui messages of a chat": {"id": "ui-1", "title": "An order", "messages": UI_MESSAGES},
     "open webui": OPEN_WEBUI,
@@ -151,6 +153,7 @@ def test_ui_messages_are_steps() -> None:
         REPLY,
     ]
     assert conversation.left_out == {"reasoning": 1, "data-notification": 1}
+    assert messages(read(MODEL_MESSAGES)[0]) == messages(conversation)
 
 
 def test_parts_of_ui_messages() -> None:

@@ -11,7 +11,7 @@ from dialogue import append, history, problem, window
 from other_programs import CLAUDE_CODE, CODEX, RECORDS
 
 from sash.core.providers import PROVIDERS
-from sash.core.providers.known_kinds import BLOCKS, ITEMS, PARTS
+from sash.core.providers.known_kinds import BLOCKS, CONTENTS, ITEMS, PARTS
 
 EACH = [(called, record) for called, records in RECORDS.values() for record in records]
 
@@ -58,6 +58,7 @@ async def test_what_is_in_a_log_can_be_appended(client: httpx.AsyncClient, conve
 UNKNOWN = [
     ("responses", {"type": "function_cal", "call_id": "c", "name": "f", "arguments": "{}"}, "function_call", ITEMS),
     ("responses", {"type": "hologram", "id": "h"}, "", ITEMS),
+    ("responses", {"role": "user", "content": [{"type": "input_txt", "text": "x"}]}, "input_text", CONTENTS),
     ("anthropic", {"role": "user", "content": [{"type": "txt", "text": "x"}]}, "text", BLOCKS),
     ("anthropic", {"role": "assistant", "content": [{"type": "tool-use", "id": "t"}]}, "tool_use", BLOCKS),
     ("gemini", {"role": "user", "parts": [{"functioncall": {"name": "f"}}]}, "functionCall", PARTS),

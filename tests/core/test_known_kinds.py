@@ -8,9 +8,10 @@ from anthropic.types import content_block_param, tool_result_block_param
 from anthropic.types.beta import beta_content_block_param, beta_tool_result_block_param
 from google.genai import types as gemini
 from openai.types.beta import beta_response_input_item_param
+from openai.types.conversations import message
 from openai.types.responses import response_input_item_param
 
-from sash.core.providers.known_kinds import BLOCKS, ITEMS, PARTS, RESULT_BLOCKS, unknown_items, unknown_parts
+from sash.core.providers.known_kinds import BLOCKS, CONTENTS, ITEMS, PARTS, RESULT_BLOCKS, unknown_items, unknown_parts
 
 
 def literals(kind: Any) -> Iterator[str]:
@@ -46,6 +47,14 @@ def types_of(union: Any) -> set[str]:
 def test_every_type_of_an_sdk_is_known(known: Iterable[str], unions: tuple[Any, ...]) -> None:
     """Each type of an item or block in the installed SDK is in the list, and the list has no other."""
     assert set(known) == set().union(*map(types_of, unions))
+
+
+def test_every_type_of_a_messages_part_is_known() -> None:
+    """Each type of a part of a message in OpenAI's SDK is in the list, which has sounds besides."""
+    union = get_args(get_args(message.Content)[0])
+    assert {word for each in union for word in literals(each.model_fields["type"].annotation)} == {*CONTENTS} - {
+        "input_audio"
+    }
 
 
 def test_every_member_of_a_part_is_known_in_both_spellings() -> None:

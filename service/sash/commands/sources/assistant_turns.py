@@ -26,10 +26,10 @@ class AssistantTurn:
 
     def call(self, identity: str, name: str, arguments: Any, result: Any = None) -> None:
         """Add a call, and its result unless that is None. Values other than texts become JSON."""
-        function = {"name": name, "arguments": _text(arguments) if arguments not in (None, "") else "{}"}
+        function = {"name": name, "arguments": as_text(arguments) if arguments not in (None, "") else "{}"}
         self._calls.append({"id": identity, "type": "function", "function": function})
         if result is not None:
-            self._results.append({"role": "tool", "tool_call_id": identity, "content": _text(result)})
+            self._results.append({"role": "tool", "tool_call_id": identity, "content": as_text(result)})
 
     def end(self) -> list[Object]:
         """End the message, and return all messages so far."""
@@ -42,7 +42,8 @@ class AssistantTurn:
         return self.messages
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return a text as it is, and another value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

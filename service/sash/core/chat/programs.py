@@ -32,8 +32,13 @@ LANGCHAIN: Final = Program(
 )
 AI_SDK: Final = Program(
     "ai-sdk",
-    "a UIMessage of the AI SDK",
+    "a UIMessage or a ModelMessage of the AI SDK",
     f"{_IMPORT}, and `convertToModelMessages` makes what the provider is sent",
+)
+PYDANTIC_AI: Final = Program(
+    "pydantic-ai",
+    "a message of Pydantic AI",
+    'write each message as {"role": "user", "content": "…"}, or let `SashHistory` of sash.clients.pydantic_ai do it',
 )
 CODEX: Final = Program("codex", "a line of Codex's log", f"{_IMPORT}; a `payload` of type response_item is an item")
 CLAUDE_CODE: Final = Program(
@@ -64,6 +69,7 @@ _CLAUDE_CODE_LINES: Final = frozenset(
 )
 _SPEAKERS: Final = frozenset({"human", "gpt", "user", "assistant", "system", "tool", "observation", "function_call"})
 _UI_PARTS: Final = ("tool-", "data-", "source-")
+_MODEL_KINDS: Final = ("tool-call", "tool-result")
 _UI_KINDS: Final = frozenset({"text", "reasoning", "file", "step-start", "source", "dynamic-tool"})
 
 
@@ -84,7 +90,21 @@ def _is_langchain(record: Mapping[str, Any]) -> bool:
     return named and ("content" in record or isinstance(record.get("data"), dict))
 
 
+def _is_pydantic_ai(record: Mapping[str, Any]) -> bool:
+    parts = record.get("parts")
+    return isinstance(parts, list) and any(isinstance(part, dict) and "part_kind" in part for part in parts)
+
+
+def _is_model_message(record: Mapping[str, Any]) -> bool:
+    content = record.get("content")
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") in _MODEL_KINDS and "toolCallId" in part for part in content
+    )
+
+
 def _is_ui_message(record: Mapping[str, Any]) -> bool:
+    if _is_model_message(record):
+        return True
     parts = record.get("parts")
     if "role" not in record or not isinstance(parts, list) or record.get("content") or "author" in record:
         return False
@@ -158,6 +178,7 @@ _RECORDS: Final = (
     (CODEX, _is_codex_line),
     (CLAUDE_CODE, _is_claude_code_line),
     (LANGCHAIN, _is_langchain),
+    (PYDANTIC_AI, _is_pydantic_ai),
     (AI_SDK, _is_ui_message),
     (OPEN_WEBUI, _is_open_webui),
     (CHATGPT, _is_chatgpt),

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.chat.programs import recognise
 from sash.problems import InvalidEntry, Pointer
 
 Object = dict[str, Any]
@@ -84,9 +85,11 @@ def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str
     name decides.
 
     Raises:
-        InvalidEntry: no call is open, or it is not clear which one is answered.
+        InvalidEntry: no call is open, or it is not clear which one is answered, or this is another program's record.
     """
     message = dict(messages[place])
+    if program := recognise(message):
+        raise program.refused(pointer)
     is_misspelt = difflib.get_close_matches("tool_call_id", message.keys() - {"tool_call_id"}, n=1)
     if is_misspelt or message.get("tool_call_id") not in (None, ""):
         return message  # validation names it

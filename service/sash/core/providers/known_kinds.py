@@ -1,7 +1,8 @@
 """The kinds of items, blocks and parts that providers have, so that a misspelt or invented one is not stored for ever.
 
 Enumerated from the types of the vendors' SDKs: openai 3.52.0 (``ResponseInputItemParam``, ``ResponseItem`` and their beta
-forms), anthropic 2.11.0 (``ContentBlockParam``, ``ContentBlock`` and their beta forms) and google-genai 3.4.0 (``Part``).
+forms; ``Message`` of conversations), anthropic 2.11.0 (``ContentBlockParam``, ``ContentBlock`` and their beta forms) and
+google-genai 3.4.0 (``Part``).
 tests/core/test_known_kinds.py compares them with the SDKs that are installed. ``SASH_ALLOW_ITEMS`` opens the lists.
 """
 
@@ -49,6 +50,19 @@ ITEMS: Final = (
     "item_reference",
 )
 """Types of items of OpenAI's Responses."""
+CONTENTS: Final = (
+    "input_text",
+    "output_text",
+    "text",
+    "input_image",
+    "input_file",
+    "input_audio",
+    "refusal",
+    "summary_text",
+    "reasoning_text",
+    "computer_screenshot",
+)
+"""Types of parts of their messages: those of the SDK's messages, those of stored conversations, and sounds."""
 
 BLOCKS: Final = (
     "text",
@@ -117,8 +131,11 @@ class UnknownKind(NamedTuple):
 
 
 def unknown_items(item: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
-    """Yield an item's type if OpenAI's Responses has none of this name."""
-    yield from _unknown(item.get("type") or "message", f"{pointer}/type", "item type", ITEMS)
+    """Yield an item's type, and those of a message's parts, that OpenAI's Responses does not have."""
+    kind = item.get("type") or "message"
+    yield from _unknown(kind, f"{pointer}/type", "item type", ITEMS)
+    for part, place in _objects(item.get("content") if kind == "message" else None, f"{pointer}/content"):
+        yield from _unknown(part.get("type"), f"{place}/type", "part type", CONTENTS)
 
 
 def unknown_blocks(message: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
