@@ -99,7 +99,7 @@ def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str
     if named and len(calls) > 1:
         calls = [call for call in calls if _name_of(call) == named] or calls
     if len(calls) != 1:
-        raise _unclear(calls, pointer)
+        raise _unclear(calls, f"{pointer}/tool_call_id" if "tool_call_id" in message else pointer)
     return {**message, "tool_call_id": calls[0].get("id")}
 
 
