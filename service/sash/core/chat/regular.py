@@ -93,8 +93,8 @@ def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str
     is_misspelt = difflib.get_close_matches("tool_call_id", message.keys() - {"tool_call_id"}, n=1)
     if is_misspelt or message.get("tool_call_id") not in (None, ""):
         return message  # validation names it
-    answered = [each.get("tool_call_id") for each in messages if each.get("role") == "tool"]
-    calls = [call for each in messages[:place] for call in _calls_of(each) if call.get("id") not in answered]
+    answered = {str(each.get("tool_call_id")) for each in messages if each.get("role") == "tool"}
+    calls = [call for each in messages[:place] for call in _calls_of(each) if str(call.get("id")) not in answered]
     named = message.get("name") or message.get("tool_name")
     if named and len(calls) > 1:
         calls = [call for call in calls if _name_of(call) == named] or calls
