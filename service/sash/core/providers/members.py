@@ -41,9 +41,7 @@ def unknown_members(message: Mapping[str, Any]) -> Iterator[Unknown]:
     content = message.get("content")
     for index, part in enumerate(content if isinstance(content, list) else ()):
         kind = str(part.get("type"))
-        yield from _others(
-            f"content/{index}/", part, frozenset(("type", kind, "document_name" if kind == "document_url" else kind))
-        )
+        yield from _others(f"content/{index}/", part, _OF_PART.get(kind, frozenset(("type", kind))))
         yield from _others(f"content/{index}/{kind}/", part.get(kind), _PARTS.get(kind, _NOTHING))
     if message["role"] != "assistant":
         return
