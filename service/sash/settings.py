@@ -35,6 +35,7 @@ from sash.variables import (
     origins,
     store_url,
     tenant_keys,
+    words,
 )
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_body_bytes: Annotated[int, Variable(integer(1024, 256 * 1024**2))] = 4 * 1024**2
     max_import_bytes: Annotated[int, Variable(integer(1024, 1024**4))] = 2 * 1024**3
     max_entries: Annotated[int, Variable(integer(1, 10_000))] = 100
+    allow_items: Annotated[tuple[str, ...], Variable(words)] = ()
+    """Kinds of items, blocks and parts that are taken though no provider is known to have them; ``*`` are all."""
     log_format: Annotated[LogFormat, Variable(choice(LogFormat))] = "json"
     log_level: Annotated[Level, Variable(choice(Level))] = "info"
     library_log_level: Annotated[Level, Variable(choice(Level))] = "warning"

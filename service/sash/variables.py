@@ -35,6 +35,7 @@ _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,253}")
 _ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?")  # as browsers write it
 _KEY = re.compile(r"[!-+\--~]{1,256}")  # visible ASCII except the comma, which separates keys in a list
 _VISIBLE = re.compile(r"[!-~]+")
+_WORD = re.compile(r"[A-Za-z0-9_.:-]{1,100}|\*")
 _FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -92,6 +93,14 @@ def choice(literal: Any) -> Callable[[str], str]:
         return value.lower()
 
     return parse
+
+
+def words(value: str) -> tuple[str, ...]:
+    """Return words with commas between them."""
+    found = [word.strip() for word in value.split(",")]
+    if not all(_WORD.fullmatch(word) for word in found):
+        raise ValueError("names with commas between them, or *")
+    return tuple(found)
 
 
 def flag(value: str) -> bool:

@@ -38,7 +38,7 @@ async def test_a_wrong_part_names_the_parts(client: httpx.AsyncClient, conversat
     message = {"role": "user", "content": [{"type": "txt", "text": "x"}]}
     _, pointer, detail = await refused_message(client, conversation, message)
     assert pointer == "#/messages/0/message/content/0/type"
-    assert detail == "Invalid value 'txt': one of 'text', 'image_url', 'input_audio' or 'file'"
+    assert detail.startswith("Invalid value 'txt': one of 'text', 'image_url', 'input_audio', 'file', ")
 
 
 @pytest.mark.parametrize("place", ["query", "body"])

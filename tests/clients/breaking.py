@@ -21,6 +21,8 @@ Json = dict[str, Any]
 Direction = Literal["request", "answer"]
 METHODS = ("get", "post", "put", "patch", "delete")
 LOWER = ("minimum", "minLength", "minItems")
+ECHOED = frozenset({"UserPart"})
+"""Schemas of what a client itself sends. A new alternative is in an answer only where a client sends it."""
 UPPER = ("maximum", "maxLength", "maxItems")
 
 
@@ -127,6 +129,8 @@ class Comparison:
             place = f"{new_name} ({direction})"
         before, after = alternatives(old), alternatives(new)
         for name in before if direction == "request" else after:
+            if direction == "answer" and new_name in ECHOED:
+                continue
             if name not in (after if direction == "request" else before):
                 yield f"{place}: {name} is {'refused' if direction == 'request' else 'new'}"
         for name in before.keys() & after.keys():

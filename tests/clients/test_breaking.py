@@ -176,6 +176,11 @@ def add_word(contract: dict[str, Any]) -> None:
     schema(contract, "Overflow")["enum"].append("summarize")
 
 
+def add_part(contract: dict[str, Any]) -> None:
+    contract["components"]["schemas"]["NewPart"] = schema(contract, "TextPart")
+    schema(contract, "UserPart")["oneOf"].append({"$ref": "#/components/schemas/NewPart"})
+
+
 def describe(contract: dict[str, Any]) -> None:
     schema(contract, "Entry")["description"] = "In other words."
 
@@ -190,7 +195,7 @@ def test_a_breaking_change_is_seen(change: Callable[[dict[str, Any]], None], sai
 
 @pytest.mark.parametrize(
     "change",
-    [add_operation, add_parameter, add_member, loosen_bound, add_word, describe],
+    [add_operation, add_parameter, add_member, loosen_bound, add_word, add_part, describe],
     ids=lambda each: each.__name__,
 )
 def test_what_only_adds_breaks_nobody(change: Callable[[dict[str, Any]], None]) -> None:

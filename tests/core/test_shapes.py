@@ -100,7 +100,7 @@ def tool_message(call: str) -> dict[str, Any]:
         (Entry, {"message": {}, "pinned": 1}, ("pinned",), "Expected true or false, not 1"),
         (Entry, {"message": {}, "image_sizes": [[1]]}, ("image_sizes", "0"), "Expected a list of 2 items"),
         (ChatMessage, {"role": "tool", "content": "x"}, (), "The field 'tool_call_id' is missing"),
-        (ChatMessage, tool_message(""), ("tool_call_id",), "Expected a string of 1 to 256 characters"),
+        (ChatMessage, tool_message(""), ("tool_call_id",), "Expected a string of 1 to 4096 characters"),
     ],
 )  # fmt: skip
 def test_what_is_expected(kind: Any, value: Any, steps: tuple[str, ...], what: str) -> None:

@@ -20,7 +20,7 @@ from sash.api.body import (
 from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of, was_done
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Calibration, Count, CountRequest, ModelInfo, ModelList, SchemaFormat
-from sash.core.chat.messages import decode_json, validate_message
+from sash.core.chat.messages import decode_json, validate_messages
 from sash.core.chat.mistakes import invalid
 from sash.core.counts.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
 from sash.core.counts.counting import count_request, plain_text_tokens
@@ -89,8 +89,7 @@ def count_in_format(wanted: CountRequest | dict[str, Any], model: Model, form: s
 
 def count_of(wanted: CountRequest, model: Model) -> Count:
     """The count of a chat request, in tokens. Raises InvalidEntry, BadRequest."""
-    for index, message in enumerate(wanted.messages or ()):
-        validate_message(message, f"/messages/{index}", foreign)
+    validate_messages(wanted.messages or [], "/messages", foreign)
     check_tools(wanted.tools)
     _check_beside(wanted)
     text = plain_text_tokens(wanted.text, model) if wanted.text is not None else None

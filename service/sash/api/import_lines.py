@@ -18,6 +18,7 @@ from sash.core.chat.messages import (
     is_bare,
     wrapped,
 )
+from sash.core.chat.programs import recognise
 from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
 from sash.core.law.grounding import Template
 from sash.core.law.records import Flags, Summary
@@ -105,7 +106,7 @@ _anything = msgspec.json.Decoder()
 def read_head(line: ImportLine) -> Imported:
     """The first line, decoded and checked. Raises BadRequest with the line's number."""
     try:
-        head = decode_json(line.text, _head, STORED_DEPTH)
+        head = _decode_head(line)
         settings = ConversationSettings(
             **{name: getattr(head, name) for name in ConversationSettings.__struct_fields__}
         )
@@ -115,6 +116,15 @@ def read_head(line: ImportLine) -> Imported:
     except Problem as problem:
         raise at_line(problem, line.number) from None
     return Imported(head, settings, fixed_parts(settings).template, created_ms, updated_ms, summary)
+
+
+def _decode_head(line: ImportLine) -> ImportHead:
+    try:
+        return decode_json(line.text, _head, STORED_DEPTH)
+    except BadRequest:
+        if program := recognise(decode_json(line.text, _anything, STORED_DEPTH)):
+            raise program.refused("") from None
+        raise
 
 
 def _summary(given: ImportedSummary) -> Summary:
@@ -142,6 +152,8 @@ def _read_entry(line: ImportLine) -> ImportEntry:
         return decode_json(line.text, _entry, STORED_DEPTH)
     except BadRequest:
         message = decode_json(line.text, _anything, STORED_DEPTH)  # a fault of the JSON comes before one of its shape
+        if program := recognise(message):
+            raise program.refused("") from None
         if not is_bare(message):
             raise
     if ENVELOPE.isdisjoint(message):
@@ -161,7 +173,7 @@ def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int, s
     created_ms = _milliseconds(given, "created_at")
     if given.image_sizes is not None:
         given.image_sizes = [size or (0, 0) for size in given.image_sizes]
-    check_entry(given, "")
+    check_entry(given, "", was_stored=given.seq is not None)
     check_status(given, "")
     (prepared,) = prepare([given], template, now_ms if created_ms is None else created_ms, send)
     return _as_exported(prepared, given)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -122,13 +123,13 @@ async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | No
     """
     body, settings = await read_body(request), context_of(request).settings
     most = settings.max_entries
-    native = None
+    native, opened = None, (settings.send_members, settings.allow_items)
     if PROVIDERS[form].is_chat_form:
         given = (await run_in_turn_if_large(len(body), decode_entries, body, _append)).messages
         if len(given) > most:
             raise _too_many(most, "entries")
     else:
-        native = await run_in_turn_if_large(len(body), _read_native, body, form, most, settings.send_members)
+        native = await run_in_turn_if_large(len(body), _read_native, body, form, most, *opened)
         given = native.entries
     for place, entry in enumerate(given):
         if entry.id is None:
@@ -215,12 +216,12 @@ def _tell(
     context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
-def _read_native(body: bytes, form: str, most: int, send: Names) -> ReadEntries:
+def _read_native(body: bytes, form: str, most: int, send: Names, allowed: Sequence[str]) -> ReadEntries:
     """The entries of a body in a provider's format, of which there may be ``most``. Raises BadRequest, TooLarge."""
     sent = decode_json(body, _append_native).messages
     if len(sent) > most:
         raise _too_many(most, "entries")
-    native = read_entries(form, sent, send=send)
+    native = read_entries(form, sent, send=send, allowed=allowed)
     if len(native.entries) > _MESSAGES_AN_ENTRY * most:
         raise _too_many(_MESSAGES_AN_ENTRY * most, "messages")
     return native

@@ -11,6 +11,7 @@ from sash.clients.sash_client import Ask, Sash, SashError
 from sash.commands.server import ask, post
 from sash.commands.sources.conversation import SourceConversation, SourceError, format_hint
 from sash.core.chat.messages import Entry, calls_of, places_of
+from sash.core.chat.regular import with_call_id
 from sash.core.law.conversation_settings import ConversationSettings, check_settings
 from sash.problems import Problem
 from sash.store.data.entries import check_entry
@@ -40,8 +41,12 @@ def check(source: SourceConversation) -> None:
     """Raise SourceError where the server would refuse something, so that no conversation is sent in part."""
     if source.exported:
         return  # the server takes an export whole or not at all
+    if source.left_out and not source.entries:
+        kinds = ", ".join(f"{times} {kind}" for kind, times in source.left_out.items())
+        raise SourceError(f"{source.id}: holds no message that can be imported: {kinds}")
     try:
         check_settings(msgspec.convert(_given(source), ConversationSettings))
+        _add_call_ids(source.entries)
         entries = [msgspec.convert(entry, Entry) for entry in source.entries]
     except msgspec.ValidationError as error:
         raise SourceError(f"{source.id}: {error}{format_hint(source.settings)}") from None
@@ -58,6 +63,14 @@ def check(source: SourceConversation) -> None:
                 f"{source.id}: entry {entry.id} is a tool result without its call before it; "
                 "--drop-orphans leaves such results out"
             )
+
+
+def _add_call_ids(entries: list[dict[str, Any]]) -> None:
+    """Give tool messages without the id of their call the only one that is open; in a request of its own it may be gone."""
+    messages = [entry["message"] if isinstance(entry.get("message"), dict) else {} for entry in entries]
+    for place, message in enumerate(messages):
+        if message.get("role") == "tool" and not message.get("tool_call_id"):
+            entries[place]["message"] = messages[place] = with_call_id(messages, place, f"/{place}")
 
 
 def _given(source: SourceConversation) -> dict[str, Any]:

@@ -101,6 +101,10 @@ def import_(
       LangChain's RedisChatMessageHistory
       the OpenAI Agents SDK's SQLiteSession and RedisSession
       sessions of agent-memory-server
+      UIMessages of the AI SDK
+      logs of Codex and Claude Code
+      chats of Open WebUI and LibreChat
+      ShareGPT's records, and lines of fine-tuning files
 
     All conversations are checked before the first is sent. Entries keep their ids, so a second run adds only new ones.
     """

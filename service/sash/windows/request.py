@@ -1,5 +1,6 @@
 """The body of ``POST /window``: a history, and the window's parameters."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -58,9 +59,13 @@ _request = msgspec.json.Decoder(WindowRequest)
 _native = msgspec.json.Decoder(NativeWindowRequest)
 
 
-def decode_request(body: bytes, form: str = "openai", send: Names = NO_NAMES) -> tuple[WindowRequest, ReadEntries]:
+def decode_request(
+    body: bytes, form: str = "openai", send: Names = NO_NAMES, allowed: Sequence[str] = ()
+) -> tuple[WindowRequest, ReadEntries]:
     """The decoded body, and its entries; ``form`` is the format of the body's messages, and ``send`` is as in
     ``read_messages``. Raises BadRequest.
+
+    ``allowed`` is as in ``read_entries``.
 
     The window has the same format, unless the body has a ``format``.
     """
@@ -68,6 +73,6 @@ def decode_request(body: bytes, form: str = "openai", send: Names = NO_NAMES) ->
         wanted = decode_entries(body, _request)
         return wanted, chat_entries(wanted.messages)
     asked = decode_json(body, _native)
-    sent = read_entries(form, asked.messages, send=send)
+    sent = read_entries(form, asked.messages, send=send, allowed=allowed)
     named = {} if decode_json(body, _form).format else {"format": form}
     return WindowRequest(**(msgspec.structs.asdict(asked) | {"messages": sent.entries} | named)), sent

@@ -6,7 +6,9 @@ Accepted formats, as one JSON value or as one value on each line:
 - conversations, ``{"id": …, "system": …, "entries": […]}`` or with ``messages``, such as a POST /window body;
 - the lines of ``GET …/export``: a conversation's settings, then its entries, and perhaps the next conversation's settings;
 - LangChain's messages, Agents SDK items, and an object of Redis keys with their lists;
-- sessions of agent-memory-server, as its API returns them.
+- sessions of agent-memory-server, as its API returns them;
+- records of the programs that ``programs_read`` reads: UIMessages, logs of coding agents, exports of chats, ShareGPT;
+- lines of a fine-tuning file, ``{"messages": […]}``: a conversation each.
 """
 
 import re
@@ -16,6 +18,8 @@ from typing import Any, Literal
 
 from sash.commands.sources import agents_sdk, langchain_dumps, memory_server
 from sash.commands.sources.conversation import SourceConversation, SourceError, format_hint, from_entries, from_steps
+from sash.commands.sources.programs_read import program_of, read_records
+from sash.commands.sources.training_lines import FINE_TUNING
 from sash.commands.sources.values import decoded, values_in
 
 Order = Literal["auto", "oldest", "newest"]
@@ -59,6 +63,8 @@ def from_sqlite(path: Path) -> list[SourceConversation]:
 
 
 def _from_object(value: dict[str, Any], stem: str, name: str, order: Order) -> list[SourceConversation]:
+    if program := program_of([value]):
+        return read_records(program, [value], stem, name)
     if _is_conversation(value):
         return [_conversation(value, stem, name, order)]
     if langchain_dumps.is_langchain(value) or "role" in value or "message" in value:
@@ -95,16 +101,33 @@ def _conversation(value: Mapping[str, Any], stem: str, name: str, order: Order) 
     if memory_server.is_session(value):
         return memory_server.to_conversation(value, name)
     field = "entries" if isinstance(value.get("entries"), list) else "messages"
-    settings = {key: held for key, held in value.items() if key not in {"id", field} and held is not None}
+    settings = _settings(value, field)
     identity = value["id"] if isinstance(value.get("id"), str) and value["id"] else stem
     conversation = _only(_from_list(value[field], identity, name, order), name)
-    conversation.settings = settings
+    conversation.settings = settings | conversation.settings
     return conversation
+
+
+def _settings(value: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """Return the members beside the list of messages, except those of another program, which are no settings."""
+    if program_of(value[field]):
+        return {"system": value["system"]} if isinstance(value.get("system"), str) else {}
+    settings = {key: held for key, held in value.items() if key not in {"id", field} and held is not None}
+    if settings.keys() & FINE_TUNING:
+        functions = [{"type": "function", "function": each} for each in settings.get("functions") or ()]
+        settings = {key: held for key, held in settings.items() if key not in FINE_TUNING}
+        settings |= {"tools": functions} if functions else {}
+    return settings
 
 
 def _from_list(values: list[Any], identity: str, name: str, order: Order) -> list[SourceConversation]:
     if not values:
         return [from_entries(identity, {}, (), name)]
+    program = program_of(values)
+    return read_records(program, values, identity, name) if program else _from_values(values, identity, name, order)
+
+
+def _from_values(values: list[Any], identity: str, name: str, order: Order) -> list[SourceConversation]:
     if all(isinstance(value, str) for value in values):
         return _from_texts([value.encode() for value in values], identity, name, order)
     if all(map(_is_conversation, values)):
@@ -138,6 +161,8 @@ def _from_langchain(values: list[Any], identity: str, name: str, *, reverse: boo
 
 
 def _from_lines(values: list[Any], stem: str, name: str, order: Order) -> list[SourceConversation]:
+    if program := program_of(values):
+        return read_records(program, values, stem, name)
     if all(map(langchain_dumps.is_langchain, values)) or any(map(agents_sdk.is_item, values)):
         return _from_list(values, stem, name, order)
     conversations: list[SourceConversation] = []

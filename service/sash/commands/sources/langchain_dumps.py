@@ -1,5 +1,7 @@
 """Read LangChain's messages, as ``message_to_dict`` writes them: ``{"type": "ai", "data": {"content": …, …}}``.
 
+``dumpd`` writes ``{"lc": 1, "type": "constructor", "id": […, "AIMessage"], "kwargs": {…}}``, ``model_dump`` the data alone.
+
 ``RedisChatMessageHistory`` of langchain-community keeps a JSON text for each message in a Redis list. It pushes on the left,
 so the newest comes first. The class of langchain-redis keeps a JSON document for each message, with ``session_id`` and
 ``timestamp``, and with only those tool calls that ``additional_kwargs`` holds. (Seen in langchain-core 1.8,
@@ -12,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sash.commands.sources.conversation import SourceError, Step
+from sash.core.chat.programs import LANGCHAIN, recognise
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 _CHAT_ROLES = {"user", "assistant", "system", "developer"}
@@ -22,6 +25,8 @@ _CALLS = {"tool_use", "tool_call", "function_call", "invalid_tool_call", "input_
 
 def is_langchain(value: Any) -> bool:
     """Return whether a JSON value is one of LangChain's messages."""
+    if recognise(value) is LANGCHAIN:
+        return True
     return isinstance(value, dict) and isinstance(value.get("type"), str) and isinstance(value.get("data"), dict)
 
 
@@ -32,7 +37,7 @@ def to_steps(values: Sequence[Mapping[str, Any]], where: str) -> tuple[list[Step
     for place, value in enumerate(values, 1):
         at = f"{where}: message {place}"
         try:
-            message = _message(value["type"], value["data"], at, left_out)
+            message = _message(*_kind_and_data(value), at, left_out)
         except (AttributeError, KeyError, TypeError):
             raise SourceError(f"{at} is not as LangChain writes messages") from None
         if message is not None:
@@ -40,8 +45,17 @@ def to_steps(values: Sequence[Mapping[str, Any]], where: str) -> tuple[list[Step
     return steps, left_out
 
 
+def _kind_and_data(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    match value:
+        case {"lc": _, "id": [*_, str(name)], "kwargs": dict(data)}:
+            return name, data
+        case {"data": dict(data)}:
+            return value["type"], data
+    return value["type"], value
+
+
 def _message(kind: str, data: Mapping[str, Any], where: str, left_out: Counter[str]) -> dict[str, Any] | None:
-    role = _role(kind.removesuffix("MessageChunk").lower(), data)
+    role = _role(kind.removesuffix("MessageChunk").removesuffix("Message").lower(), data)
     if role is None:
         if kind == "remove":
             left_out[kind] += 1

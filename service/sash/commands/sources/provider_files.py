@@ -1,5 +1,6 @@
 """Read providers' own messages in a file: a request as it was sent, its list of messages, or one message on each line."""
 
+from os import environ
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.given import as_entry, read_entries
 from sash.core.providers.native import read_request
 from sash.problems import Problem
+from sash.variables import words
 
 
 def native_conversations_in(data: bytes, name: str, form: str) -> list[SourceConversation]:
@@ -23,7 +25,7 @@ def native_conversations_in(data: bytes, name: str, form: str) -> list[SourceCon
     if values and all(_list_of(value, form) is not None for value in values):
         many = len(values) > 1
         return [_request(value, f"{stem}-{n}" if many else stem, name, form) for n, value in enumerate(values, 1)]
-    return [SourceConversation(id=safe_id(stem), settings={}, entries=_entries(values, name, form), left_out={})]
+    return [SourceConversation(id=safe_id(stem), settings={}, entries=native_entries(values, name, form), left_out={})]
 
 
 def _list_of(value: Any, form: str) -> list[Any] | None:
@@ -52,7 +54,7 @@ def _request(value: dict[str, Any], stem: str, name: str, form: str) -> SourceCo
     return SourceConversation(
         id=safe_id(value["id"]) if isinstance(value.get("id"), str) and value["id"] else safe_id(stem),
         settings={key: held for key, held in settings.items() if held is not None},
-        entries=_entries(_list_of(value, form) or [], name, form),
+        entries=native_entries(_list_of(value, form) or [], name, form),
         left_out=left_out,
     )
 
@@ -61,7 +63,16 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-def _entries(values: list[Any], name: str, form: str) -> list[dict[str, Any]]:
+def _allowed() -> tuple[str, ...]:
+    """Return the kinds of items that SASH_ALLOW_ITEMS names, as the service reads it. Raises SourceError."""
+    given = environ.get("SASH_ALLOW_ITEMS", "").strip()
+    try:
+        return words(given) if given else ()
+    except ValueError as error:
+        raise SourceError(f"SASH_ALLOW_ITEMS is {given!r}: write {error}") from None
+
+
+def native_entries(values: list[Any], name: str, form: str) -> list[dict[str, Any]]:
     """Return entries with chat messages; one without an id gets an id from its place."""
     named = []
     for place, value in enumerate(values, 1):
@@ -71,7 +82,7 @@ def _entries(values: list[Any], name: str, form: str) -> list[dict[str, Any]]:
         entry = entry if "message" in entry else {"message": entry}
         named.append({"id": f"import-{place}"} | entry)
     try:
-        read = read_entries(form, named, "")
+        read = read_entries(form, named, "", allowed=_allowed())
     except Problem as problem:
         raise SourceError(f"{name}: {problem.detail}") from None
     return [{field: held for field, held in msgspec.to_builtins(entry).items() if held} for entry in read.entries]

@@ -17,6 +17,8 @@ import msgspec
 
 from sash.core.chat import mistakes
 from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
+from sash.core.chat.programs import recognise
+from sash.core.chat.regular import regular, with_call_id
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
 
 T = TypeVar("T")
@@ -74,6 +76,27 @@ class FilePart(msgspec.Struct, tag_field="type", tag="file"):
     file: File
 
 
+class Link(msgspec.Struct):
+    url: str
+
+
+class DocumentUrlPart(msgspec.Struct, tag_field="type", tag="document_url"):
+    document_url: Link | str
+    document_name: str | None = None
+
+
+class FileUrlPart(msgspec.Struct, tag_field="type", tag="file_url"):
+    file_url: Link | str
+
+
+class VideoUrlPart(msgspec.Struct, tag_field="type", tag="video_url"):
+    video_url: Link | str
+
+
+class AudioUrlPart(msgspec.Struct, tag_field="type", tag="audio_url"):
+    audio_url: Link | str
+
+
 class RefusalPart(msgspec.Struct, tag_field="type", tag="refusal"):
     refusal: str
 
@@ -83,7 +106,8 @@ TextContent = Annotated[
     msgspec.Meta(title="TextContent", description="Text, or a list of parts."),
 ]
 UserPart = Annotated[
-    TextPart | ImagePart | AudioPart | FilePart, msgspec.Meta(title="UserPart", description="A part of a user message.")
+    TextPart | ImagePart | AudioPart | FilePart | DocumentUrlPart | FileUrlPart | VideoUrlPart | AudioUrlPart,
+    msgspec.Meta(title="UserPart", description="A part of a user message; those of compatible servers end in `_url`."),
 ]
 UserContent = Annotated[
     str | Annotated[list[UserPart], msgspec.Meta(min_length=1)],
@@ -107,7 +131,8 @@ class CustomCall(msgspec.Struct):
     input: str
 
 
-CallId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+CallId = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+"""A call's id. LiteLLM puts Gemini's signatures into it; forms with a smaller limit get a shorter id."""
 
 
 class FunctionToolCall(msgspec.Struct, tag_field="type", tag="function"):
@@ -240,7 +265,13 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     bare = [(place, entry) for place, entry in enumerate(entries) if is_bare(entry)]
     for place, message in bare:
         entries[place] = _A_BARE_ONE if ENVELOPE.isdisjoint(message) else wrapped(message)
-    decoded = convert_json(value, decoder)
+    try:
+        decoded = convert_json(value, decoder)
+    except BadRequest:
+        for place, entry in enumerate(entries):
+            if program := recognise(entry):
+                raise program.refused(f"/messages/{place}") from None
+        raise
     read: list[Any] = decoded.messages  # type: ignore[attr-defined]
     for place, message in bare:
         is_alone = entries[place] is _A_BARE_ONE
@@ -367,15 +398,23 @@ _TEXT_ALONE = (SystemMessage, DeveloperMessage, ToolMessage)
 
 
 def validate_message(
-    message: Mapping[str, Any], pointer: str, foreign: Callable[[Any, str], InvalidEntry | None]
-) -> None:
-    """Check a message against ChatMessage. Raises InvalidEntry with the place below ``pointer``.
+    message: dict[str, Any],
+    pointer: str,
+    foreign: Callable[[Any, str], InvalidEntry | None],
+    *,
+    was_stored: bool = False,
+) -> dict[str, Any]:
+    """Check a message against ChatMessage, and return it as it is stored: with regular calls.
+
+    One that ``was_stored`` may have the members of another program's record. Raises InvalidEntry with the place below
+    ``pointer``.
 
     ``foreign`` returns the problem of a message in another provider's form (``providers.recognition``).
     """
     role = message.get("role") if isinstance(message, dict) else None
     if role in _TEXT_IS_ENOUGH and len(message) == _ROLE_AND_CONTENT and type(message.get("content")) is str:
-        return  # as nearly always
+        return message  # as nearly always
+    message = regular(message) if isinstance(message, dict) else message
     # msgspec prepares a union again at each call, which takes twenty times as long as the conversion to one type.
     kind: Any = _BY_ROLE.get(role, ChatMessage) if isinstance(role, str) else ChatMessage
     try:
@@ -385,12 +424,25 @@ def validate_message(
     if "native" in message:
         raise own_member(pointer)
     if others := message.keys() - _KNOWN[type(checked)]:
+        if not was_stored and (program := recognise(message)):
+            raise program.refused(pointer)
         _refuse_misspelt(others, _KNOWN[type(checked)].difference(message), pointer)
     _require_types(message, checked, pointer)
     if isinstance(checked, AssistantMessage) and checked.tool_calls:
         ids = [call.id for call in checked.tool_calls]
         if len(set(ids)) < len(ids):
             raise InvalidEntry.at(f"#{pointer}/tool_calls", "Two tool calls of one message have the same id")
+    return message
+
+
+def validate_messages(
+    messages: list[dict[str, Any]], pointer: str, foreign: Callable[[Any, str], InvalidEntry | None]
+) -> None:
+    """Check the messages of a list, and make them regular in it. Raises InvalidEntry."""
+    for place, message in enumerate(messages):
+        if message.get("role") == "tool" and not message.get("tool_call_id"):
+            messages[place] = with_call_id(messages, place, f"{pointer}/{place}")
+        messages[place] = validate_message(messages[place], f"{pointer}/{place}", foreign)
 
 
 def check_envelope(message: Mapping[str, Any], pointer: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import imagesize  # type: ignore[import-untyped]
 import msgspec
 
+from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.counts.families import CropRules, ImageRules, PatchRules, TileRules
 from sash.core.counts.text import count_text
 
@@ -128,14 +129,18 @@ class Guess(NamedTuple):
     paged: int = 0
 
 
-def guess(part: Mapping[str, Any]) -> Guess:
+def guess(part: dict[str, Any]) -> Guess:
     """Return the estimate of an audio, file or unknown content part, without the text of a text file."""
+    part = as_file(part)
     size = len(msgspec.json.encode(part))
     if part.get("type") == "input_audio":
         return Guess(_WRAPPING + size // _AUDIO_CHARACTERS)
     file = part.get("file")
     if not isinstance(file, Mapping):
-        return Guess(_WRAPPING + size // FILE_CHARACTERS)
+        elsewhere = UPLOADED_FILE if part.get("type") in LINKS else _WRAPPING
+        return Guess(elsewhere + size // FILE_CHARACTERS)
+    if is_link(file.get("file_id")):
+        return Guess(UPLOADED_FILE + size // FILE_CHARACTERS)
     if not file.get("file_data"):
         return Guess(UPLOADED_FILE)
     head, data = _decoded(file["file_data"])
@@ -147,9 +152,9 @@ def guess(part: Mapping[str, Any]) -> Guess:
     return Guess(tokens, pages, tokens if pages else 0)
 
 
-def text_in(part: Mapping[str, Any]) -> str:
+def text_in(part: dict[str, Any]) -> str:
     """Return the text of a text file, which is counted like a message's own; empty for another part."""
-    file = part.get("file")
+    file = as_file(part).get("file")
     head, data = _decoded(file.get("file_data")) if isinstance(file, Mapping) else ("", b"")
     return data.decode("utf-8", errors="replace") if head.startswith(_TEXT) else ""
 

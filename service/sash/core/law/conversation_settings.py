@@ -8,8 +8,9 @@ from msgspec import Meta
 
 from sash.core.chat.arguments import ToolAsSent, ToolChoice
 from sash.core.chat.bounds import TEN_YEARS_SECONDS
-from sash.core.chat.messages import Id, MessageAsSent, Metadata, calls_of, encode_message, validate_message
+from sash.core.chat.messages import Id, MessageAsSent, Metadata, calls_of, encode_message, validate_messages
 from sash.core.chat.mistakes import invalid
+from sash.core.chat.regular import regular_tool
 from sash.core.counts.measures import measure
 from sash.core.law.fixed import Fixed
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
@@ -182,11 +183,14 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
 
 
 def check_settings(settings: ConversationSettings) -> None:
-    """Raise BadRequest with the place of few-shots, tools or a template that are not valid."""
+    """Raise BadRequest with the place of few-shots, tools or a template that are not valid.
+
+    The messages and tools in the lists become regular.
+    """
     calls: set[str] = set()
+    validate_messages(settings.few_shots or [], "/few_shots", foreign)
     for index, message in enumerate(settings.few_shots or ()):
         pointer = f"/few_shots/{index}"
-        validate_message(message, pointer, foreign)
         encode_message(message)
         answered = message.get("tool_call_id") if message["role"] == "tool" else None
         if answered is not None and answered not in calls:
@@ -201,8 +205,11 @@ def check_settings(settings: ConversationSettings) -> None:
 
 
 def check_tools(tools: list[dict[str, Any]] | None) -> None:
-    """Raise BadRequest unless every tool has a type and a name."""
-    for index, tool in enumerate(tools or ()):
+    """Make every tool in the list regular. Raises BadRequest for one without a type or a name."""
+    for index, given in enumerate(tools or ()):
+        tool = regular_tool(given)
+        if tools is not None and tool is not given:
+            tools[index] = tool
         try:
             msgspec.convert(tool, _Tool)
         except msgspec.ValidationError:

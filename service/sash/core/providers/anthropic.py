@@ -36,6 +36,7 @@ from sash.core.providers.claude_mends import (
     takes_system_role,
 )
 from sash.core.providers.claude_request import OF_REQUESTS, without_refused
+from sash.core.providers.known_kinds import unknown_blocks
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import (
@@ -440,6 +441,8 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
                     yield from _image(media, part, refusals)
             case {"type": "file", "file": {"file_id": str(file_id)}} if file_id.startswith("file_"):  # OpenAI: file-
                 yield {"type": "document", "source": {"type": "file", "file_id": file_id}} | _cache(part.body)
+            case {"type": "file", "file": {"file_id": str(url)}} if is_web(url):
+                yield {"type": "document", "source": {"type": "url", "url": url}} | _cache(part.body)
             case {"type": "file", "file": dict(file)}:
                 if media := read_file(file, part.place, refusals):
                     yield from _document(media, file.get("filename"), part, refusals)
@@ -616,6 +619,7 @@ ANTHROPIC = Provider(
     replies_are_items=False,
     fills=True,
     is_call=lambda part: part.get("type") == "tool_use",
+    unknown_kinds=unknown_blocks,
     with_result_text=_with_result_text,
     maker="anthropic",
     caching=_caching,

@@ -27,6 +27,7 @@ from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
 from sash.core.providers.gemini_mends import MENDS, SYSTEM_CONTENT, camel, member, mended, sign_calls
+from sash.core.providers.known_kinds import unknown_parts
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, rest_of, to_json
@@ -478,6 +479,7 @@ GEMINI = Provider(
     replies_are_items=False,
     fills=True,
     is_call=lambda part: not part.keys().isdisjoint(("functionCall", "function_call")),
+    unknown_kinds=unknown_parts,
     with_result_text=_with_result_text,
     maker="google",
     caching=_caching,

@@ -16,7 +16,9 @@ import msgspec
 from sash.core.chat.bounds import LONGEST_ID
 from sash.core.chat.messages import ENVELOPE, MEMBERS, BareEntry, Entry, whole_numbers, wrapped
 from sash.core.chat.mistakes import invalid
+from sash.core.chat.programs import recognise
 from sash.core.providers import PROVIDERS
+from sash.core.providers.known_kinds import unknown_kind
 from sash.core.providers.members import NO_NAMES, Names
 from sash.core.providers.native import Turn, read_messages
 from sash.problems import BadRequest, Pointer, Problem
@@ -71,8 +73,19 @@ def chat_entries(entries: list[Entry]) -> ReadEntries:
     return ReadEntries(entries, list(range(len(entries))), are_chat=True)
 
 
-def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages", send: Names = NO_NAMES) -> ReadEntries:
-    """Return the entries of a request's ``values``; ``send`` is as in ``read_messages``. Raises BadRequest, InvalidEntry."""
+def read_entries(
+    form: str,
+    values: Sequence[Object],
+    prefix: str = "/messages",
+    *,
+    send: Names = NO_NAMES,
+    allowed: Sequence[str] = (),
+) -> ReadEntries:
+    """Return the entries of a request's ``values``; ``send`` is as in ``read_messages``. Raises BadRequest, InvalidEntry.
+
+    ``allowed`` are kinds of items, blocks and parts that are taken though the provider is not known to have them; ``*`` are
+    all.
+    """
     given = [_entry(form, value, f"{prefix}/{place}") for place, value in enumerate(values)]
     messages = [
         message for place, entry in enumerate(given) for message in _messages(entry, values[place], place, prefix)
@@ -87,6 +100,7 @@ def read_entries(form: str, values: Sequence[Object], prefix: str = "/messages",
             turns = [Turn(each.value, index, index) for index, each in enumerate(run)]
         else:
             turns = read_messages(form, [each.value for each in run], [each.pointer for each in run], send)
+            _refuse_unknown(form, run, allowed)
         for turn in turns:
             sources = sorted({each.place for each in run[turn.first : turn.last + 1]})
             named = next((place for place in sources if given[place].id is not None), sources[0])
@@ -112,6 +126,15 @@ def as_entry(form: str, value: Object) -> Object:
     return wrapped(value, ENVELOPE - PROVIDERS[form].of_reply if is_of_reply else ENVELOPE)
 
 
+def _refuse_unknown(form: str, run: Sequence["_Placed"], allowed: Sequence[str]) -> None:
+    if "*" in allowed:
+        return
+    for each in run:
+        for found in PROVIDERS[form].unknown_kinds(each.value, each.pointer):
+            if found.name not in allowed:
+                raise unknown_kind(found)
+
+
 def _entry(form: str, value: Object, pointer: str) -> NativeEntry:
     entry = as_entry(form, value)
     if entry is not value and len(entry) == 1:
@@ -120,6 +143,8 @@ def _entry(form: str, value: Object, pointer: str) -> NativeEntry:
     try:
         return msgspec.convert(whole_numbers(value), NativeEntry)
     except msgspec.ValidationError:
+        if program := recognise(value):
+            raise program.refused(pointer) from None
         raise invalid(pointer, BadRequest, of=NativeEntry, value=whole_numbers(value)) from None
 
 

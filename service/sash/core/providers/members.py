@@ -14,7 +14,8 @@ So a window in chat form cuts the end off without decoding, and what is counted 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sash.core.chat.messages import CustomCall, File, FunctionCall, ImageUrl, InputAudio
+from sash.core.chat.file_links import LINKS
+from sash.core.chat.messages import CustomCall, DocumentUrlPart, File, FunctionCall, ImageUrl, InputAudio
 from sash.core.providers.thoughts import MEMBERS
 
 FOREIGN: Final = "foreign"
@@ -30,7 +31,9 @@ _PARTS: Final = {
     "image_url": frozenset(ImageUrl.__struct_fields__),
     "input_audio": frozenset(InputAudio.__struct_fields__),
     "file": frozenset(File.__struct_fields__),
+    **dict.fromkeys(LINKS, frozenset({"url"})),
 }
+_OF_PART: Final = {"document_url": frozenset(DocumentUrlPart.__struct_fields__) | {"type"}}
 _NOTHING: Final = frozenset[str]()
 Names = frozenset[str]
 """Names of members that are sent although no provider is known to take them; ``*`` stands for all."""
@@ -173,7 +176,7 @@ def _members_beside(message: Mapping[str, Any], known: _Known) -> Iterator[Unkno
     for index, part in enumerate(content if isinstance(content, list) else ()):
         kind = str(part.get("type"))
         if known is _PRICED or kind in known.inner:
-            yield from _others(f"content/{index}/", part, known.part | {"type", kind})
+            yield from _others(f"content/{index}/", part, known.part | _OF_PART.get(kind, frozenset(("type", kind))))
             yield from _others(f"content/{index}/{kind}/", part.get(kind), known.inner.get(kind, _NOTHING))
     if message["role"] != "assistant":
         return

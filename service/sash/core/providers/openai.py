@@ -119,7 +119,7 @@ class OpenAIRequest(msgspec.Struct):
 OPENAI = Provider(
     arguments=OpenAIRequest,
     called="a chat message",
-    own_types="image_url",
+    own_types="(image|document|file|video|audio)_url",
     shape=Shape(name="openai", messages="messages", parts="content", text={"type": "text"}),
     read=_read_message,
     read_request=_read_request,

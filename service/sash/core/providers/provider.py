@@ -4,12 +4,13 @@ A member without a default must be given: a provider that lacks it cannot be imp
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
+from sash.core.providers.known_kinds import UnknownKind
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import Object, Piece
@@ -80,6 +81,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether each text part is counted by itself, and arguments of calls as objects."""
     opening_tokens: int = 0
     """Extra tokens of a history of own messages that begins with the assistant, for its maker's models."""
+    unknown_kinds: Callable[[Mapping[str, Any], str], Iterable[UnknownKind]] = lambda _own, _pointer: ()
+    """The kinds of items, blocks or parts in an own message at this pointer that the provider does not have."""
     is_chat_form: bool = False
     """Whether messages are sent as they are stored."""
     is_openais: bool = False

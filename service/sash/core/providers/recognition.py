@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from sash.core.chat.mistakes import plain
+from sash.core.chat.programs import recognise
 from sash.core.providers import PROVIDERS
+from sash.core.providers.known_kinds import ITEMS
 from sash.problems import InvalidEntry, Pointer
 
 
 def foreign(message: Any, pointer: str, form: str = "openai") -> InvalidEntry | None:
-    """The problem of a message in another API's format than ``form``; None if no other format is recognised."""
+    """The problem of a message in another API's format than ``form``, or of another program's record; None for others."""
+    if program := recognise(message):
+        return program.refused(pointer)
     if not isinstance(message, dict) or not (found := _other_form(message, form)):
         return None
     other, shown = found
@@ -30,7 +34,8 @@ def _other_form(message: dict[str, Any], form: str) -> tuple[str, str] | None:
         for kind in kinds if name != form else ():
             if re.fullmatch(provider.own_types, kind):
                 return name, kind
-    return ("responses", kinds[0]) if form == "openai" and kinds and not message.keys() & {"role", "content"} else None
+    is_item = form == "openai" and message.get("type") in ITEMS and not message.keys() & {"role", "content"}
+    return ("responses", kinds[0]) if is_item else None
 
 
 def _typed(message: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
+from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
+from sash.core.providers.known_kinds import unknown_items
 from sash.core.providers.openai import openai_caching, openai_marks
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import (
@@ -386,6 +388,8 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
                 yield {"type": "input_image", "image_url": url, "detail": "auto"}
             case {"type": "image_url", "image_url": {"url": str(url), **rest}}:
                 yield {"type": "input_image", "image_url": url, "detail": rest.get("detail") or "auto"}
+            case {"type": "file", "file": {"file_id": str(url)}} if is_link(url):
+                yield {"type": "input_file", "file_url": url}
             case {"type": "file", "file": dict(file)}:
                 known = {key: file[key] for key in ("file_id", "file_data", "filename") if file.get(key)}
                 yield {"type": "input_file", **known}
@@ -449,6 +453,7 @@ RESPONSES = Provider(
     replies_are_items=True,
     fills=False,
     is_call=lambda item: item.get("type") in ("function_call", "custom_tool_call"),
+    unknown_kinds=unknown_items,
     with_result_text=_with_result_text,
     maker="openai",
     caching=openai_caching,

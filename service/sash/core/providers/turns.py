@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.calls import arguments_object
+from sash.core.chat.file_links import LINKS, as_file
 from sash.core.providers.members import unknown_members
 from sash.core.providers.mends import FOREIGN_MEMBERS, Mend, Mends
 from sash.core.providers.whole import Shape, Whole, whole_of
@@ -301,7 +302,7 @@ def _parts(message: dict[str, Any], place: str) -> list[Part]:
     content = message.get("content")
     if isinstance(content, str):
         return [Part(f"{place}/content", {"type": "text", "text": content})] if content else []
-    parts = [Part(f"{place}/content/{i}", _without_refusal(part)) for i, part in enumerate(content or ())]
+    parts = [Part(f"{place}/content/{i}", _usual(part)) for i, part in enumerate(content or ())]
     return [part for part in parts if part.text != ""]
 
 
@@ -317,8 +318,11 @@ def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) ->
     return parts
 
 
-def _without_refusal(part: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "text", "text": part.get("refusal", "")} if part.get("type") == "refusal" else part
+def _usual(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a refusal as a text, and a compatible server's link to a file as a file."""
+    if part.get("type") == "refusal":
+        return {"type": "text", "text": part.get("refusal", "")}
+    return as_file(part) if part.get("type") in LINKS else part
 
 
 def _named(message: dict[str, Any], parts: list[Part]) -> list[Part]:

@@ -22,6 +22,7 @@ from sash.core.chat.messages import (
     encode_message,
     validate_message,
 )
+from sash.core.chat.regular import with_call_id
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import DEVELOPER, TOOL
 from sash.core.counts.measures import Extra, measure
@@ -66,19 +67,26 @@ def check_entries(entries: Sequence[Entry]) -> None:
     its status.
     """
     for index, entry in enumerate(entries):
+        if entry.message.get("role") == "tool" and not entry.message.get("tool_call_id"):
+            place = f"/messages/{index}" if isinstance(entry, BareEntry) else f"/messages/{index}/message"
+            entry.message = with_call_id([each.message for each in entries], index, place)
         check_entry(entry, f"/messages/{index}")
         if entry.status is not None:
             check_status(entry, f"/messages/{index}")
 
 
-def check_entry(entry: Entry, pointer: str) -> None:
-    """Check one entry, except its status, as ``check_entries`` does. Windows show documents only with user messages."""
+def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None:
+    """Check one entry, except its status, as ``check_entries`` does, and make its message regular.
+
+    ``was_stored`` is as in ``validate_message``. Windows show documents only with user messages.
+    """
     message, grounding = entry.message, entry.grounding
     place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
     if "native" in message:
         check_native(message, place)
-        message = {name: value for name, value in message.items() if name != "native"}
-    validate_message(message, place, foreign)
+        validate_message({name: value for name, value in message.items() if name != "native"}, place, foreign)
+    else:
+        entry.message = message = validate_message(message, place, foreign, was_stored=was_stored)
     if len(message) > PLAIN_MEMBERS and isinstance(entry, BareEntry):
         check_envelope(message, place)
     if grounding is not None and grounding.documents and message["role"] != "user":

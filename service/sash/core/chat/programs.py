@@ -1,0 +1,188 @@
+"""Recognise other programs' records by name, before anything in them is taken for a message or an item of tomorrow.
+
+A record is recognised by members that no provider's message has. It is never read here: ``sash import`` reads files of
+those programs that it knows.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from sash.problems import InvalidEntry, Pointer
+
+_IMPORT: Final = "`sash import FILE` reads them"
+
+
+class Program(NamedTuple):
+    """A program, what its records are called, and how their messages come into a conversation."""
+
+    name: str
+    called: str
+    way_in: str
+
+    def refused(self, pointer: str) -> InvalidEntry:
+        """Return the problem of a record of this program at ``pointer``."""
+        detail = f"This is {self.called}, and not a message; {self.way_in}"
+        return InvalidEntry(f"{detail}: see #{pointer}.", errors=[Pointer(f"#{pointer}", detail)])
+
+
+LANGCHAIN: Final = Program(
+    "langchain",
+    "a dump of LangChain's messages",
+    f"{_IMPORT}, and `convert_to_openai_messages` of langchain-core makes chat messages of them",
+)
+AI_SDK: Final = Program(
+    "ai-sdk",
+    "a UIMessage or a ModelMessage of the AI SDK",
+    f"{_IMPORT}, and `convertToModelMessages` makes what the provider is sent",
+)
+PYDANTIC_AI: Final = Program(
+    "pydantic-ai",
+    "a message of Pydantic AI",
+    'write each message as {"role": "user", "content": "…"}, or let `SashHistory` of sash.clients.pydantic_ai do it',
+)
+CODEX: Final = Program("codex", "a line of Codex's log", f"{_IMPORT}; a `payload` of type response_item is an item")
+CLAUDE_CODE: Final = Program(
+    "claude-code", "a line of Claude Code's log", f"{_IMPORT}; its `message` goes in with ?format=anthropic"
+)
+OPEN_WEBUI: Final = Program("open-webui", "a record of Open WebUI", f"{_IMPORT}; send role and content alone")
+LIBRECHAT: Final = Program("librechat", "a record of LibreChat", f"{_IMPORT}; send role and content alone")
+SHAREGPT: Final = Program("sharegpt", "a record in ShareGPT's form", f"{_IMPORT}; send role and content alone")
+CHATGPT: Final = Program(
+    "chatgpt",
+    "a record of ChatGPT's export",
+    'write each message as {"role": "user", "content": "…"}: its author\'s role, and its parts joined',
+)
+CLAUDE_AI: Final = Program(
+    "claude-ai",
+    "a record of claude.ai's export",
+    'write each message as {"role": "user", "content": "…"}: human is user, and its text is the content',
+)
+
+_LANGCHAIN_KINDS: Final = frozenset({"human", "ai", "system", "tool", "function", "chat", "developer", "remove"})
+_LANGCHAIN_ENDS: Final = ("Message", "MessageChunk")
+_CODEX_LINES: Final = frozenset(
+    {"session_meta", "response_item", "event_msg", "turn_context", "compacted", "session_state", "world_state"}
+)
+_SESSIONS: Final = frozenset({"sessionId", "session_id"})
+_CLAUDE_CODE_LINES: Final = frozenset(
+    {"user", "assistant", "system", "summary", "progress", "attachment", "result", "queue-operation"}
+)
+_SPEAKERS: Final = frozenset({"human", "gpt", "user", "assistant", "system", "tool", "observation", "function_call"})
+_UI_PARTS: Final = ("tool-", "data-", "source-")
+_MODEL_KINDS: Final = ("tool-call", "tool-result")
+_UI_KINDS: Final = frozenset({"text", "reasoning", "file", "step-start", "source", "dynamic-tool"})
+
+
+def recognise(record: Any) -> Program | None:
+    """Return the program that wrote a record; None for a provider's message, and for an unknown program's."""
+    if not isinstance(record, dict):
+        return None
+    return next((program for program, is_of in _RECORDS if is_of(record)), None)
+
+
+def _is_langchain(record: Mapping[str, Any]) -> bool:
+    if "lc" in record and record.get("type") in ("constructor", "not_implemented", "secret"):
+        return True
+    kind = record.get("type")
+    if "role" in record or not isinstance(kind, str):
+        return False
+    named = kind.lower() in _LANGCHAIN_KINDS or kind.endswith(_LANGCHAIN_ENDS)
+    return named and ("content" in record or isinstance(record.get("data"), dict))
+
+
+def _is_pydantic_ai(record: Mapping[str, Any]) -> bool:
+    parts = record.get("parts")
+    return isinstance(parts, list) and any(isinstance(part, dict) and "part_kind" in part for part in parts)
+
+
+def _is_model_message(record: Mapping[str, Any]) -> bool:
+    content = record.get("content")
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") in _MODEL_KINDS and "toolCallId" in part for part in content
+    )
+
+
+def _is_ui_message(record: Mapping[str, Any]) -> bool:
+    if _is_model_message(record):
+        return True
+    parts = record.get("parts")
+    if "role" not in record or not isinstance(parts, list) or record.get("content") or "author" in record:
+        return False
+    return any(isinstance(part, dict) and _is_ui_part(part.get("type")) for part in parts)
+
+
+def _is_ui_part(kind: Any) -> bool:
+    return isinstance(kind, str) and (kind in _UI_KINDS or kind.startswith(_UI_PARTS) or kind == "tool-invocation")
+
+
+def _is_codex_line(record: Mapping[str, Any]) -> bool:
+    kind = record.get("type")
+    if not isinstance(kind, str) or "role" in record:
+        return False
+    if isinstance(record.get("payload"), dict):
+        return kind in _CODEX_LINES or "timestamp" in record
+    return kind in ("thread.started", "turn.started", "turn.completed", "turn.failed") or (
+        kind.startswith("item.") and isinstance(record.get("item"), dict)
+    )
+
+
+def _is_claude_code_line(record: Mapping[str, Any]) -> bool:
+    kind = record.get("type")
+    if not isinstance(kind, str) or "role" in record:
+        return False
+    if kind == "file-history-snapshot" or (kind == "summary" and "leafUuid" in record):
+        return True
+    is_marked = not _SESSIONS.isdisjoint(record) or "uuid" in record or "parentUuid" in record
+    return is_marked and (kind in _CLAUDE_CODE_LINES or "message" in record)
+
+
+def _is_open_webui(record: Mapping[str, Any]) -> bool:
+    chat = record.get("chat")
+    if isinstance(chat, dict):
+        return "history" in chat or "messages" in chat
+    return "childrenIds" in record or (
+        isinstance(history := record.get("history"), dict) and isinstance(history.get("messages"), dict)
+    )
+
+
+def _is_librechat(record: Mapping[str, Any]) -> bool:
+    if "role" in record:
+        return False
+    if "isCreatedByUser" in record or {"messageId", "parentMessageId"} <= record.keys():
+        return True
+    return "conversationId" in record and not record.keys().isdisjoint({"messages", "messagesTree"})
+
+
+def _is_chatgpt(record: Mapping[str, Any]) -> bool:
+    if isinstance(record.get("mapping"), dict):
+        return True
+    inner = record.get("message") if {"parent", "children"} <= record.keys() else record
+    return isinstance(inner, dict) and isinstance(inner.get("author"), dict) and "content" in inner
+
+
+def _is_claude_ai(record: Mapping[str, Any]) -> bool:
+    if isinstance(record.get("chat_messages"), list):
+        return True
+    return "role" not in record and record.get("sender") in ("human", "assistant") and "uuid" in record
+
+
+def _is_sharegpt(record: Mapping[str, Any]) -> bool:
+    if isinstance(record.get("conversations"), list):
+        return True
+    if "role" in record or not isinstance(record.get("from"), str):
+        return False
+    return "value" in record or (record["from"] in _SPEAKERS and "content" in record)
+
+
+_RECORDS: Final = (
+    (CODEX, _is_codex_line),
+    (CLAUDE_CODE, _is_claude_code_line),
+    (LANGCHAIN, _is_langchain),
+    (PYDANTIC_AI, _is_pydantic_ai),
+    (AI_SDK, _is_ui_message),
+    (OPEN_WEBUI, _is_open_webui),
+    (CHATGPT, _is_chatgpt),
+    (CLAUDE_AI, _is_claude_ai),
+    (LIBRECHAT, _is_librechat),
+    (SHAREGPT, _is_sharegpt),
+)

@@ -1,0 +1,158 @@
+"""Make the messages of OpenAI-compatible servers regular, where the form allows only one way.
+
+==============================================  ================================  ==================================
+irregular                                       made regular                      seen at
+==============================================  ================================  ==================================
+``tool_calls`` empty or null                    left out                          vLLM (vllm-project/vllm #44104)
+a call without ``type``                         ``function``, or ``custom``       Mistral, Ollama
+``arguments`` as an object                      its JSON text                     Mistral, Ollama
+``arguments`` null, or a call with only a name  ``{}``                            vLLM (#12937)
+a result without ``tool_call_id``               the only open call's              Z.ai
+a tool without ``type``, or without             ``{"type": …, "function": {…}}``  Responses' tools, sent to chat
+``function`` around its members
+==============================================  ================================  ==================================
+
+Whatever else is wrong stays, so that validation names it.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.programs import recognise
+from sash.problems import InvalidEntry, Pointer
+
+Object = dict[str, Any]
+
+_CALLING: Final = frozenset({"tool_calls", "function_call"})
+_NO_TYPE: Final = (None, "")
+_MOST_NAMED: Final = 5
+_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
+"""Names of a function's parameters in chat completions and Responses, in Anthropic's tools and in MCP's."""
+_FUNCTION_TOOL: Final = frozenset({"name", "description", "strict", *_SCHEMAS})
+_CUSTOM_TOOL: Final = frozenset({"name", "description", "format"})
+_AROUND: Final = frozenset({"type", "cache_control"})
+
+
+def regular(message: Object) -> Object:
+    """Return an assistant's message with regular calls; another message, or a regular one, as it is."""
+    if message.get("role") != "assistant" or _CALLING.isdisjoint(message):
+        return message
+    changed = dict(message)
+    match message:
+        case {"tool_calls": None | []}:
+            del changed["tool_calls"]
+        case {"tool_calls": list(calls)}:
+            changed["tool_calls"] = [_call(call) for call in calls]
+    if "function_call" in message:
+        changed["function_call"] = _function(message["function_call"])
+    return changed
+
+
+def _call(call: Any) -> Any:
+    if not isinstance(call, dict):
+        return call
+    kinds = _bodies(call)
+    if call.get("type") in _NO_TYPE and len(kinds) == 1:
+        call = {**call, "type": kinds[0]}
+    is_function = call.get("type") == "function" and "function" in call
+    return {**call, "function": _function(call["function"])} if is_function else call
+
+
+def _bodies(value: Object) -> list[str]:
+    """Return the members in which a call or a tool says what it is; a regular one has one."""
+    return [kind for kind in ("function", "custom") if isinstance(value.get(kind), dict)]
+
+
+def _function(body: Any) -> Any:
+    """Return a called function with its arguments as text. Beside an unknown member, missing arguments stay missing."""
+    match body:
+        case {"arguments": dict(arguments)}:
+            return {**body, "arguments": msgspec.json.encode(arguments).decode()}
+        case {"arguments": None}:
+            return {**body, "arguments": "{}"}
+        case {"name": str()} if len(body) == 1:
+            return {**body, "arguments": "{}"}
+    return body
+
+
+def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str) -> Object:
+    """Return the tool message at ``place`` with the id of the only call that it can answer.
+
+    ``messages`` are those of the request, with regular calls before ``place``. Where several calls are open, the function's
+    name decides.
+
+    Raises:
+        InvalidEntry: no call is open, or it is not clear which one is answered, or this is another program's record.
+    """
+    message = dict(messages[place])
+    if program := recognise(message):
+        raise program.refused(pointer)
+    is_misspelt = difflib.get_close_matches("tool_call_id", message.keys() - {"tool_call_id"}, n=1)
+    if is_misspelt or message.get("tool_call_id") not in (None, ""):
+        return message  # validation names it
+    answered = {str(each.get("tool_call_id")) for each in messages if each.get("role") == "tool"}
+    calls = [call for each in messages[:place] for call in _calls_of(each) if str(call.get("id")) not in answered]
+    named = message.get("name") or message.get("tool_name")
+    if named and len(calls) > 1:
+        calls = [call for call in calls if _name_of(call) == named] or calls
+    if len(calls) != 1:
+        raise _unclear(calls, f"{pointer}/tool_call_id" if "tool_call_id" in message else pointer)
+    return {**message, "tool_call_id": calls[0].get("id")}
+
+
+def _calls_of(message: Mapping[str, Any]) -> list[Object]:
+    calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def _name_of(call: Object) -> Any:
+    body = call.get("function") or call.get("custom")
+    return body.get("name") if isinstance(body, dict) else None
+
+
+def _unclear(calls: Sequence[Object], pointer: str) -> InvalidEntry:
+    ids = ", ".join(repr(str(call.get("id"))[:100]) for call in calls[:_MOST_NAMED])
+    which = f"{len(calls)} calls of this request are open ({ids})" if calls else "no call of this request is open"
+    what = f"Add 'tool_call_id', the id of the call that this tool message answers: {which}"
+    return InvalidEntry(f"{what}; see #{pointer}.", errors=[Pointer(f"#{pointer}", what)])
+
+
+def regular_tool(tool: Any) -> Any:
+    """Return a tool's definition with its type, and with its members in the member of that name.
+
+    A tool with other members than those of one form stays as it is.
+    """
+    if not isinstance(tool, dict):
+        return tool  # validation says so
+    given, kinds = tool.get("type"), _bodies(tool)
+    if kinds:
+        return {**tool, "type": kinds[0]} if given in _NO_TYPE and len(kinds) == 1 else tool
+    match tool:
+        case {"name": str()} if given in ("function", *_NO_TYPE) and tool.keys() <= _FUNCTION_TOOL | _AROUND:
+            return _wrapped(_with_parameters(tool), "function")
+        case {"type": "custom", "name": str()} if tool.keys() <= _CUSTOM_TOOL | _AROUND:
+            return _wrapped(_with_chat_grammar(tool), "custom")
+    return tool
+
+
+def _with_chat_grammar(tool: Object) -> Object:
+    match tool.get("format"):
+        case {"type": "grammar", "syntax": syntax, "definition": definition}:
+            return {**tool, "format": {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}}
+    return tool
+
+
+def _with_parameters(tool: Object) -> Object:
+    schemas = [name for name in _SCHEMAS if name in tool]
+    if len(schemas) != 1 or schemas == ["parameters"]:
+        return tool
+    return {"parameters" if name == schemas[0] else name: value for name, value in tool.items()}
+
+
+def _wrapped(tool: Object, kind: str) -> Object:
+    inner = {name: value for name, value in tool.items() if name not in _AROUND}
+    around = {name: value for name, value in tool.items() if name in _AROUND and name != "type"}
+    return {"type": kind, kind: inner, **around}

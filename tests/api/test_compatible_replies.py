@@ -1,0 +1,218 @@
+"""Replies of OpenAI-compatible servers over HTTP: appended, stored regular, and sent."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, history, problem, window
+
+PATH = "/conversations/{}/messages"
+QUESTION = {"role": "user", "content": "hi"}
+REGULAR = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}],
+}
+
+
+def called(**call: Any) -> dict[str, Any]:
+    """A reply with one call that has these members."""
+    return {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", **call}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"role": "assistant", "content": "yo", "tool_calls": []}, {"role": "assistant", "content": "yo"}),
+        ({"role": "assistant", "content": "yo", "tool_calls": None}, {"role": "assistant", "content": "yo"}),
+        (called(function={"name": "f", "arguments": '{"a":1}'}), REGULAR),
+        (called(type=None, function={"name": "f", "arguments": {"a": 1}}), REGULAR),
+        (called(type="function", function={"name": "f", "arguments": {"a": 1}}), REGULAR),
+        (
+            called(function={"name": "f"}),
+            called(type="function", function={"name": "f", "arguments": "{}"}),
+        ),
+        (
+            called(function={"name": "f", "arguments": None}),
+            called(type="function", function={"name": "f", "arguments": "{}"}),
+        ),
+        (called(custom={"name": "f", "input": "x"}), called(type="custom", custom={"name": "f", "input": "x"})),
+        (
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": {"a": "ü"}}},
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"a":"ü"}'}},
+        ),
+    ],
+)
+async def test_a_reply_is_stored_regular(client: httpx.AsyncClient, conversation: str, given: Any, stored: Any) -> None:
+    """The reply is taken, stored as the regular one, and is a duplicate of both when it is sent again."""
+    await append(client, conversation, QUESTION, {"id": "r", "message": given})
+    for again in (given, stored):
+        answer = await append(client, conversation, {"id": "r", "message": again})
+        assert answer["messages"][0]["duplicate"]
+    assert (await history(client, conversation))[1]["message"] == stored
+
+
+async def test_a_result_without_an_id_answers_the_only_open_call(client: httpx.AsyncClient, conversation: str) -> None:
+    """A tool message without the id of its call has that of the only call that is open in the request."""
+    two = [
+        REGULAR,
+        {"role": "tool", "content": "x"},
+        called(type="function", function={"name": "g", "arguments": "{}"}),
+    ]
+    two[2]["tool_calls"][0]["id"] = "c2"
+    await append(client, conversation, QUESTION, *two, {"role": "tool", "tool_call_id": "", "content": "y"})
+    assert [each["message"].get("tool_call_id") for each in await history(client, conversation)] == [
+        *(None, None, "c1", None, "c2")
+    ]
+    made = await client.post("/window", json={"model": "gpt-4o-mini", "messages": [QUESTION, *two[:2]]})
+    assert made.json()["request"]["messages"][2]["tool_call_id"] == "c1"
+    counted = await client.post("/count", json={"model": "gpt-4o-mini", "messages": [QUESTION, *two[:2]]})
+    assert counted.status_code == 200, counted.text
+
+
+async def test_a_result_of_parallel_calls_is_told_by_its_name(client: httpx.AsyncClient, conversation: str) -> None:
+    """Of several open calls, a result without an id answers the only one with its name; without it, that is 400."""
+    calls = [{"id": f"c{name}", "function": {"name": name, "arguments": "{}"}} for name in "fg"]
+    reply = {"role": "assistant", "content": None, "tool_calls": calls}
+    results = [{"role": "tool", "name": name, "content": name} for name in "gf"]
+    lone = {"messages": [QUESTION, reply, {"role": "tool", "content": "x"}]}
+    told = problem(await client.post(PATH.format(conversation), json=lone), 400, "invalid-entry")
+    assert "Add 'tool_call_id'" in told["detail"]
+    assert "2 calls of this request are open ('cf', 'cg')" in told["detail"]
+    assert told["errors"][0]["pointer"] == "#/messages/2"
+    alone = {"messages": [{"role": "tool", "content": "x"}]}
+    told = problem(await client.post(PATH.format(conversation), json=alone), 400, "invalid-entry")
+    assert "no call of this request is open" in told["detail"]
+
+    await append(client, conversation, QUESTION, reply, *results)
+
+    assert [each["message"].get("tool_call_id") for each in await history(client, conversation)][2:] == ["cg", "cf"]
+
+
+async def test_a_long_id_of_a_call_is_taken(client: httpx.AsyncClient, conversation: str) -> None:
+    """An id of 4,096 characters, in which LiteLLM has Gemini's signature, is stored, also of the providers' own messages."""
+    long = "call_1__thought__" + "A" * 4079
+    reply = {**REGULAR, "tool_calls": [{**REGULAR["tool_calls"][0], "id": long}]}  # type: ignore[index,dict-item]
+    await append(client, conversation, QUESTION, reply, {"role": "tool", "tool_call_id": long, "content": "x"})
+    item = {"type": "function_call", "call_id": long.lower(), "name": "f", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": long.lower(), "output": "x"}
+    await append(client, conversation, item, output, format="responses")
+    assert (await history(client, conversation))[2]["message"]["tool_call_id"] == long
+    for form, model in (("responses", "gpt-5"), ("anthropic", "claude-sonnet-4-5"), ("gemini", "gemini-2.5-pro")):
+        sent = json.dumps((await window(client, conversation, model=model, format=form))["request"])
+        assert long not in sent
+    too_long = {"messages": [{"role": "tool", "tool_call_id": f"{long}A", "content": "x"}]}
+    problem(await client.post(PATH.format(conversation), json=too_long), 400, "invalid-entry")
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"function": {"name": "f", "description": "d", "parameters": {"type": "object"}}},
+        {"name": "f", "description": "d", "parameters": {"type": "object"}},
+        {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}},
+        {"name": "f", "description": "d", "input_schema": {"type": "object"}},
+        {"name": "f", "description": "d", "inputSchema": {"type": "object"}},
+    ],
+)
+async def test_a_tool_becomes_regular(client: httpx.AsyncClient, conversation: str, tool: Any) -> None:
+    """A tool without a type, or as Responses has it, is stored, sent and counted as a chat tool."""
+    regular = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
+    created = await client.post("/conversations", json={"id": conversation, "tools": [tool]})
+    assert created.status_code == 201, created.text
+    assert created.json()["tools"] == [regular]
+    changed = await client.patch(f"/conversations/{conversation}", json={"tools": [tool, tool]})
+    assert changed.json()["tools"] == [regular, regular]
+    body = {"model": "gpt-4o-mini", "messages": [QUESTION], "tools": [tool]}
+    made = (await client.post("/window", json=body)).json()
+    assert made["request"]["tools"] == [regular]
+    counted = (await client.post("/count", json=body)).json()
+    assert counted["tokens"] == made["tokens"]["total"]
+
+
+@pytest.mark.parametrize(
+    "tool", [{"name": "f", "params": {}}, {"type": "web_search", "name": "f"}, {"type": None}, {"name": ""}]
+)
+async def test_a_tool_that_is_not_clear_is_refused(client: httpx.AsyncClient, tool: Any) -> None:
+    """A tool of another form, or with members that no form has, is 400."""
+    body = {"model": "gpt-4o-mini", "messages": [QUESTION], "tools": [tool]}
+    for path in ("/window", "/count", "/conversations"):
+        sent = {"tools": [tool]} if path == "/conversations" else body
+        answer = await client.post(path, json=sent)
+        assert problem(answer, 400, "bad-request")["errors"][0]["pointer"].startswith("#/tools/0")
+
+
+async def test_a_custom_tool_of_responses_becomes_regular(client: httpx.AsyncClient) -> None:
+    """A custom tool with a grammar gets the members of chat completions around it."""
+    grammar = {"syntax": "lark", "definition": "start: A"}
+    tool = {"type": "custom", "name": "f", "format": {"type": "grammar", **grammar}}
+    made = await client.post("/window", json={"model": "gpt-5", "messages": [QUESTION], "tools": [tool]})
+    (sent,) = made.json()["request"]["tools"]
+    assert sent == {"type": "custom", "custom": {"name": "f", "format": {"type": "grammar", "grammar": grammar}}}
+
+
+PDF = "data:application/pdf;base64,JVBERi0xLjQ="
+LINK = "https://example.com/a.pdf"
+PARTS = [
+    {"type": "document_url", "document_url": LINK, "document_name": "a.pdf"},
+    {"type": "file_url", "file_url": {"url": LINK}},
+    {"type": "document_url", "document_url": PDF},
+    {"type": "video_url", "video_url": {"url": "https://example.com/a.mp4"}},
+    {"type": "audio_url", "audio_url": {"url": "https://example.com/a.mp3"}},
+]
+DOCUMENTS = {
+    "responses": ["input_file"],
+    "anthropic": ["document"],
+    "gemini": ["file_data", "inline_data", "fileData", "inlineData"],
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_link_to_a_file_is_sent_as_it_came(client: httpx.AsyncClient, conversation: str, part: Any) -> None:
+    """A part with a link is stored and sent in chat form as it came, and is counted."""
+    message = {"role": "user", "content": [{"type": "text", "text": "Read it."}, part]}
+    await append(client, conversation, message)
+    made = await window(client, conversation, model="mistral-large-latest")
+    assert made["request"]["messages"][0] == message
+    body = {"model": "mistral-large-latest", "messages": [message]}
+    assert made["tokens"]["total"] == (await client.post("/count", json=body)).json()["tokens"]
+
+
+@pytest.mark.parametrize("form", DOCUMENTS)
+async def test_a_link_goes_where_a_form_has_a_place_for_it(
+    client: httpx.AsyncClient, conversation: str, form: str
+) -> None:
+    """A document goes to other providers as a file does; a video is refused by its place."""
+    model = {"responses": "gpt-5", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-pro"}[form]
+    for part in PARTS[:3]:
+        message = {"role": "user", "content": [{"type": "text", "text": "Read it."}, part]}
+        made = await client.post("/window", params={}, json={"model": model, "format": form, "messages": [message]})
+        assert made.status_code == 200, made.text
+        sent = json.dumps(made.json()["request"])
+        assert any(f'"{kind}"' in sent for kind in DOCUMENTS[form])
+        assert LINK in sent or "JVBERi0xLjQ=" in sent
+        assert '"file_id"' not in sent
+    await append(client, conversation, {"role": "user", "content": [PARTS[3]]})
+    answer = await client.get(f"/conversations/{conversation}/window", params={"model": model, "format": form})
+    assert problem(answer, 422, "format-cannot-carry")["errors"][0]["pointer"].endswith("/content/0")
+
+
+@pytest.mark.parametrize(
+    ("message", "pointer"),
+    [
+        (called(id=7, function={"name": "f", "arguments": "{}"}), "/tool_calls/0/id"),
+        (called(function={"name": "f"}, custom={"name": "f"}), "/tool_calls/0"),
+        (called(type="function", function={"name": "f", "argumentss": "{}"}), "/tool_calls/0/function/argumentss"),
+        (called(type="function", function={"name": "f", "arguments": [1]}), "/tool_calls/0/function/arguments"),
+        ({"role": "assistant", "tool_calls": {}}, "/tool_calls"),
+        ({"role": "tool", "content": "x", "tool_call_id": []}, "/tool_call_id"),
+        ({"role": "tool", "content": "x", "toolCallId": "c"}, "/toolCallId"),
+    ],
+)
+async def test_what_is_not_clear_is_refused(
+    client: httpx.AsyncClient, conversation: str, message: Any, pointer: str
+) -> None:
+    """What could mean several things, or is misspelt, is 400 with its place."""
+    answer = await client.post(PATH.format(conversation), json={"messages": [QUESTION, message]})
+    assert problem(answer, 400, "invalid-entry")["errors"][0]["pointer"] == f"#/messages/1{pointer}"
