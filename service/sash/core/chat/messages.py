@@ -269,7 +269,7 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         decoded = convert_json(value, decoder)
     except BadRequest:
         for place, entry in enumerate(entries):
-            if program := recognise(entry):
+            if program := recognise(entry) or recognise(entry.get("message") if isinstance(entry, dict) else None):
                 raise program.refused(f"/messages/{place}") from None
         raise
     read: list[Any] = decoded.messages  # type: ignore[attr-defined]

@@ -77,14 +77,14 @@ def read_entries(
     form: str,
     values: Sequence[Object],
     prefix: str = "/messages",
-    *,
     send: Names = NO_NAMES,
+    *,
     allowed: Sequence[str] = (),
 ) -> ReadEntries:
-    """Return the entries of a request's ``values``; ``send`` is as in ``read_messages``. Raises BadRequest, InvalidEntry.
+    """Return the entries of a request's ``values``. Raises BadRequest, InvalidEntry.
 
-    ``allowed`` are kinds of items, blocks and parts that are taken though the provider is not known to have them; ``*`` are
-    all.
+    ``send`` is as in ``read_messages``. ``allowed`` are kinds of items, blocks and parts that are taken though the provider
+    is not known to have them; ``*`` are all.
     """
     given = [_entry(form, value, f"{prefix}/{place}") for place, value in enumerate(values)]
     messages = [
@@ -99,7 +99,9 @@ def read_entries(
         if are_chat:
             turns = [Turn(each.value, index, index) for index, each in enumerate(run)]
         else:
-            turns = read_messages(form, [each.value for each in run], [each.pointer for each in run], send)
+            turns = read_messages(
+                form, [each.value for each in run], [each.pointer for each in run], send.union(allowed)
+            )
             _refuse_unknown(form, run, allowed)
         for turn in turns:
             sources = sorted({each.place for each in run[turn.first : turn.last + 1]})
@@ -115,6 +117,15 @@ def read_entries(
     return ReadEntries(entries, places)
 
 
+def _refuse_unknown(form: str, run: Sequence["_Placed"], allowed: Sequence[str]) -> None:
+    if "*" in allowed:
+        return
+    for each in run:
+        for found in PROVIDERS[form].unknown_kinds(each.value, each.pointer):
+            if found.name not in allowed:
+                raise unknown_kind(found)
+
+
 def as_entry(form: str, value: Object) -> Object:
     """Return a message alone as an entry: what is the entry's stands beside the message. An entry is returned as it is.
 
@@ -126,24 +137,15 @@ def as_entry(form: str, value: Object) -> Object:
     return wrapped(value, ENVELOPE - PROVIDERS[form].of_reply if is_of_reply else ENVELOPE)
 
 
-def _refuse_unknown(form: str, run: Sequence["_Placed"], allowed: Sequence[str]) -> None:
-    if "*" in allowed:
-        return
-    for each in run:
-        for found in PROVIDERS[form].unknown_kinds(each.value, each.pointer):
-            if found.name not in allowed:
-                raise unknown_kind(found)
-
-
 def _entry(form: str, value: Object, pointer: str) -> NativeEntry:
     entry = as_entry(form, value)
     if entry is not value and len(entry) == 1:
         return NativeEntry(message=entry["message"])
-    value = entry
+    given, value = value, entry
     try:
         return msgspec.convert(whole_numbers(value), NativeEntry)
     except msgspec.ValidationError:
-        if program := recognise(value):
+        if program := recognise(given) or recognise(given.get("message")):
             raise program.refused(pointer) from None
         raise invalid(pointer, BadRequest, of=NativeEntry, value=whole_numbers(value)) from None
 

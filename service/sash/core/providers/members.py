@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sash.core.chat.file_links import LINKS
-from sash.core.chat.messages import CustomCall, DocumentUrlPart, File, FunctionCall, ImageUrl, InputAudio
+from sash.core.chat.messages import CustomCall, File, FunctionCall, ImageUrl, InputAudio
 from sash.core.providers.thoughts import MEMBERS
 
 FOREIGN: Final = "foreign"
@@ -33,7 +33,7 @@ _PARTS: Final = {
     "file": frozenset(File.__struct_fields__),
     **dict.fromkeys(LINKS, frozenset({"url"})),
 }
-_OF_PART: Final = {"document_url": frozenset(DocumentUrlPart.__struct_fields__) | {"type"}}
+_OF_PART: Final = {"document_url": frozenset({"document_name"})}
 _NOTHING: Final = frozenset[str]()
 Names = frozenset[str]
 """Names of members that are sent although no provider is known to take them; ``*`` stands for all."""
@@ -71,11 +71,10 @@ _SENT: Final = _Known(
         | {"prefix", "partial", "encrypted_content", "provider_specific_fields"},
         "tool": _SAID | {"tool_call_id"},
     },
-    part=frozenset({"cache_control", "prompt_cache_breakpoint", "document_name"})
-    | {"min_pixels", "max_pixels", "total_pixels", "fps"},
+    part=frozenset({"cache_control", "prompt_cache_breakpoint"}) | {"min_pixels", "max_pixels", "total_pixels", "fps"},
     inner={
         **dict.fromkeys(("text", "refusal"), _NOTHING),
-        **dict.fromkeys(("video_url", "document_url", "file_url"), frozenset({"url", "detail", "format"})),
+        **dict.fromkeys(LINKS, frozenset({"url", "detail", "format"})),
         **_PARTS,
         "image_url": _PARTS["image_url"] | {"format"},
         "file": _PARTS["file"] | {"format"},
@@ -176,7 +175,7 @@ def _members_beside(message: Mapping[str, Any], known: _Known) -> Iterator[Unkno
     for index, part in enumerate(content if isinstance(content, list) else ()):
         kind = str(part.get("type"))
         if known is _PRICED or kind in known.inner:
-            yield from _others(f"content/{index}/", part, known.part | _OF_PART.get(kind, frozenset(("type", kind))))
+            yield from _others(f"content/{index}/", part, known.part | {"type", kind} | _OF_PART.get(kind, _NOTHING))
             yield from _others(f"content/{index}/{kind}/", part.get(kind), known.inner.get(kind, _NOTHING))
     if message["role"] != "assistant":
         return

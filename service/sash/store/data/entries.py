@@ -84,7 +84,8 @@ def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None
     place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
     if "native" in message:
         check_native(message, place)
-        validate_message({name: value for name, value in message.items() if name != "native"}, place, foreign)
+        message = {name: value for name, value in message.items() if name != "native"}
+        validate_message(message, place, foreign, was_stored=True)
     else:
         entry.message = message = validate_message(message, place, foreign, was_stored=was_stored)
     if len(message) > PLAIN_MEMBERS and isinstance(entry, BareEntry):
