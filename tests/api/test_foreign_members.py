@@ -127,7 +127,7 @@ COMPATIBLE: list[dict[str, Any]] = [
     {"thinking_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}]},
     {"prefix": True},
     {"partial": True},
-    {"annotations": [], "audio": None, "refusal": None, "function_call": None, "tool_calls": None},
+    {"annotations": [], "audio": None, "refusal": None, "function_call": None},
     {"content": [{"type": "text", "text": "He", "cache_control": {"type": "ephemeral"}}]},
     {"provider_specific_fields": {"thought_signatures": ["s"]}},
     {"parsed": None},
