@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from sash.core.counts.beside import Beside
 from sash.core.counts.counting import is_estimate, reasoning_tokens
 from sash.core.counts.definitions import unpriced_members
+from sash.core.counts.measures import Extra
 from sash.core.counts.models import NO_WINDOW, Model
 from sash.core.counts.prices import is_guessed
 from sash.core.law.documents import Documents
@@ -18,12 +18,13 @@ from sash.core.law.explain import Explained
 from sash.core.law.hints import hinted
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
-from sash.core.law.render import Bodies, chat_messages, chat_request, other_request
+from sash.core.law.render import Bodies, Marked, chat_messages, chat_request, other_request
 from sash.core.law.results import cut_result, left_out_line, line_cost, line_costs
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.mends import Mends
+from sash.core.providers.openai import OPENAI
 from sash.core.providers.pieces import Object
 from sash.core.providers.thoughts import without_reasoning
 from sash.core.providers.turns import is_of
@@ -198,10 +199,19 @@ def _request(
     form, parts = asked.query.format, asked.parts
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
+    drops, model = asked.query.uncarried == "drop", asked.limits.model
     if not PROVIDERS[form].is_chat_form:
-        return other_request(form, parts, window, bodies, grounding, mends)
-    is_rich = history.records.details or history.outside
-    return chat_messages(parts, window, bodies, grounding, _beside(window, history) if is_rich else {})
+        return other_request(form, parts, window, bodies, grounding, mends, drops=drops, model=model.id)
+    if not (history.records.details or history.outside or parts.odd_shots):
+        return chat_messages(parts, window, bodies, grounding)
+    extras = _extras(window, history)
+    marked = Marked(
+        beside={seq: extra.beside for seq, extra in extras.items() if extra.beside is not None},
+        odd={seq: extra.odd for seq, extra in extras.items() if extra.odd},
+        is_openais=model.provider == OPENAI.maker,
+        drops=drops,
+    )
+    return chat_messages(parts, window, bodies, grounding, marked, mends)
 
 
 def _with_hints(asked: Asked, request: Object | list[bytes], hints: Hints) -> Object:
@@ -287,17 +297,18 @@ def _documents_of(window: Window, history: History, documents: Documents) -> Win
     return WindowGrounding(given, kept, kept < given or cut)
 
 
-def _beside(window: Window, history: History) -> dict[int, Beside]:
-    """Native parts of the window's messages that have no chat form, by seq."""
+def _extras(window: Window, history: History) -> dict[int, Extra]:
+    """What is measured of the window's messages that are native, odd or rare, by seq."""
     first, records = history.first_seq, history.records
     sent = set(window.seqs)
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
     if records.details:
-        native = np.flatnonzero(records.columns["form"]).tolist()  # one 0 where no message has native parts
+        columns = records.columns
+        marked = np.flatnonzero(columns["form"] + columns["odd"]).tolist()  # one 0 where no message has either
         found |= {
-            first + index: records[index].measure.extra for index in (*native, *records.rare) if first + index in sent
+            first + index: records[index].measure.extra for index in (*marked, *records.rare) if first + index in sent
         }
-    return {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
+    return {seq: extra for seq, extra in found.items() if extra is not None}
 
 
 def _is_exact(asked: Asked, history: History, window: Window) -> bool:

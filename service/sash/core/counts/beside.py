@@ -38,6 +38,7 @@ _AROUND: Final = 100
 _OF_OPENAI: Final = "gAAAAA"
 """How a Fernet token begins: base64 of its version and of its time's first bytes."""
 _AROUND_OPENAIS: Final = 900
+_LONGEST_ID: Final = 64
 _ONE_BYTE_LENGTH: Final = 0x80
 SEALED_CHARACTERS: Final = 4
 """Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
@@ -85,6 +86,8 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     """Message items of a Responses reply beyond those that the chat form has: each is billed as a message."""
     apart: Pair = (0, 0)
     """What the texts of these items cost in parts beyond their cost as a whole."""
+    told: int = 0
+    """Lines of the content that tell parts which only the provider's own form has."""
 
     @property
     def is_estimate(self) -> bool:
@@ -101,6 +104,12 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
     rest.texts += repeated(thoughts.references + rest.references, message)
     wrappings, apart = _items_apart(message)
     words, others = text_tokens(thoughts.texts), text_tokens(rest.texts)
+    lines = _lines(message)
+    if lines and native["format"] == "responses" and _may_lose_ids(native["messages"]):
+        wrappings += len(lines)  # without its id, a hosted call is sent as its line
+    elif lines:  # they are in the text, and not sent in the provider's own form
+        said = text_tokens(lines)
+        others = others[0] - said[0], others[1] - said[1]
     return Beside(
         format=native["format"],
         size=len(msgspec.json.encode(native)) + len(',"native":'),
@@ -115,7 +124,20 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         mix=mix_of("".join(thoughts.texts), *words) if thoughts.texts else None,
         wrappings=wrappings,
         apart=apart,
+        told=len(lines),
     )
+
+
+def _lines(message: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the content that tell parts which the native message has."""
+    content = message.get("content")
+    parts = [{"text": content}] if isinstance(content, str) else content or []
+    return [parts[place]["text"] for place in message["native"].get("told", ())]
+
+
+def _may_lose_ids(items: list[Mapping[str, Any]]) -> bool:
+    """Whether a window may send items of a Responses reply without their ids: with its reasoning, or ids that are too long."""
+    return any(item.get("type") == "reasoning" or len(str(item.get("id"))) > _LONGEST_ID for item in items)
 
 
 def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:

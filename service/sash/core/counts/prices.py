@@ -18,6 +18,7 @@ from sash.core.counts.rows import Row, form_number
 from sash.core.counts.unicode_scripts import Mix, family_tokens
 from sash.core.counts.vendors import VendorRules
 from sash.core.providers import PROVIDERS
+from sash.core.providers.openai import OPENAI
 from sash.core.providers.provider import Provider
 
 LIST_BEGINS, LIST_ENDS = 256, 512
@@ -55,17 +56,40 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
     the tokens of all that the message says in the model's own vocabulary, -1 where they are not counted.
     """
     sent_in = PROVIDERS[model.format]
-    sent = Row(row) if sent_in.is_chat_form else _as_sent(row, model, sent_in, by)
+    sent = _as_chat(row, by) if sent_in.is_chat_form else _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, said)
     if isinstance(model.rules, VendorRules):
         cost = by.ceil(_vendor_cost(sent, texts, model, model.rules, by) * model.margin)
     else:
         cost = _listed_cost(sent, texts, model, by, place)
+        if "unfitted0" in sent and not is_fitted(model):
+            cost += _pair(sent, "unfitted", None, model, by)
         cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
     return cost if sent_in.is_chat_form else by.where(is_left_out(row, model.format, by), 0, cost)
 
 
+def is_fitted(model: Model) -> bool:
+    """Whether names are sent as OpenAI's own models take them in chat completions."""
+    return PROVIDERS[model.format].is_chat_form and model.provider == OPENAI.maker
+
+
 # ---- as the form sends it
+
+
+def _as_chat(row: Row, by: Arithmetic) -> Row:
+    """The numbers of a message in chat completions: a line in place of each picture or file of a result."""
+    sent = Row(row)
+    if "pictured0" in row:
+        is_told = (row["pictured0"] != 0) | (row["pictured1"] != 0)
+        for name in ("images", "estimated", "pages", "paged"):
+            if name in row:
+                sent[name] = by.where(is_told, 0, row[name])
+        for column in COLUMNS:
+            for name in ("text", "listed"):
+                more = by.where(row["listed" + column] != 0, row["pictured" + column], 0)
+                sent[name + column] = row[name + column] + (row["pictured" + column] if name == "text" else more)
+        sent["more_said"] = row["more_said"] + 2 * row["pictured0"]
+    return sent
 
 
 def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
@@ -78,6 +102,9 @@ def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
     if "has_name" in row or "legacy_call" in row:
         _rename(sent, row, model, by)
     is_native = row["form"] == form_number(model.format)
+    if "spoken0" in row:
+        for column in COLUMNS:
+            sent["text" + column] = row["text" + column] + by.where(row["text0"] == 0, row["spoken" + column], 0)
     if "parts" in sent and not is_native and ROLES[sent["role"]] in sent_in.one_string:
         del sent["parts"]
     if sent_in.parts_apart:
@@ -173,9 +200,15 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, said: Number) -> Row:
         texts[name] = estimate(o200k, cl100k, of_mix, ratios, part, by)
     if said is not None and model.vocabulary is not None:
         is_said, more = said >= 0, sent["more_said"]
-        texts["text"] = by.where(is_said, said + more, text)
+        spoken = row_spoken(sent, text, by)
+        texts["text"] = by.where(is_said, said + more + spoken, text)
         texts |= {name: by.where(is_said, 0, tokens) for name, tokens in texts.items() if name in _SPOKEN}
     return texts
+
+
+def row_spoken(sent: Row, text: Number, by: Arithmetic) -> Number:
+    """The estimate of a spoken reply's transcript, which a message's counted text does not have."""
+    return by.where(sent["spoken0"] != 0, text, 0) if "spoken0" in sent else 0
 
 
 def beside_text(
@@ -207,6 +240,8 @@ def _vendor_cost(sent: Row, texts: Row, model: Model, rules: VendorRules, by: Ar
     """The tokens for a vendor whose tokeniser is not public, before the margin, with the wrapping of calls' results."""
     role, calls = sent["role"], sent["calls"]
     cost = by.pick(rules.role_costs, role) + texts["text"] * by.where(role == TOOL, rules.result, 1.0)
+    if "unfitted0" in sent:
+        cost += _pair(sent, "unfitted", None, model, by)
     names = rules.names * texts["call_names"] + by.where(sent["has_name"] != 0, texts["name"] + rules.name, 0)
     arguments = by.where(sent["has_call_objects"] != 0, texts["call_objects"], texts["call_arguments"])
     cost += names + arguments + texts["unpriced"]
@@ -279,7 +314,7 @@ def is_left_out(row: Row, form: str, by: Arithmetic) -> Number:
     if not by.some(is_empty):
         return False
     thinks = sum(row[kind + "0"] for kind in PROVIDERS[form].carries)
-    others = row["calls"] + row["estimated"] + row["has_images"] + thinks
+    others = row["calls"] + row["estimated"] + row["has_images"] + row["spoken0"] + thinks
     return is_empty & (others == 0) & (row["form"] != form_number(form))
 
 
@@ -292,7 +327,9 @@ def is_guessed(row: Row, model: Model) -> Number:
     native = is_alone | (sum(row[name] for name in guesses) != 0)
     found = (row["estimated"] != 0) | (row["unpriced0"] != 0) | (row["unpriced1"] != 0)
     found = found | (_is_native(row, model.format) & native)
-    return found if PROVIDERS[model.format].is_chat_form else found | is_named
+    if PROVIDERS[model.format].is_chat_form:
+        return found | (row["pictured0"] != 0)
+    return found | is_named | (row["spoken0"] != 0) | (row["unfitted0"] != 0)
 
 
 # ---- reasoning

@@ -90,6 +90,8 @@ class FixedParts(msgspec.Struct, frozen=True):
     tool_choice: bytes
     template: Template
     recall_template: str
+    odd_shots: tuple[int, ...] = ()
+    """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
 
 
 _decode = msgspec.json.Decoder(ConversationSettings).decode
@@ -153,10 +155,12 @@ def fixed_parts(settings: ConversationSettings) -> FixedParts:
     """The parts of every window that follow from the settings."""
     system = ({"role": "system", "content": settings.system},) if settings.system is not None else ()
     few_shots = tuple(settings.few_shots or ())
+    measured = tuple(measure(message) for message in few_shots)
+    odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
     return FixedParts(
         fixed=Fixed(
             system=tuple(measure(message) for message in system),
-            few_shots=tuple(measure(message) for message in few_shots),
+            few_shots=measured,
             tools=settings.tools or None,
             tool_choice=settings.tool_choice,
             messages=(*system, *few_shots),
@@ -170,6 +174,7 @@ def fixed_parts(settings: ConversationSettings) -> FixedParts:
             DEFAULT_SEPARATOR if settings.document_separator is None else settings.document_separator,
         ),
         recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
+        odd_shots=odd if any(odd) else (),
     )
 
 

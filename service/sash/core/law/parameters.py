@@ -87,6 +87,13 @@ ToolResultOverflow = Annotated[
         description="If results of the newest tool group do not fit: `trim` them, or answer with an `error`.",
     ),
 ]
+Uncarried = Annotated[
+    Literal["error", "drop"],
+    Meta(
+        title="Uncarried",
+        description="Parts of messages that the format has no place for: an `error`, or `drop` them and say so in `mended`.",
+    ),
+]
 if TYPE_CHECKING:
     FormName = str
 else:
@@ -147,6 +154,7 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Meta(description="The number of newest tool groups with full results. Older results become one line each."),
     ] = None
     tool_result_overflow: ToolResultOverflow = "trim"
+    uncarried: Uncarried = "error"
     cache: CacheHints = "none"
     explain: Annotated[bool, Meta(description="Add a line for each considered message: kept or not, and why.")] = False
     format: WindowFormat = "openai"

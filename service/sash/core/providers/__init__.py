@@ -70,17 +70,20 @@ def render_request(
     tools: list[dict[str, Any]] | None = None,
     tool_choice: Any | None = None,
     mends: Mends | None = None,
+    drops: bool = False,
+    model: str = "",
 ) -> dict[str, Any]:
     """Return the arguments that the SDK of ``format``, a name in PROVIDERS, takes beside the model and the reply's limit.
 
     Without messages beside the fixed parts, the list of messages is empty, and the caller adds its next turn to it.
-    ``mends`` gathers what is changed so that the provider accepts the request.
+    ``mends`` gathers what is changed so that the provider accepts the request. ``drops``: parts of messages that the form
+    has no place for are left out. ``model`` is the name of the model that reads the request.
 
     Raises:
         FormatCannotCarry: the form has no place for some parts; the problem names each: ``#/messages/{seq}/content/1``.
     """
     offered = tools or []
-    refusals = Refusals(format, mends)
+    refusals = Refusals(format, mends, drops=drops, model=model)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, refusals)
     refusals.check()
     return request

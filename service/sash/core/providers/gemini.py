@@ -13,6 +13,7 @@ Calls and results may come without ids. The id is then made of the name and the 
 which Gemini pairs them too.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -24,6 +25,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
+from sash.core.providers.hosted import media_line
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, rest_of, to_json
 from sash.core.providers.provider import Provider
@@ -129,10 +131,14 @@ def _identified(value: Any) -> Any:
 def _read_result(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
     response = convert(_identified(member(part, "function_response")), _Response, f"{pointer}/functionResponse")
     piece.answers = response.id or names.of(response.name)
-    piece.only = [_kind(inner) for inner in response.parts or ()]
     said = response.response or {}
     alone = said.get("output", said.get("result")) if len(said) == 1 else None
     piece.add_text(alone if isinstance(alone, str) else to_json(said) if said else "")
+    for inner in response.parts or ():
+        if part := _inline(member(inner, "inline_data")) or _file(member(inner, "file_data")):
+            piece.add_told(_kind(inner), part)
+        else:
+            piece.only.append(_kind(inner))
 
 
 def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
@@ -144,10 +150,15 @@ def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
     elif isinstance(text, str):
         if part.get("thought") is not True:
             piece.add_text(text)
-    elif piece.role == "user" and (found := _inline(inline) or _file(file)):
-        piece.parts.append(found)
-    elif _kind(part) != "part":
-        piece.only.append(_kind(part))
+    elif found := _inline(inline) or _file(file):
+        if piece.role == "user":
+            piece.parts.append(found)
+        else:  # a picture that the model made; other forms have no place for it in a reply
+            piece.add_told(_kind(part), {"type": "text", "text": media_line(found)})
+    elif (kind := _kind(part)) in _HOSTED:
+        piece.tell(kind, part)
+    elif kind != "part":
+        piece.only.append(kind)
 
 
 def _inline(blob: Any) -> Object | None:
@@ -266,6 +277,9 @@ def _answering(message: Block, call_id: str) -> Block:
 _SHAPE: Final = Shape(name="gemini", messages="contents", parts="parts", text={}, answering=_answering)
 
 
+_SINCE_3: Final = re.compile(r"gemini-(3|[4-9]|\d\d)")
+"""Models that take pictures inside a function's response (ai.google.dev/gemini-api/docs/function-calling, "Multimodal
+function responses"; Gemini 2.5: "`function_response.parts` is not supported for this model")."""
 _CALLING_MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 
 
@@ -276,7 +290,7 @@ def _write(
     history = list(read_steps(messages, _SHAPE, refusals))
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
-    turns = [turn for step in _in_call_order(said) for turn in _turns(step, refusals)]
+    turns = list(_with_media(_in_call_order(said), refusals))
     config: dict[str, Any] = {}
     if text := "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system))):
         config["system_instruction"] = text
@@ -315,6 +329,46 @@ def _has(content: Block, kind: str) -> bool:
     return isinstance(parts, list) and any(member(part, kind) is not None for part in parts)
 
 
+def _with_media(steps: Iterable[HistoryStep], refusals: Refusals) -> Iterator[tuple[str, list[Block]] | Whole]:
+    """Yield the turns; pictures and files of results that do not go into the results follow them in a turn of their own.
+
+    Gemini 3 takes them inside the result. Earlier models answer 400 to that, and to other parts beside several results.
+    """
+    media: list[Block] = []
+    seq = 0
+    for step in steps:
+        if media and not (isinstance(step, Result) or _is_answer(step)):
+            yield Whole(seq, [{"role": "user", "parts": media}])
+            media = []
+        yield from _turns(step, refusals)
+        if isinstance(step, Result) and (beside := list(_parts(_apart(step, refusals), refusals))):
+            media += beside
+            seq = step.seq
+    if media:
+        yield Whole(seq, [{"role": "user", "parts": media}])
+
+
+def _is_answer(step: HistoryStep) -> bool:
+    return isinstance(step, Whole) and any(_has(message, "function_response") for message in step.messages)
+
+
+def _apart(result: Result, refusals: Refusals) -> list[Part]:
+    """A result's parts other than text that are not sent inside it."""
+    return [part for part in result.parts if part.text is None and not _is_within(part, refusals)]
+
+
+def _is_within(part: Part, refusals: Refusals) -> bool:
+    """Whether a part is sent inside its result: bytes, and a model from Gemini 3 on."""
+    match part.body:
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+            data = url
+        case {"type": "file", "file": {"file_data": str(data)}}:
+            pass
+        case _:
+            return False
+    return bool(_SINCE_3.search(refusals.model)) and data[:5].lower() == "data:"
+
+
 def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[tuple[str, list[Block]] | Whole]:
     match step:
         case PlainRun():
@@ -338,10 +392,12 @@ def _call(call: Call) -> Block:
 
 def _result(result: Result, refusals: Refusals) -> Block:
     """Return a result with its text under ``output``, the key that Gemini looks for."""
-    response = {"output": words(result.parts, refusals, "tool")}
+    response = {"output": "".join(part.text or "" for part in result.parts)}
     made = result.call.as_it_came and result.call.id.startswith(f"call_{result.call.name}")  # the call had no id
     named = {} if made else {"id": result.call.id}
-    return {"function_response": {**named, "name": result.call.name, "response": response}}
+    within = [part for part in result.parts if part.text is None and _is_within(part, refusals)]
+    media = {"parts": list(_parts(within, refusals))} if within else {}
+    return {"function_response": {**named, "name": result.call.name, "response": response, **media}}
 
 
 def _in_call_order(steps: Iterable[HistoryStep]) -> Iterator[HistoryStep]:

@@ -19,8 +19,9 @@
 * One message can become several: an Anthropic user turn with two results and a question is ``tool``, ``tool``, ``user``.
   ``piece: [i, n]`` numbers them; neighbours in a window are sent as one message again.
 * Several can become one: neighbouring items of a Responses reply, or an assistant's messages with calls answered together.
-* ``only`` names parts that cannot be sent to other providers (a hosted search, an image in a tool's result). A window in
-  another format refuses them. It leaves out thoughts, signatures, citations and cache marks.
+* ``told`` are the places of lines in the content that tell a hosted tool's part (``hosted``). Its own format sends the part.
+* ``only`` names parts that have no words and cannot be sent to other providers. A window in another format refuses them, or
+  leaves them out (``uncarried``). It leaves out thoughts, signatures, citations and cache marks.
 * The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
 """
 
@@ -110,6 +111,7 @@ class _Native(msgspec.Struct, forbid_unknown_fields=True):
     piece: tuple[int, int] = (0, 1)
     at: list[int] = []
     only: list[str] = []
+    told: list[int] = []
 
 
 def check_native(message: Mapping[str, Any], pointer: str) -> None:
@@ -129,7 +131,10 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     pieces[0].at = native.at
     if pieces[0].role == "tool" and native.format == "gemini":  # an id made by Sash may count results of other pieces
         pieces[0].answers = message.get("tool_call_id", "")
-    if chat_message(native.format, pieces, native.piece) != message:
+    if chat_message(native.format, pieces, native.piece) == message:
+        return
+    older = [piece.without_told() for piece in pieces]  # stored before hosted tools' parts were told
+    if chat_message(native.format, older, native.piece) != message:
         raise refused
 
 

@@ -130,7 +130,8 @@ def as_function(item: Object) -> Object:
     (piece,) = _read_item(item, "")
     if piece.calls:
         return {"type": "function_call", "call_id": piece.calls[0]["id"], **piece.calls[0]["function"]}
-    output = item["output"] if piece.only else "".join(part.get("text", "") for part in piece.parts)
+    has_media = piece.only or any(part["type"] != "text" for part in piece.parts)
+    output = item["output"] if has_media else "".join(part["text"] for part in piece.parts)
     if isinstance(output, dict):  # a computer's screenshot
         output = [{**output, "type": "input_image"}]
     return {"type": "function_call_output", "call_id": piece.answers, "output": output}
@@ -153,16 +154,23 @@ def _read_part(part: Object, piece: Piece, pointer: str) -> None:
             piece.add_text(convert(part, Text, pointer).text)
         case {"type": "refusal", "refusal": str(refusal)} if piece.role == "assistant":
             piece.parts.append({"type": "refusal", "refusal": refusal})
-        case {"type": "input_image", "image_url": str(url)} if piece.role == "user":
+        case {"type": "input_image", "image_url": str(url)} if piece.role in ("user", "tool"):
             detail = {"detail": part["detail"]} if isinstance(part.get("detail"), str) else {}
-            piece.parts.append({"type": "image_url", "image_url": {"url": url, **detail}})
-        case {"type": "input_file"} if piece.role == "user" and (found := _file(part)):
-            piece.parts.append(found)
+            _add_media(piece, "input_image", {"type": "image_url", "image_url": {"url": url, **detail}})
+        case {"type": "input_file"} if piece.role in ("user", "tool") and (found := _file(part)):
+            _add_media(piece, "input_file", found)
         case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}} if piece.role == "user":
             piece.parts.append({"type": "input_audio", "input_audio": {"data": data, "format": form}})
         case _:
             kind = part.get("type")
             piece.only.append(kind if isinstance(kind, str) else "part")
+
+
+def _add_media(piece: Piece, kind: str, part: Object) -> None:
+    if piece.role == "user":
+        piece.parts.append(part)
+    else:
+        piece.add_told(kind, part)
 
 
 def _file(part: Object) -> Object | None:
@@ -191,7 +199,7 @@ def _read_call(item: Object, kind: str, piece: Piece, pointer: str) -> None:
             call_id = convert(item, _Output, pointer).call_id
             piece.add_call(call_id, kind, to_json({name: item[name] for name in item if name not in _AROUND}))
         case _:
-            piece.only.append(kind)
+            piece.tell(kind, item)
 
 
 def _output(item: Object, pointer: str) -> Piece:
@@ -203,6 +211,8 @@ def _output(item: Object, pointer: str) -> Piece:
         case list() if all(isinstance(part.get("type"), str) for part in given.output):
             for index, part in enumerate(given.output):
                 _read_part(part, piece, f"{pointer}/output/{index}")
+        case {"type": "computer_screenshot", "image_url": str(url)}:
+            piece.add_told("computer_screenshot", {"type": "image_url", "image_url": {"url": url}})
         case dict() if str(given.output.get("type")).endswith("screenshot"):
             piece.only.append(str(given.output["type"]))
         case _:

@@ -7,8 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.calls import arguments_object
+from sash.core.providers.hosted import media_line
 from sash.core.providers.members import unknown_members
-from sash.core.providers.mends import Mends
+from sash.core.providers.mends import AS_TEXT, LEFT_OUT, Mends
 from sash.core.providers.whole import Shape, Whole, whole_of
 from sash.problems import FormatCannotCarry, Pointer
 
@@ -19,6 +20,8 @@ NOTHING_SAID: Final = "…"
 
 _TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index"})
 """Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
+_OF_RESULTS: Final = frozenset({"text", "image_url", "file"})
+"""Types of parts that results take in Responses and in Anthropic's form."""
 _ID_LIMIT: Final = 64  # Responses' call_id and Bedrock's toolUseId; Anthropic itself names none
 
 
@@ -37,16 +40,23 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 class Refusals:
     """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
-    what is changed so that the provider accepts it."""
+    what is changed so that the provider accepts it. ``drops``: parts of messages are left out in place of an error.
+    ``model`` is the name of the model that reads the request, where it is known."""
 
-    def __init__(self, format_name: str, mends: Mends | None = None) -> None:
+    def __init__(self, format_name: str, mends: Mends | None = None, *, drops: bool = False, model: str = "") -> None:
         self.format_name = format_name
         self.errors: list[Pointer] = []
         self.mends = Mends() if mends is None else mends
+        self.drops = drops
+        self.model = model
 
     def add(self, place: str, detail: str) -> None:
         """Note that the format cannot carry the part at ``place``, and why."""
-        self.errors.append(Pointer(f"#/{place}", detail))
+        kind, _, rest = place.partition("/")
+        if self.drops and kind == "messages":
+            self.mends.add(LEFT_OUT, int(rest.partition("/")[0]))
+        else:
+            self.errors.append(Pointer(f"#/{place}", detail))
 
     def add_only(self, place: str, kinds: Iterable[str], form: str) -> None:
         """Note parts of these kinds in the message at ``place``, which only their own format can carry."""
@@ -57,7 +67,9 @@ class Refusals:
         """Raise FormatCannotCarry if anything was noted."""
         if self.errors:
             places = ", ".join(error.pointer for error in self.errors[:3]) + (", …" if len(self.errors) > 3 else "")
-            raise FormatCannotCarry(f"The {self.format_name} format cannot carry {places}.", errors=self.errors)
+            way = "" if self.drops else " With uncarried=drop, parts of messages are left out."
+            detail = f"The {self.format_name} format cannot carry {places}.{way}"
+            raise FormatCannotCarry(detail, errors=self.errors)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -110,6 +122,7 @@ class Result(msgspec.Struct, frozen=True):
 
     call: Call
     parts: list[Part]
+    seq: int = 0
 
 
 class PlainRun(msgspec.Struct, frozen=True):
@@ -158,6 +171,8 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
     if not as_it_came:
         if native:
             refusals.add_only(place, native.get("only", ()), native["format"])
+            if native.get("told"):
+                refusals.mends.add(AS_TEXT, outgoing.seq)
         for each in unknown_members(message):
             if each.name not in _TOLD_ELSEWHERE:
                 refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
@@ -169,7 +184,7 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
         case "tool" | "function" if answered is None:
             refusals.add(place, "is a result without a call before it")
         case "tool" | "function" if answered is not None:
-            yield Result(answered, _parts(message, place))
+            yield Result(answered, _parts(message, place), outgoing.seq)
         case "assistant":
             yield Said(role, _assistant_parts(message, place, refusals), made, message.get("thinking_blocks") or [])
         case "user" | "system" | "developer":
@@ -196,6 +211,21 @@ def only_text(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator
             refusals.add(part.place, f"{whose} content is text alone")
         else:
             yield part
+
+
+def tell_sounds(result: Result, refusals: Refusals) -> list[Part]:
+    """Return a result's parts with a line in place of each part that this form's results have no place for."""
+    told = [
+        part if part.body.get("type") in _OF_RESULTS else Part(part.place, as_line(part.body)) for part in result.parts
+    ]
+    if told != result.parts:
+        refusals.mends.add(AS_TEXT, result.seq)
+    return told
+
+
+def as_line(body: Block) -> Block:
+    """Return the text part that tells an image, a file or a sound."""
+    return {"type": "text", "text": media_line(body)}
 
 
 class _Calls:

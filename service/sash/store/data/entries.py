@@ -72,10 +72,18 @@ def check_entry(entry: Entry, pointer: str) -> None:
     place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
     if "native" in message:
         check_native(message, place)
-        message = {name: value for name, value in message.items() if name != "native"}
+        message = _chat_form(message)
     validate_message(message, place, foreign)
     if grounding is not None and grounding.documents and message["role"] != "user":
         raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
+
+
+def _chat_form(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The message without its native member. A result's pictures and files were read from that."""
+    chat = {name: value for name, value in message.items() if name != "native"}
+    if chat["role"] == "tool" and isinstance(chat["content"], list):
+        chat["content"] = [part for part in chat["content"] if part["type"] == "text"] or ""
+    return chat
 
 
 def opened_by(entry: Entry) -> Calls:
