@@ -17,6 +17,7 @@ import msgspec
 
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
 from sash.core.chat.messages import CallId
+from sash.core.providers.item_mends import ITEM_MENDS, Placed, as_taken
 from sash.core.providers.openai import openai_caching, openai_marks
 from sash.core.providers.pieces import (
     Name,
@@ -44,6 +45,7 @@ from sash.core.providers.turns import (
     Said,
     only_text,
     read_steps,
+    tell_sounds,
     words,
 )
 from sash.core.providers.whole import Shape, Whole
@@ -311,9 +313,9 @@ def _write(
         case [Said(role="system" | "developer") as first, *rest]:
             request["instructions"] = words(first.parts, refusals, "system")
             history = rest
-    items = [item for step in history for item in _items(step, refusals)]
+    items = [placed for step in history for placed in _items(step, refusals)]
     functions = {step.call.id for step in history if isinstance(step, Result)}  # their results were cut or redacted
-    request["input"] = [as_function(item) if _id_of_call(item) in functions else item for item in items]
+    request["input"] = as_taken(items, functions, as_function, refusals.mends)
     if tools:
         request["tools"] = [_tool(tool) for tool in tools]
     if tool_choice:
@@ -321,31 +323,36 @@ def _write(
     return request
 
 
-def _items(step: HistoryStep, refusals: Refusals) -> Iterator[Block]:
+def _items(step: HistoryStep, refusals: Refusals) -> Iterator[Placed]:
     match step:
         case PlainRun():
-            yield from step.messages
+            yield from (Placed(0, message) for message in step.messages)
         case Whole():
-            yield from step.messages
+            yield from (Placed(step.seq, item, came=True) for item in step.messages)
         case Result():
-            yield {
+            output = {
                 "type": "custom_tool_call_output" if step.call.custom else "function_call_output",
                 "call_id": step.call.id,
-                "output": words(step.parts, refusals, "tool"),
+                "output": _output_content(step, refusals),
             }
+            yield Placed(step.seq, output)
         case Said(role="assistant"):
             if text := words(step.parts, refusals, "assistant"):
-                yield {"role": "assistant", "content": text}
-            yield from map(_call, step.calls)
+                yield Placed(step.seq, {"role": "assistant", "content": text})
+            yield from (Placed(step.seq, _call(call)) for call in step.calls)
         case Said(role="user"):
-            yield {"role": "user", "content": _content(step.parts, refusals)}
+            yield Placed(step.seq, {"role": "user", "content": _content(step.parts, refusals)})
         case _:
-            yield {"role": step.role, "content": _content(list(only_text(step.parts, refusals, "system")), refusals)}
+            texts = list(only_text(step.parts, refusals, "system"))
+            yield Placed(step.seq, {"role": step.role, "content": _content(texts, refusals)})
 
 
-def _id_of_call(item: Block) -> str:
-    identity = item.get("id" if item.get("type") == "mcp_approval_request" else "call_id")
-    return identity if isinstance(identity, str) else ""
+def _output_content(result: Result, refusals: Refusals) -> str | list[Block]:
+    """A result's content: a string, or a list of parts with a picture or a file."""
+    parts = tell_sounds(result, refusals)
+    if all(part.text is not None for part in parts):
+        return "".join(part.text or "" for part in parts)
+    return list(_blocks(parts, refusals))
 
 
 def _call(call: Call) -> Block:
@@ -436,6 +443,7 @@ RESPONSES = Provider(
     maker="openai",
     caching=openai_caching,
     mark=openai_marks("input", "input_text"),
+    mends=ITEM_MENDS,
     one_string=frozenset({"assistant", "tool"}),
     is_openais=True,
 )

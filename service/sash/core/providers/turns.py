@@ -110,6 +110,7 @@ class Said(msgspec.Struct, frozen=True):
     calls: list[Call]
     thinking: list[Block] = []
     """Thinking blocks as Claude made them. Other reasoning has no place in another provider's form."""
+    seq: int = 0
 
     @property
     def is_system(self) -> bool:
@@ -186,7 +187,8 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
         case "tool" | "function" if answered is not None:
             yield Result(answered, _parts(message, place), outgoing.seq)
         case "assistant":
-            yield Said(role, _assistant_parts(message, place, refusals), made, message.get("thinking_blocks") or [])
+            thinking = message.get("thinking_blocks") or []
+            yield Said(role, _assistant_parts(message, place, refusals), made, thinking, outgoing.seq)
         case "user" | "system" | "developer":
             yield Said(role, _named(message, _parts(message, place)), [])
         case _:
