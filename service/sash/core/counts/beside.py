@@ -29,6 +29,7 @@ from sash.core.counts.attachments import DETAILS, FILE_CHARACTERS, UPLOADED_FILE
 from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.unicode_scripts import Mix, mix_of
 from sash.core.providers import PROVIDERS
+from sash.core.providers.item_mends import is_incomplete
 from sash.core.providers.sharing import fill, is_reference, repeated
 from sash.core.providers.thoughts import SIGNATURES, is_thought, parts_of
 
@@ -38,7 +39,6 @@ _AROUND: Final = 100
 _OF_OPENAI: Final = "gAAAAA"
 """How a Fernet token begins: base64 of its version and of its time's first bytes."""
 _AROUND_OPENAIS: Final = 900
-_LONGEST_ID: Final = 64
 _ONE_BYTE_LENGTH: Final = 0x80
 SEALED_CHARACTERS: Final = 4
 """Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
@@ -136,8 +136,9 @@ def _lines(message: Mapping[str, Any]) -> list[str]:
 
 
 def _may_lose_ids(items: list[Mapping[str, Any]]) -> bool:
-    """Whether a window may send items of a Responses reply without their ids: with its reasoning, or ids that are too long."""
-    return any(item.get("type") == "reasoning" or len(str(item.get("id"))) > _LONGEST_ID for item in items)
+    """Whether a window may send a hosted call of a Responses reply as its line: without its id, which it loses with the
+    reasoning, or without another member that it needs."""
+    return any(item.get("type") == "reasoning" or is_incomplete(item) for item in items)
 
 
 def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
@@ -148,7 +149,11 @@ def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
     native, calls = message["native"], message.get("tool_calls")
     if not PROVIDERS[native["format"]].replies_are_items or message["role"] != "assistant":
         return 0, (0, 0)
-    items = [item for item in native["messages"] if "role" in item and item.get("type", "message") == "message"]
+    items = [
+        item
+        for item in native["messages"]
+        if "role" in item and item.get("type", "message") == "message" and item.get("content") not in ([], None)
+    ]
     if len(items) < (1 if calls else 2):
         return 0, (0, 0)
     texts = [_said(item) for item in fill(items, message)]

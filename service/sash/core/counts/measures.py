@@ -13,7 +13,7 @@ import msgspec
 from sash.core.chat.calls import arguments_of, compact, functions_called, written_object
 from sash.core.counts.attachments import DETAILS, Guess, Image, guess, image_size, text_in
 from sash.core.counts.beside import Beside, measure_beside
-from sash.core.counts.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL, USER
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, ROLE_INDEX, SYSTEM, TOOL, USER
 from sash.core.counts.reasoning import Reasoning, reasoning_of
 from sash.core.counts.text import Pair, both, count_text
 from sash.core.counts.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
@@ -174,7 +174,8 @@ def _string(value: Any) -> str:
 
 def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
     """Tokens of a participant's name. A tool result's name is free; a name equal to the role costs one less (5 bills)."""
-    name = fitting_name(_string(message.get("name")))
+    fit = fitting_function if role == FUNCTION else fitting_name
+    name = fit(_string(message.get("name")))
     if not name or role == TOOL:
         return {}
     counted = both(name)

@@ -101,8 +101,13 @@ def shorter_id(identity: str, limit: int) -> str:
 def _cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
+    digest = digest_of(text)
     return f"{text[: limit - len(digest) - 1]}_{digest}"
+
+
+def digest_of(text: str) -> str:
+    """Return eight digits that follow from a text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 # ---- the changes

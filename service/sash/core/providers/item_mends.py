@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
-from sash.core.providers.chat_mends import CALL_ID, EMPTY_CONTENT, NAME, fitting_function, shorter_id
+from sash.core.providers.chat_mends import CALL_ID, EMPTY_CONTENT, NAME, digest_of, fitting_function, shorter_id
 from sash.core.providers.hosted import line_of
 from sash.core.providers.mends import Mend, Mends
 from sash.core.providers.pieces import to_json
@@ -70,6 +70,15 @@ _DEFAULTS: Final[Mapping[str, Item]] = {
     "reasoning": {"summary": []},
 }
 """Members that are required, and what they are where they are absent."""
+_NEVER_NULL: Final[Mapping[str, Sequence[str]]] = {
+    "message": ("id", "status"),
+    "function_call": ("async", "id", "namespace", "status"),
+    "custom_tool_call": ("async", "id", "namespace"),
+    "custom_tool_call_output": ("id",),
+    "reasoning": ("content", "status"),
+    "computer_call": ("action", "actions"),
+}
+"""Members that may be absent, and must not be null, as replies that were written by other programs have them."""
 _REQUIRED: Final[Mapping[str, Sequence[str]]] = {
     "web_search_call": ("id", "action"),
     "file_search_call": ("id", "queries"),
@@ -82,13 +91,15 @@ _REQUIRED: Final[Mapping[str, Sequence[str]]] = {
 _PAIRED: Final[Mapping[str, Sequence[str]]] = {
     "computer_call": ("id",),
     "local_shell_call": ("id", "action"),
-    "local_shell_call_output": ("id",),
     "program": ("id", "code", "fingerprint"),
     "program_output": ("id", "result"),
     "shell_call": ("action",),
     "apply_patch_call": ("operation",),
 }
 """Members of calls with a result that have no default. Without one, call and result are sent as a function's."""
+_NAMED_BY_ID: Final = frozenset({"mcp_approval_request", "item_reference"})
+"""Items that others refer to by their id, or that are nothing else."""
+_WITH_ID: Final = frozenset({"reasoning", *(kind for kind, names in (*_REQUIRED.items(), *_PAIRED.items()) if "id" in names)})
 _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _TEXTS: Final = frozenset({"input_text", "output_text", "text"})
 _NAMED: Final = frozenset({"function_call", "custom_tool_call"})
@@ -114,7 +125,7 @@ def as_taken(
             found = as_function(item)
             if identity in changed:
                 mends.add(ITEM_SHAPE, seq)
-        for mend, change in _CHANGES if len(item) > _PLAIN else ():
+        for mend, change in () if _is_plain(item) else _CHANGES:
             if (other := change(found)) != found:
                 found = other
                 mends.add(mend, seq)
@@ -123,14 +134,23 @@ def as_taken(
     return taken
 
 
+def _is_plain(item: Item) -> bool:
+    return len(item) == _PLAIN and type(item.get("content")) is str
+
+
 def call_of(item: Item) -> str:
     """Return the id of the call that an item makes or answers; empty without one."""
     identity = item.get("id" if item.get("type") == "mcp_approval_request" else "call_id")
     return identity if isinstance(identity, str) else ""
 
 
-def _lacks(item: Item, required: Mapping[str, Sequence[str]]) -> bool:
-    return any(item.get(name) is None for name in required.get(str(item.get("type")), ()))
+def _lacks(item: Mapping[str, Any], required: Mapping[str, Sequence[str]]) -> bool:
+    return any(item.get(name) is None or (name == "id" and not item[name]) for name in required.get(str(item.get("type")), ()))
+
+
+def is_incomplete(item: Mapping[str, Any]) -> bool:
+    """Whether a hosted tool's call lacks a member that its type requires, so that its line is sent."""
+    return _lacks(item, _REQUIRED)
 
 
 # ---- reasoning
@@ -162,11 +182,13 @@ def _is_said(item: Item) -> bool:
 
 
 def _with_short_id(item: Item) -> Item:
-    identity = item.get("id")
-    is_call = item.get("type") == "mcp_approval_request"
-    if isinstance(identity, str) and len(identity) > _LONGEST and not is_call:
-        return {name: value for name, value in item.items() if name != "id"}
-    return item
+    """The item without an id that is too long; with a shorter one where its type needs an id."""
+    identity, kind = item.get("id"), item.get("type")
+    if not isinstance(identity, str) or 0 < len(identity) <= _LONGEST or kind in _NAMED_BY_ID:
+        return item
+    if identity and kind in _WITH_ID:
+        return {**item, "id": shorter_id(identity, _LONGEST)}
+    return {name: value for name, value in item.items() if name != "id"}
 
 
 def _with_short_calls(item: Item) -> Item:
@@ -186,6 +208,11 @@ def _with_names(item: Item) -> Item:
     return item
 
 
+def _without_nulls(item: Item) -> Item:
+    null = [name for name in _NEVER_NULL.get(kind_of(item), ()) if name in item and item[name] is None]
+    return {name: value for name, value in item.items() if name not in null} if null else item
+
+
 def _told(item: Item) -> Item:
     """A hosted call that lacks what its type requires, as its line."""
     if not _lacks(item, _REQUIRED):
@@ -197,13 +224,21 @@ def _complete(item: Item) -> Item:
     kind = kind_of(item)
     if kind == "message":
         return _assistants(item) if item.get("role") == "assistant" else _inputs(item)
+    if kind == "reasoning" and not item.get("id"):
+        return _sealed(item)
     if defaults := {name: value for name, value in _DEFAULTS.get(kind, {}).items() if item.get(name) is None}:
         item = {**item, **defaults}
-    if kind in _NAMED and item.get("status") not in (None, *_STATUSES):
-        item = {name: value for name, value in item.items() if name != "status"}
-    if kind in _NAMED and "status" in item and item["status"] is None:
+    if kind in _NAMED and item.get("status", "completed") not in _STATUSES:
         item = {name: value for name, value in item.items() if name != "status"}
     return {**item, "output": _output(item.get("output"))} if kind in _RESULTS else item
+
+
+def _sealed(item: Item) -> Item:
+    """Reasoning without an id, which some programs leave out, with one that its sealed content gives; else nothing."""
+    sealed = item.get("encrypted_content")
+    if not isinstance(sealed, str) or not sealed:
+        return {}
+    return {"summary": [], **item, "id": f"rs_{digest_of(sealed)}"}
 
 
 def _output(output: Any) -> Any:
@@ -261,6 +296,7 @@ def _not_empty(item: Item) -> Item:
 
 _CHANGES: Final[tuple[tuple[Mend, Callable[[Item], Item]], ...]] = (
     (EMPTY_CONTENT, _not_empty),
+    (ITEM_SHAPE, _without_nulls),
     (ITEM_ID, _with_short_id),
     (CALL_ID, _with_short_calls),
     (NAME, _with_names),
