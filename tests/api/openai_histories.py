@@ -69,14 +69,26 @@ chats = st.one_of(
 
 _counter = itertools.count(1)
 _thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}
-_sealed = {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAA" + "b" * 300, "content": None, "status": None}
+_sealed = {
+    "type": "reasoning",
+    "summary": [],
+    "encrypted_content": "gAAAAA" + "b" * 300,
+    "content": None,
+    "status": None,
+}
 _hosted = st.sampled_from(
     [
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "x"}},
         {"type": "web_search_call", "action": {"type": "search", "query": "x"}},
         {"type": "file_search_call", "id": "fs_1", "status": "completed", "queries": ["a", "b"], "results": None},
-        {"type": "code_interpreter_call", "id": "ci_1", "status": "completed", "container_id": "c", "code": "print(1)",
-         "outputs": [{"type": "logs", "logs": "1\n"}]},
+        {
+            "type": "code_interpreter_call",
+            "id": "ci_1",
+            "status": "completed",
+            "container_id": "c",
+            "code": "print(1)",
+            "outputs": [{"type": "logs", "logs": "1\n"}],
+        },
         {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PIXEL},
         {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "n", "arguments": "{}", "output": "found"},
         {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": [{"name": "n", "input_schema": {}}]},
@@ -89,21 +101,25 @@ def _message_item(text: str, kind: str, more: dict[str, Any]) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": [part], **more}
 
 
-_messages = st.builds(
-    _message_item,
-    texts,
-    st.sampled_from(["output_text", "refusal"]),
-    st.sampled_from(
-        [
-            {},
-            {"id": "msg_1", "status": "completed"},
-            {"id": "msg_" + "x" * 400, "status": "completed"},
-            {"id": "msg_1", "status": "in_progress"},
-            {"id": None, "status": None},
-            {"phase": "commentary"},
-        ]
-    ),
-) | st.builds(lambda text: {"role": "assistant", "content": text}, texts) | st.just({"role": "assistant", "content": []})
+_messages = (
+    st.builds(
+        _message_item,
+        texts,
+        st.sampled_from(["output_text", "refusal"]),
+        st.sampled_from(
+            [
+                {},
+                {"id": "msg_1", "status": "completed"},
+                {"id": "msg_" + "x" * 400, "status": "completed"},
+                {"id": "msg_1", "status": "in_progress"},
+                {"id": None, "status": None},
+                {"phase": "commentary"},
+            ]
+        ),
+    )
+    | st.builds(lambda text: {"role": "assistant", "content": text}, texts)
+    | st.just({"role": "assistant", "content": []})
+)
 
 
 def _called(pattern: str, name: str, output: Any, before: list[dict[str, Any]], more: dict[str, Any]) -> list[Any]:
@@ -123,7 +139,9 @@ _calls = st.builds(
     functions,
     _outputs,
     st.sampled_from([[], [_thought], [_sealed]]),
-    st.sampled_from([{}, {"id": "fc_1", "status": "completed"}, {"id": "fc_" + "y" * 90}, {"id": None, "status": None}]),
+    st.sampled_from(
+        [{}, {"id": "fc_1", "status": "completed"}, {"id": "fc_" + "y" * 90}, {"id": None, "status": None}]
+    ),
 )
 _screen = {"type": "computer_screenshot", "image_url": PNG}
 _computer = st.sampled_from(
@@ -188,9 +206,18 @@ def _g_called(name: str, parts: list[Any]) -> list[dict[str, Any]]:
 _inline = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
 gemini = st.one_of(
     st.builds(_g_called, st.sampled_from(["look", "a.b:c"]), st.sampled_from([[], [_inline]])),
-    st.just([{"role": "model", "parts": [{"executableCode": {"language": "PYTHON", "code": "print(1)"}},
-                                         {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}},
-                                         {"text": "One."}]}]),
+    st.just(
+        [
+            {
+                "role": "model",
+                "parts": [
+                    {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+                    {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}},
+                    {"text": "One."},
+                ],
+            }
+        ]
+    ),
     st.just([{"role": "model", "parts": [{"text": "Here: "}, _inline]}]),
     st.just([{"role": "user", "parts": [{"text": "See."}, _inline]}]),
 ).map(lambda contents: ("gemini", contents))

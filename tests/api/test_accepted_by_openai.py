@@ -46,7 +46,7 @@ def unknown_to_the_sdk(item: dict[str, Any]) -> bool:
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("form", JUDGES)
+@pytest.mark.parametrize("form", ["openai", "responses", "anthropic", "gemini"])
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=steps, data=st.data())
 async def test_a_window_is_taken_and_counted(
@@ -65,7 +65,8 @@ async def test_a_window_is_taken_and_counted(
     await client.delete(f"/conversations/{conversation}")
     assert answer.status_code == 200, answer.text
     request = window["request"]
-    assert JUDGES[form](request, wanted["model"]) == []
+    if form in JUDGES:
+        assert JUDGES[form](request, wanted["model"]) == []
     if form == "responses":
         assert [item for item in request["input"] if unknown_to_the_sdk(item)] == []
     body = {"model": wanted["model"], **request}

@@ -35,11 +35,13 @@ def refused(request: dict[str, Any], model: str) -> list[str]:
     """Return why OpenAI would refuse this request; an empty list if it takes it."""
     is_openais = model.startswith(("gpt-", "o1", "o3", "o4", "chatgpt"))
     messages = request["messages"]
-    found = [f"messages[{i}]: {why}" for i, each in enumerate(messages) for why in _message(each, is_openais)]
+    found = [
+        f"messages[{i}]: {why}" for i, each in enumerate(messages) for why in _message(each, is_openais=is_openais)
+    ]
     return [*found, *_pairs(messages)]
 
 
-def _message(message: dict[str, Any], is_openais: bool) -> Iterator[str]:
+def _message(message: dict[str, Any], *, is_openais: bool) -> Iterator[str]:
     role = message.get("role")
     if role not in ROLES:
         yield f"unknown role {role!r}"
@@ -48,11 +50,11 @@ def _message(message: dict[str, Any], is_openais: bool) -> Iterator[str]:
         yield f"unknown members {sorted(unknown)}"
     yield from _content(message, role)
     if "name" in message:
-        yield from _name(message["name"], role, is_openais)
+        yield from _name(message["name"], role, is_openais=is_openais)
     if role == "assistant":
-        yield from _calls(message, is_openais)
+        yield from _calls(message, is_openais=is_openais)
     if role == "tool":
-        yield from _id(message.get("tool_call_id"), is_openais)
+        yield from _id(message.get("tool_call_id"), is_openais=is_openais)
 
 
 def _content(message: dict[str, Any], role: str) -> Iterator[str]:
@@ -82,17 +84,17 @@ def _part(part: Any, role: str) -> Iterator[str]:
         yield f"a part {kind!r} without {kind}"
 
 
-def _name(name: Any, role: str, is_openais: bool) -> Iterator[str]:
+def _name(name: Any, role: str, *, is_openais: bool) -> Iterator[str]:
     fits = FUNCTION_NAME if role == "function" else PARTICIPANT
     if not isinstance(name, str) or not name or (is_openais and not fits.fullmatch(name)):
         yield f"name {name!r}"
 
 
-def _calls(message: dict[str, Any], is_openais: bool) -> Iterator[str]:
+def _calls(message: dict[str, Any], *, is_openais: bool) -> Iterator[str]:
     if isinstance(audio := message.get("audio"), dict) and audio.keys() != {"id"}:
         yield f"audio with {sorted(audio)}"
     if legacy := message.get("function_call"):
-        yield from _called(legacy, "arguments", is_openais)
+        yield from _called(legacy, "arguments", is_openais=is_openais)
     if "tool_calls" not in message:
         return
     calls = message["tool_calls"]
@@ -104,13 +106,13 @@ def _calls(message: dict[str, Any], is_openais: bool) -> Iterator[str]:
         if kind not in ("function", "custom"):
             yield f"a call of type {kind!r}"
             continue
-        yield from _id(call.get("id"), is_openais)
-        yield from _called(call.get(kind) or {}, "arguments" if kind == "function" else "input", is_openais)
+        yield from _id(call.get("id"), is_openais=is_openais)
+        yield from _called(call.get(kind) or {}, "arguments" if kind == "function" else "input", is_openais=is_openais)
     if len({call.get("id") for call in calls}) < len(calls):
         yield "two calls with one id"
 
 
-def _called(called: dict[str, Any], said: str, is_openais: bool) -> Iterator[str]:
+def _called(called: dict[str, Any], said: str, *, is_openais: bool) -> Iterator[str]:
     name = called.get("name")
     if not isinstance(name, str) or not name or (is_openais and not FUNCTION_NAME.fullmatch(name)):
         yield f"function name {name!r}"
@@ -118,7 +120,7 @@ def _called(called: dict[str, Any], said: str, is_openais: bool) -> Iterator[str
         yield f"{said} is no string"
 
 
-def _id(identity: Any, is_openais: bool) -> Iterator[str]:
+def _id(identity: Any, *, is_openais: bool) -> Iterator[str]:
     if not isinstance(identity, str) or not identity or (is_openais and len(identity) > LONGEST_ID):
         yield f"call id {identity!r}"
 

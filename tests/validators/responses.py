@@ -75,7 +75,9 @@ def _item(item: dict[str, Any]) -> Iterator[str]:
         yield f"name {item.get('name')!r}"
     if kind in ("function_call", "custom_tool_call") and item.get("status", STATUSES[0]) not in STATUSES:
         yield f"status {item.get('status')!r}"
-    if kind in ("function_call_output", "custom_tool_call_output") and not isinstance(output := item.get("output"), str):
+    if kind in ("function_call_output", "custom_tool_call_output") and not isinstance(
+        output := item.get("output"), str
+    ):
         yield from _parts(output, INPUT_PARTS)
 
 
@@ -130,8 +132,6 @@ def _thoughts(items: list[dict[str, Any]]) -> Iterator[str]:
             continue
         later = next((each for each in items[index + 1 :] if _kind(each) != "reasoning"), {"type": "item_reference"})
         kind = _kind(later)
-        if (kind == "message" and later.get("role") != "assistant") or kind.endswith("_output") or kind in (
-            "item_reference",
-            "mcp_approval_response",
-        ):
+        is_input = kind == "message" and later.get("role") != "assistant"
+        if is_input or kind.endswith("_output") or kind in ("item_reference", "mcp_approval_response"):
             yield f"input[{index}]: reasoning without its item"

@@ -29,7 +29,6 @@ from sash.core.counts.attachments import DETAILS, FILE_CHARACTERS, UPLOADED_FILE
 from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.unicode_scripts import Mix, mix_of
 from sash.core.providers import PROVIDERS
-from sash.core.providers.item_mends import is_incomplete
 from sash.core.providers.sharing import fill, is_reference, repeated
 from sash.core.providers.thoughts import SIGNATURES, is_thought, parts_of
 
@@ -105,8 +104,8 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
     wrappings, apart = _items_apart(message)
     words, others = text_tokens(thoughts.texts), text_tokens(rest.texts)
     lines = _lines(message)
-    if lines and native["format"] == "responses" and _may_lose_ids(native["messages"]):
-        wrappings += len(lines)  # without its id, a hosted call is sent as its line
+    if lines and PROVIDERS[native["format"]].replies_are_items:
+        wrappings += len(lines)  # a hosted call that loses its id with the reasoning is sent as its line
     elif lines:  # they are in the text, and not sent in the provider's own form
         said = text_tokens(lines)
         others = others[0] - said[0], others[1] - said[1]
@@ -133,12 +132,6 @@ def _lines(message: Mapping[str, Any]) -> list[str]:
     content = message.get("content")
     parts = [{"text": content}] if isinstance(content, str) else content or []
     return [parts[place]["text"] for place in message["native"].get("told", ())]
-
-
-def _may_lose_ids(items: list[Mapping[str, Any]]) -> bool:
-    """Whether a window may send a hosted call of a Responses reply as its line: without its id, which it loses with the
-    reasoning, or without another member that it needs."""
-    return any(item.get("type") == "reasoning" or is_incomplete(item) for item in items)
 
 
 def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:

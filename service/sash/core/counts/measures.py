@@ -125,8 +125,6 @@ def measure(
         fields |= _as_section(text, counted)
     if message.get("native"):
         fields["beside"] = measure_beside(message)
-    if "spoken" in fields:
-        fields |= mixes([], message["audio"]["transcript"], fields["spoken"])
     fields |= mixes(text.split("\n\n") if role in (SYSTEM, DEVELOPER) else texts, text, counted)
     if calls_mix := mix_of("".join(objects), *(fields.get("call_objects") or fields.get("call_arguments", ZERO))):
         fields["calls_mix"] = calls_mix
@@ -234,8 +232,9 @@ def mended_fields(message: Mapping[str, Any], text: str, counted: Pair) -> dict[
     match message:
         case {"role": "assistant", "audio": {"transcript": str(transcript)}} if transcript and not text:
             fields["spoken"] = both(transcript)
+            fields |= mixes([], transcript, fields["spoken"])
     if odd & MEDIA:
-        fields["pictured"] = _pictured(told(message)["content"], text, counted)
+        fields["pictured"] = _pictured(told(dict(message))["content"], text, counted)
     return fields
 
 
@@ -246,7 +245,8 @@ def _unfitted(names: Sequence[str]) -> Pair:
         for fitted in {fitting_name(name), fitting_function(name)}:
             more = _difference(both(name), both(fitted))
             more_called = _difference(recipient(name), recipient(fitted))
-            found = tuple(each + 2 * max(0, a, b) for each, a, b in zip(found, more, more_called, strict=True))
+            o200k, cl100k = (max(0, a, b) for a, b in zip(more, more_called, strict=True))
+            found = found[0] + 2 * o200k, found[1] + 2 * cl100k
     return found
 
 

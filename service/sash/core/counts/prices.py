@@ -323,13 +323,13 @@ def is_guessed(row: Row, model: Model) -> Number:
     which may join its first token, native parts without a chat form, and thoughts without a reply, which may not be sent."""
     is_named = (row["has_name"] != 0) & (row["role"] <= USER)
     is_alone = (row["role"] == ASSISTANT) & (row["text0"] == 0) & (row["calls"] == 0)
-    guesses = ("rest0", "rest1", "thoughts_sealed", "rest_sealed", "beside_estimated", "only")
+    guesses = ("rest0", "rest1", "thoughts_sealed", "rest_sealed", "beside_estimated", "only", "told")
     native = is_alone | (sum(row[name] for name in guesses) != 0)
     found = (row["estimated"] != 0) | (row["unpriced0"] != 0) | (row["unpriced1"] != 0)
     found = found | (_is_native(row, model.format) & native)
     if PROVIDERS[model.format].is_chat_form:
         return found | (row["pictured0"] != 0)
-    return found | is_named | (row["spoken0"] != 0) | (row["unfitted0"] != 0)
+    return found | is_named | (row["spoken0"] != 0) | ((row["unfitted0"] + row["unfitted1"]) != 0)
 
 
 # ---- reasoning

@@ -113,9 +113,7 @@ def _as_taken(seqs: Sequence[int], bodies: Sequence[bytes], marked: Marked, mend
     forms = list(bodies)
     for index, seq in enumerate(seqs):
         if odd := marked.odd.get(seq):
-            message, changes = sent_as_chat(
-                msgspec.json.decode(forms[index]), odd, is_openais=marked.is_openais
-            )
+            message, changes = sent_as_chat(msgspec.json.decode(forms[index]), odd, is_openais=marked.is_openais)
             if changes:
                 forms[index] = msgspec.json.encode(message)
                 mends.add_names((mend.name for mend in changes), seq)

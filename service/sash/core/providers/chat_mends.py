@@ -1,7 +1,7 @@
 """What OpenAI's chat completions refuse in a stored chat message, and the message that is sent in its place.
 
 A message is looked at once, when it is measured: its oddities are stored beside its tokens. A window decodes only messages
-with oddities. Ids and names are changed for OpenAI's own models: other servers keep more in them, such as Gemini's signature.
+with oddities. Ids and names are changed for OpenAI's own models: other servers keep more in ids, such as Gemini's signature.
 """
 
 import re
@@ -31,7 +31,7 @@ NAME: Final = Mend(
     refused="A participant's name with white space or one of `<|\\/>`; a function's name outside `[a-zA-Z0-9_-]`; either "
     "longer than 64",
     sent="The name with `_` for each other character, cut to 64",
-    evidence="OpenAI answers 400: \"string does not match pattern. Expected a string that matches the pattern '^[^\\s<|\\/>]+$'\"",
+    evidence="OpenAI answers 400: \"string does not match pattern. Expected a string that matches '^[^\\s<|\\/>]+$'\"",
 )
 CALL_ID: Final = Mend(
     name="call_id",
@@ -64,7 +64,7 @@ def oddities(message: Mapping[str, Any]) -> int:
         said = message.get("tool_calls") or message.get("function_call")
         said = said or message.get("refusal") or message.get("audio")
         found |= _CONTENT if content == [] or not (said or role == "function") else 0
-    if role == "tool" and any(part.get("type") != "text" for part in content if type(content) is list):
+    if role == "tool" and isinstance(content, list) and any(part.get("type") != "text" for part in content):
         found |= MEDIA
     if any(name in message and not message[name] for name in ("tool_calls", "name")):
         found |= _MEMBERS

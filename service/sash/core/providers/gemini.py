@@ -135,8 +135,8 @@ def _read_result(names: _Names, part: Object, piece: Piece, pointer: str) -> Non
     alone = said.get("output", said.get("result")) if len(said) == 1 else None
     piece.add_text(alone if isinstance(alone, str) else to_json(said) if said else "")
     for inner in response.parts or ():
-        if part := _inline(member(inner, "inline_data")) or _file(member(inner, "file_data")):
-            piece.add_told(_kind(inner), part)
+        if found := _inline(member(inner, "inline_data")) or _file(member(inner, "file_data")):
+            piece.add_told(_kind(inner), found)
         else:
             piece.only.append(_kind(inner))
 

@@ -99,7 +99,9 @@ _PAIRED: Final[Mapping[str, Sequence[str]]] = {
 """Members of calls with a result that have no default. Without one, call and result are sent as a function's."""
 _NAMED_BY_ID: Final = frozenset({"mcp_approval_request", "item_reference"})
 """Items that others refer to by their id, or that are nothing else."""
-_WITH_ID: Final = frozenset({"reasoning", *(kind for kind, names in (*_REQUIRED.items(), *_PAIRED.items()) if "id" in names)})
+_WITH_ID: Final = frozenset(
+    {"reasoning", *(kind for kind, names in (*_REQUIRED.items(), *_PAIRED.items()) if "id" in names)}
+)
 _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _TEXTS: Final = frozenset({"input_text", "output_text", "text"})
 _NAMED: Final = frozenset({"function_call", "custom_tool_call"})
@@ -119,7 +121,7 @@ def as_taken(
     """
     changed = {call_of(placed.item) for placed in items if placed.came and _lacks(placed.item, _PAIRED)}
     taken: list[Item] = []
-    for seq, item, _ in _followed(items, mends):
+    for seq, item, _ in _followed(_not_empty(items, mends), mends):
         found = item
         if (changed or functions) and (identity := call_of(item)) in functions | changed:
             found = as_function(item)
@@ -145,15 +147,23 @@ def call_of(item: Item) -> str:
 
 
 def _lacks(item: Mapping[str, Any], required: Mapping[str, Sequence[str]]) -> bool:
-    return any(item.get(name) is None or (name == "id" and not item[name]) for name in required.get(str(item.get("type")), ()))
-
-
-def is_incomplete(item: Mapping[str, Any]) -> bool:
-    """Whether a hosted tool's call lacks a member that its type requires, so that its line is sent."""
-    return _lacks(item, _REQUIRED)
+    return any(
+        item.get(name) is None or (name == "id" and not item[name]) for name in required.get(str(item.get("type")), ())
+    )
 
 
 # ---- reasoning
+
+
+def _not_empty(items: Sequence[Placed], mends: Mends) -> list[Placed]:
+    """The items without an assistant's messages that have no part."""
+    kept = []
+    for placed in items:
+        if placed.item.get("role") == "assistant" and placed.item.get("content") in ([], None):
+            mends.add(EMPTY_CONTENT, placed.seq)
+        else:
+            kept.append(placed)
+    return kept
 
 
 def _followed(items: Sequence[Placed], mends: Mends) -> Iterator[Placed]:
@@ -259,7 +269,9 @@ def _assistants(item: Item) -> Item:
         return item
     parts = content if isinstance(content, list) else []
     if item.get("status") in _STATUSES and isinstance(item.get("id"), str) and parts and all(map(_is_output, parts)):
-        whole = [part if part["type"] == "refusal" or "annotations" in part else part | {"annotations": []} for part in parts]
+        whole = [
+            part if part["type"] == "refusal" or "annotations" in part else part | {"annotations": []} for part in parts
+        ]
         return {**item, "type": "message", "content": whole}
     text = "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
     phase = {"phase": item["phase"]} if item.get("phase") else {}
@@ -289,13 +301,7 @@ def _input_part(part: Any) -> Any:
     return part
 
 
-def _not_empty(item: Item) -> Item:
-    """The item; nothing in place of an assistant's message without any part."""
-    return {} if item.get("role") == "assistant" and item.get("content") in ([], None) else item
-
-
 _CHANGES: Final[tuple[tuple[Mend, Callable[[Item], Item]], ...]] = (
-    (EMPTY_CONTENT, _not_empty),
     (ITEM_SHAPE, _without_nulls),
     (ITEM_ID, _with_short_id),
     (CALL_ID, _with_short_calls),

@@ -170,10 +170,7 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
     native = message.get("native")
     as_it_came = native is not None and native["format"] == shape.name
     if not as_it_came:
-        if native:
-            refusals.add_only(place, native.get("only", ()), native["format"])
-            if native.get("told"):
-                refusals.mends.add(AS_TEXT, outgoing.seq)
+        _note_native(outgoing, place, refusals)
         for each in unknown_members(message):
             if each.name not in _TOLD_ELSEWHERE:
                 refusals.add(f"{place}/{each.path}{each.name}", "is a member that this form has no place for")
@@ -193,6 +190,14 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
             yield Said(role, _named(message, _parts(message, place)), [])
         case _:
             refusals.add(f"{place}/role", "is not a role of chat messages")
+
+
+def _note_native(outgoing: Outgoing, place: str, refusals: Refusals) -> None:
+    """Note a provider's own parts that are told in words, or have no words."""
+    if native := outgoing.message.get("native"):
+        refusals.add_only(place, native.get("only", ()), native["format"])
+        if native.get("told"):
+            refusals.mends.add(AS_TEXT, outgoing.seq)
 
 
 def is_of(message: dict[str, Any], form: str) -> bool:
