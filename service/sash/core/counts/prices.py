@@ -59,13 +59,22 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
     sent = _as_chat(row, by) if sent_in.is_chat_form else _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, said)
     if isinstance(model.rules, VendorRules):
-        cost = by.ceil(_vendor_cost(sent, texts, model, model.rules, by) * model.margin)
+        cost = _vendor_cost(sent, texts, model, model.rules, by) + _media_apart(row, model, sent_in, by)
+        cost = by.ceil(cost * model.margin)
     else:
-        cost = _listed_cost(sent, texts, model, by, place)
+        cost = _listed_cost(sent, texts, model, by, place) + _media_apart(row, model, sent_in, by)
         if "unfitted0" in sent and not is_fitted(model):
             cost += _pair(sent, "unfitted", None, model, by)
         cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
     return cost if sent_in.is_chat_form else by.where(is_left_out(row, model.format, by), 0, cost)
+
+
+def _media_apart(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Number:
+    """The message around a result's pictures and files, where they are sent behind the result."""
+    if not sent_in.media_apart or "pictured0" not in row:
+        return 0
+    has_media = ((row["pictured0"] + row["pictured1"]) != 0) & (row["form"] != form_number(model.format))
+    return by.where(has_media, model.rules.role_costs[USER], 0)
 
 
 def is_fitted(model: Model) -> bool:

@@ -505,4 +505,5 @@ GEMINI = Provider(
     mark=_mark,
     one_string=frozenset({"tool"}),
     parts_apart=True,
+    media_apart=True,
 )

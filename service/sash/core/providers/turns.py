@@ -308,7 +308,7 @@ def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) ->
     match message.get("audio"):
         case dict(audio) if not parts:
             if isinstance(transcript := audio.get("transcript"), str):  # replies have it; OpenAI does not take it back
-                return [Part(f"{place}/audio", {"type": "text", "text": transcript})]
+                return [Part(f"{place}/audio", {"type": "text", "text": transcript})] if transcript else []
             refusals.add(f"{place}/audio", "is a spoken reply of which only OpenAI has the words")
     return parts
 
