@@ -47,7 +47,7 @@ def unknown_to_the_sdk(item: dict[str, Any]) -> bool:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("form", ["openai", "responses", "anthropic", "gemini"])
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=steps, data=st.data())
 async def test_a_window_is_taken_and_counted(
     client: httpx.AsyncClient, form: str, history: Any, data: st.DataObject

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from provider_types import anthropic_messages, contents, items
 from recordings import NO_TRUTH, TRUTH
+from validators.responses import refused
 
 from sash.core.chat.messages import validate_message
 from sash.core.counts.counting import count_request
@@ -47,6 +48,14 @@ def chat_form(message: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in message.items() if name != "native"}
 
 
+def texts_alone(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the chat form without a result's pictures and files, which only a native message has."""
+    chat = chat_form(message)
+    if chat["role"] == "tool" and isinstance(chat["content"], list):
+        chat["content"] = [part for part in chat["content"] if part["type"] == "text"] or ""
+    return chat
+
+
 def comes_back(form: str, messages: list[dict[str, Any]]) -> None:
     try:
         chat = read(form, messages)
@@ -57,13 +66,14 @@ def comes_back(form: str, messages: list[dict[str, Any]]) -> None:
         assert list(message)[-1] == "native"
         ids = [call["id"] for call in message.get("tool_calls", ())]
         if len(set(ids)) == len(ids) <= 128:
-            validate_message(chat_form(message), "", foreign)
+            validate_message(texts_alone(message), "", foreign)
         assert measure(message).extra.beside.size == len(msgspec.json.encode(message["native"])) + 10
     made = sent(form, chat)
     messages = [message for message in messages if not (form != "responses" and is_silent(message))]
     if form == "gemini":
         assert said_in(made) == said_in(messages)
-    if form != "gemini" or not any(map(refused_by_gemini, messages, messages[1:])):
+    is_taken = form != "responses" or not refused({"input": messages}, "")
+    if is_taken and (form != "gemini" or not any(map(refused_by_gemini, messages, messages[1:]))):
         assert made == messages
 
 
@@ -118,7 +128,7 @@ def test_recorded_requests_are_read(name: str, form: str) -> None:
         kept = [message for message in request.messages if "native" in message]
         wanted = row["request"][MESSAGES[form]]
         for message in request.messages:
-            validate_message(chat_form(message), "", foreign)
+            validate_message(texts_alone(message), "", foreign)
         assert [own for run in _wholes(kept) for own in run] == wanted, row["id"]
 
 
