@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from provider_types import anthropic_messages, contents, items
 from recordings import NO_TRUTH, TRUTH
-from validators.responses import refused
+from validators import responses as judge
 
 from sash.core.chat.messages import validate_message
 from sash.core.counts.counting import count_request
@@ -72,7 +72,7 @@ def comes_back(form: str, messages: list[dict[str, Any]]) -> None:
     messages = [message for message in messages if not (form != "responses" and is_silent(message))]
     if form == "gemini":
         assert said_in(made) == said_in(messages)
-    is_taken = form != "responses" or not refused({"input": messages}, "")
+    is_taken = form != "responses" or not judge.refused({"input": messages}, "")
     if is_taken and (form != "gemini" or not any(map(refused_by_gemini, messages, messages[1:]))):
         assert made == messages
 
