@@ -56,23 +56,28 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
     the tokens of all that the message says in the model's own vocabulary, -1 where they are not counted.
     """
     sent_in = PROVIDERS[model.format]
-    sent = _as_chat(row, by) if sent_in.is_chat_form else _as_sent(row, model, sent_in, by)
+    if sent_in.is_chat_form:
+        sent = _as_chat(row, by) if "pictured0" in row else Row(row)
+    else:
+        sent = _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, said)
     if isinstance(model.rules, VendorRules):
-        cost = _vendor_cost(sent, texts, model, model.rules, by) + _media_apart(row, model, sent_in, by)
+        cost = _vendor_cost(sent, texts, model, model.rules, by)
+        if sent_in.media_apart and "pictured0" in row:
+            cost += _media_apart(row, model, by)
         cost = by.ceil(cost * model.margin)
     else:
-        cost = _listed_cost(sent, texts, model, by, place) + _media_apart(row, model, sent_in, by)
+        cost = _listed_cost(sent, texts, model, by, place)
+        if sent_in.media_apart and "pictured0" in row:
+            cost += _media_apart(row, model, by)
         if "unfitted0" in sent and not is_fitted(model):
             cost += _pair(sent, "unfitted", None, model, by)
         cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
     return cost if sent_in.is_chat_form else by.where(is_left_out(row, model.format, by), 0, cost)
 
 
-def _media_apart(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Number:
+def _media_apart(row: Row, model: Model, by: Arithmetic) -> Number:
     """The message around a result's pictures and files, where they are sent behind the result."""
-    if not sent_in.media_apart or "pictured0" not in row:
-        return 0
     has_media = ((row["pictured0"] + row["pictured1"]) != 0) & (row["form"] != form_number(model.format))
     return by.where(has_media, model.rules.role_costs[USER], 0)
 
@@ -88,16 +93,17 @@ def is_fitted(model: Model) -> bool:
 def _as_chat(row: Row, by: Arithmetic) -> Row:
     """The numbers of a message in chat completions: a line in place of each picture or file of a result."""
     sent = Row(row)
-    if "pictured0" in row:
-        is_told = (row["pictured0"] != 0) | (row["pictured1"] != 0)
-        for name in ("images", "estimated", "pages", "paged"):
-            if name in row:
-                sent[name] = by.where(is_told, 0, row[name])
-        for column in COLUMNS:
-            for name in ("text", "listed"):
-                more = by.where(row["listed" + column] != 0, row["pictured" + column], 0)
-                sent[name + column] = row[name + column] + (row["pictured" + column] if name == "text" else more)
-        sent["more_said"] = row["more_said"] + 2 * row["pictured0"]
+    is_told = (row["pictured0"] != 0) | (row["pictured1"] != 0)
+    for name in ("images", "estimated", "pages", "paged"):
+        if name in row:
+            sent[name] = by.where(is_told, 0, row[name])
+    for column in COLUMNS:
+        more = row["pictured" + column]
+        sent["text" + column] = row["text" + column] + more
+        if "listed" + column in row:
+            listed = row["listed" + column]
+            sent["listed" + column] = listed + by.where(listed != 0, more, 0)
+    sent["more_said"] = row["more_said"] + 2 * row["pictured0"]
     return sent
 
 
@@ -209,15 +215,11 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, said: Number) -> Row:
         texts[name] = estimate(o200k, cl100k, of_mix, ratios, part, by)
     if said is not None and model.vocabulary is not None:
         is_said, more = said >= 0, sent["more_said"]
-        spoken = row_spoken(sent, text, by)
-        texts["text"] = by.where(is_said, said + more + spoken, text)
+        if "spoken0" in sent:  # the counted text does not have it
+            more = more + by.where(sent["spoken0"] != 0, text, 0)
+        texts["text"] = by.where(is_said, said + more, text)
         texts |= {name: by.where(is_said, 0, tokens) for name, tokens in texts.items() if name in _SPOKEN}
     return texts
-
-
-def row_spoken(sent: Row, text: Number, by: Arithmetic) -> Number:
-    """The estimate of a spoken reply's transcript, which a message's counted text does not have."""
-    return by.where(sent["spoken0"] != 0, text, 0) if "spoken0" in sent else 0
 
 
 def beside_text(

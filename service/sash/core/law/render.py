@@ -82,13 +82,12 @@ def chat_messages(
     """
     lines = _lines(window) if window.summary is not None or window.note else ()
     kept = _kept(window, bodies, grounding)
-    mends = Mends() if mends is None else mends
-    if marked.beside:
-        kept = _chat_forms(window.seqs, kept, marked, bodies.edited, mends)
-    if marked.odd:
-        kept = _as_taken(window.seqs, kept, marked, mends)
     few_shots = parts.few_shots
-    if parts.odd_shots:
+    if marked is not _NOTHING:
+        mends = Mends() if mends is None else mends
+        kept = _chat_forms(window.seqs, kept, marked, bodies.edited, mends) if marked.beside else kept
+        kept = _as_taken(window.seqs, kept, marked, mends) if marked.odd else kept
+    if parts.odd_shots and mends is not None:
         odd = dict(enumerate(parts.odd_shots))
         shots = msgspec.structs.replace(marked, odd={place: bits for place, bits in odd.items() if bits})
         found = Mends()
