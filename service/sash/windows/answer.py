@@ -22,7 +22,7 @@ from sash.core.law.hints import hinted
 from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
-from sash.core.law.render import Bodies, chat_messages, chat_request, other_request
+from sash.core.law.render import Bodies, Marked, chat_messages, chat_request, other_request
 from sash.core.law.results import cut_result, left_out_line, line_cost, line_costs
 from sash.core.law.view import History, Order
 from sash.core.law.window import Window
@@ -30,6 +30,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.interrupted import calls_in, without_calls
 from sash.core.providers.members import FOREIGN
 from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
+from sash.core.providers.openai import OPENAI
 from sash.core.providers.pieces import Object
 from sash.core.providers.thoughts import without_reasoning
 from sash.core.providers.turns import is_of
@@ -232,10 +233,15 @@ def _request(
         mends.add_names(parts.mended, 0)
     for seq in _with_foreign_members(window, history) if is_rich else ():
         mends.add(FOREIGN_MEMBERS, seq)
+    drops, model = asked.query.uncarried == "drop", asked.limits.model
     if not PROVIDERS[form].is_chat_form:
-        model, hinted = asked.limits.model.id, asked.query.cache == "auto"
-        return other_request(form, parts, window, bodies, grounding, mends, model=model, hinted=hinted)
-    return chat_messages(parts, window, bodies, grounding, _beside(window, history) if is_rich else {})
+        hinted = asked.query.cache == "auto"
+        return other_request(form, parts, window, bodies, grounding, mends, model=model.id, drops=drops, hinted=hinted)
+    if not (is_rich or parts.odd_shots):
+        return chat_messages(parts, window, bodies, grounding)
+    beside, odd = _marks(window, history)
+    marked = Marked(beside=beside, odd=odd, is_openais=model.provider == OPENAI.maker, drops=drops)
+    return chat_messages(parts, window, bodies, grounding, marked, mends)
 
 
 def _with_hints(asked: Asked, request: Object | list[bytes], hints: Hints) -> Object:
@@ -357,20 +363,26 @@ def _documents_of(window: Window, history: History, documents: Documents) -> Win
     return WindowGrounding(given, kept, kept < given or cut)
 
 
-def _beside(window: Window, history: History) -> dict[int, Beside]:
-    """Native parts of the window's messages that have no chat form, by seq."""
+def _marks(window: Window, history: History) -> tuple[dict[int, Beside], dict[int, int]]:
+    """Native parts of the window's messages, and what chat completions refuse in them, by seq."""
     first, records = history.first_seq, history.records
     sent = set(window.seqs)
     found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
     if records.details:
         found |= {first + index: records.details[index].extra for index in records.rare if first + index in sent}
-    beside = {seq: extra.beside for seq, extra in found.items() if extra is not None and extra.beside is not None}
-    forms = records.columns["form"] if records.details else 0
+    extras = {seq: extra for seq, extra in found.items() if extra is not None}
+    beside = {seq: extra.beside for seq, extra in extras.items() if extra.beside is not None}
+    odd = {seq: extra.odd for seq, extra in extras.items() if extra.odd}
+    forms, bits = (records.columns["form"], records.columns["odd"]) if records.details else (0, 0)
     if isinstance(forms, np.ndarray):  # a message with a row has no parts that only its provider takes
         native, sizes = np.flatnonzero(forms), records.columns["beside_size"]
         rows = zip((first + native).tolist(), forms[native].tolist(), sizes[native].tolist(), strict=True)
         beside |= {seq: Beside(form_named(form), size) for seq, form, size in rows if seq in sent}
-    return beside
+    if isinstance(bits, np.ndarray):
+        places = np.flatnonzero(bits)
+        marked = zip((first + places).tolist(), bits[places].tolist(), strict=True)
+        odd |= {seq: each for seq, each in marked if seq in sent}
+    return beside, odd
 
 
 def _with_foreign_members(window: Window, history: History) -> list[int]:

@@ -86,6 +86,8 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     """Message items of a Responses reply beyond those that the chat form has: each is billed as a message."""
     apart: Pair = (0, 0)
     """What the texts of these items cost in parts beyond their cost as a whole."""
+    told: int = 0
+    """Lines of the content that tell parts which only the provider's own form has."""
 
     @property
     def is_estimate(self) -> bool:
@@ -105,6 +107,12 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
     rest.texts += repeated(thoughts.references + rest.references, message)
     wrappings, apart = _items_apart(message)
     words, others = text_tokens(thoughts.texts), text_tokens(rest.texts)
+    lines = _lines(message)
+    if lines and PROVIDERS[native["format"]].replies_are_items:
+        wrappings += len(lines)  # a hosted call that loses its id with the reasoning is sent as its line
+    elif lines:  # they are in the text, and not sent in the provider's own form
+        said = text_tokens(lines)
+        others = others[0] - said[0], others[1] - said[1]
     return Beside(
         format=native["format"],
         size=size,
@@ -119,7 +127,15 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         mix=mix_of("".join(thoughts.texts), *words) if thoughts.texts else None,
         wrappings=wrappings,
         apart=apart,
+        told=len(lines),
     )
+
+
+def _lines(message: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the content that tell parts which the native message has."""
+    content = message.get("content")
+    parts = [{"text": content}] if isinstance(content, str) else content or []
+    return [parts[place]["text"] for place in message["native"].get("told", ())]
 
 
 def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
@@ -130,7 +146,11 @@ def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
     native, calls = message["native"], message.get("tool_calls")
     if not PROVIDERS[native["format"]].replies_are_items or message["role"] != "assistant":
         return 0, (0, 0)
-    items = [item for item in native["messages"] if "role" in item and item.get("type", "message") == "message"]
+    items = [
+        item
+        for item in native["messages"]
+        if "role" in item and item.get("type", "message") == "message" and item.get("content") not in ([], None)
+    ]
     if len(items) < (1 if calls else 2):
         return 0, (0, 0)
     texts = [_said(item) for item in fill(items, message)]

@@ -13,12 +13,12 @@ import msgspec
 from sash.core.chat.calls import arguments_of, compact, functions_called, written_object
 from sash.core.counts.attachments import DETAILS, Guess, Image, guess, image_size, text_in
 from sash.core.counts.beside import Beside, measure_beside
-from sash.core.counts.families import ASSISTANT, DEVELOPER, ROLE_INDEX, SYSTEM, TOOL, USER
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, ROLE_INDEX, SYSTEM, TOOL, USER
 from sash.core.counts.reasoning import Reasoning, reasoning_of
 from sash.core.counts.text import Pair, both, count_text
 from sash.core.counts.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
 from sash.core.counts.unpriced import unpriced_tokens
-from sash.core.providers.claude_mends import fit_name
+from sash.core.providers.chat_mends import MEDIA, NAMES, fitting_function, fitting_name, oddities, told
 
 ZERO: Pair = (0, 0)
 Part = tuple[int, int, Mix | None]
@@ -61,6 +61,10 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     parts: tuple[Part, ...] = ()  # the texts of several parts, each of which is estimated by itself
     together_objects: Pair | None = None  # ``together`` with the arguments as objects, if different
     call_compact: Pair | None = None  # a legacy call's arguments as an ordinary call's are billed, if different
+    odd: int = 0  # what chat completions refuse in the message (``chat_mends.oddities``)
+    unfitted: Pair = ZERO  # tokens that names cost more as they came than as they are sent to OpenAI
+    spoken: Pair = ZERO  # the transcript of a spoken reply, which other forms send as its text
+    pictured: Pair = ZERO  # lines in place of a result's pictures and files, which chat completions do not take
 
     @property
     def is_mix(self) -> bool:
@@ -110,10 +114,11 @@ def measure(
     if len(message) > _PLAIN_MEMBERS or type(said) is not str:
         unpriced = unpriced_tokens(message)
         fields |= {"unpriced": unpriced} if unpriced != ZERO else {}
+        fields |= mended_fields(message, text, counted)
     if role == ASSISTANT:
         if (reasoning := reasoning_of(message)) is not None:
             fields["reasoning"] = reasoning
-        fields |= _calls(message, objects, has_text=bool(text))
+        fields |= _calls(message, objects, has_text=bool(text or "spoken" in fields))
     elif role == TOOL:
         fields |= listed_tokens(text, counted)
     elif role in (SYSTEM, DEVELOPER) and len(text) < _LONG:
@@ -167,7 +172,8 @@ def _string(value: Any) -> str:
 
 def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
     """Tokens of a participant's name. A tool result's name is free; a name equal to the role costs one less (5 bills)."""
-    name = _string(message.get("name"))
+    fit = fitting_function if role == FUNCTION else fitting_name
+    name = fit(_string(message.get("name")))
     if not name or role == TOOL:
         return {}
     counted = both(name)
@@ -216,12 +222,53 @@ def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
 # ---- tool calls and results
 
 
+def mended_fields(message: Mapping[str, Any], text: str, counted: Pair) -> dict[str, Any]:
+    """The measure's fields of a message that is not sent as it came. Names are measured as OpenAI gets them."""
+    odd = oddities(message)
+    fields: dict[str, Any] = {"odd": odd} if odd else {}
+    if odd & NAMES:
+        came = [_string(message.get("name")), *(_string(call.get("name")) for call in functions_called(message))]
+        fields["unfitted"] = _unfitted([name for name in came if name])
+    match message:
+        case {"role": "assistant", "audio": {"transcript": str(transcript)}} if transcript and not text:
+            fields["spoken"] = both(transcript)
+            fields |= mixes([], transcript, fields["spoken"])
+    if odd & MEDIA:
+        fields["pictured"] = _pictured(told(dict(message))["content"], text, counted)
+    return fields
+
+
+def _unfitted(names: Sequence[str]) -> Pair:
+    """The most that the names cost above those that fit, wherever a call's name is written twice."""
+    found = ZERO
+    for name in names:
+        for fitted in {fitting_name(name), fitting_function(name)}:
+            more = _difference(both(name), both(fitted))
+            more_called = _difference(recipient(name), recipient(fitted))
+            o200k, cl100k = (max(0, a, b) for a, b in zip(more, more_called, strict=True))
+            found = found[0] + 2 * o200k, found[1] + 2 * cl100k
+    return found
+
+
+def _pictured(content: str, text: str, counted: Pair) -> Pair:
+    """The tokens that a result has more with lines in place of its pictures, alone or in a list of results."""
+    alone = both(content)
+    told, bare = (sum_of(listed_tokens(each, pair)) for each, pair in ((content, alone), (text, counted)))
+    a, b = (max(0, x, y) for x, y in zip(_difference(alone, counted), _difference(told, bare), strict=True))
+    return a, b
+
+
+def sum_of(pairs: Mapping[str, Pair]) -> Pair:
+    """The sum of pairs."""
+    return _total(pairs.values()) if pairs else ZERO
+
+
 def _calls(message: Mapping[str, Any], objects: Sequence[str], *, has_text: bool) -> dict[str, Any]:
     """The tokens of a message's calls. ``objects`` are their arguments as the objects that some providers require."""
     calls, legacy = functions_called(message), message.get("function_call")
     if not calls:
         return {}
-    names = [_dearest_name(_string(call.get("name"))) for call in calls]
+    names = [fitting_function(_string(call.get("name"))) for call in calls]
     # Only the legacy function_call is billed as it was sent.
     arguments = [arguments_of(call) if call is legacy else compact(arguments_of(call)) for call in calls]
     fields: dict[str, Any] = {
@@ -241,12 +288,6 @@ def _calls(message: Mapping[str, Any], objects: Sequence[str], *, has_text: bool
     if len(calls) > 1 and objects != arguments:
         fields["together_objects"] = _together_tokens(names, objects, fields["call_objects"])
     return fields | {"legacy_call": isinstance(legacy, Mapping), "has_text": has_text}
-
-
-def _dearest_name(name: str) -> str:
-    """Return a name as it is stored or as forms with an alphabet send it: the one with more tokens."""
-    fit = fit_name(name)
-    return name if fit == name or both(name) >= both(fit) else fit
 
 
 def recipient(name: str) -> Pair:

@@ -18,6 +18,7 @@ from sash.core.counts.rows import Row, form_number
 from sash.core.counts.unicode_scripts import Mix, family_tokens
 from sash.core.counts.vendors import VendorRules
 from sash.core.providers import PROVIDERS
+from sash.core.providers.openai import OPENAI
 from sash.core.providers.provider import Provider
 
 LIST_BEGINS, LIST_ENDS = 256, 512
@@ -55,17 +56,55 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
     the tokens of all that the message says in the model's own vocabulary, -1 where they are not counted.
     """
     sent_in = PROVIDERS[model.format]
-    sent = Row(row) if sent_in.is_chat_form else _as_sent(row, model, sent_in, by)
+    if sent_in.is_chat_form:
+        sent = _as_chat(row, by) if "pictured0" in row else Row(row)
+    else:
+        sent = _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, said)
     if isinstance(model.rules, VendorRules):
-        cost = by.ceil(_vendor_cost(sent, texts, model, model.rules, by) * model.margin)
+        cost = _vendor_cost(sent, texts, model, model.rules, by)
+        if sent_in.media_apart and "pictured0" in row:
+            cost += _media_apart(row, model, by)
+        cost = by.ceil(cost * model.margin)
     else:
         cost = _listed_cost(sent, texts, model, by, place)
+        if sent_in.media_apart and "pictured0" in row:
+            cost += _media_apart(row, model, by)
+        if "unfitted0" in sent and not is_fitted(model):
+            cost += _pair(sent, "unfitted", None, model, by)
         cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
     return cost if sent_in.is_chat_form else by.where(is_left_out(row, model.format, by), 0, cost)
 
 
+def _media_apart(row: Row, model: Model, by: Arithmetic) -> Number:
+    """The message around a result's pictures and files, where they are sent behind the result."""
+    has_media = ((row["pictured0"] + row["pictured1"]) != 0) & (row["form"] != form_number(model.format))
+    return by.where(has_media, model.rules.role_costs[USER], 0)
+
+
+def is_fitted(model: Model) -> bool:
+    """Whether names are sent as OpenAI's own models take them in chat completions."""
+    return PROVIDERS[model.format].is_chat_form and model.provider == OPENAI.maker
+
+
 # ---- as the form sends it
+
+
+def _as_chat(row: Row, by: Arithmetic) -> Row:
+    """The numbers of a message in chat completions: a line in place of each picture or file of a result."""
+    sent = Row(row)
+    is_told = (row["pictured0"] != 0) | (row["pictured1"] != 0)
+    for name in ("images", "estimated", "pages", "paged"):
+        if name in row:
+            sent[name] = by.where(is_told, 0, row[name])
+    for column in COLUMNS:
+        more = row["pictured" + column]
+        sent["text" + column] = row["text" + column] + more
+        if "listed" + column in row:
+            listed = row["listed" + column]
+            sent["listed" + column] = listed + by.where(listed != 0, more, 0)
+    sent["more_said"] = row["more_said"] + 2 * row["pictured0"]
+    return sent
 
 
 def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
@@ -78,6 +117,9 @@ def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
     if "has_name" in row or "legacy_call" in row:
         _rename(sent, row, model, by)
     is_native = row["form"] == form_number(model.format)
+    if "spoken0" in row:
+        for column in COLUMNS:
+            sent["text" + column] = row["text" + column] + by.where(row["text0"] == 0, row["spoken" + column], 0)
     if "parts" in sent and not is_native and ROLES[sent["role"]] in sent_in.one_string:
         del sent["parts"]
     if sent_in.parts_apart:
@@ -173,6 +215,8 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, said: Number) -> Row:
         texts[name] = estimate(o200k, cl100k, of_mix, ratios, part, by)
     if said is not None and model.vocabulary is not None:
         is_said, more = said >= 0, sent["more_said"]
+        if "spoken0" in sent:  # the counted text does not have it
+            more = more + by.where(sent["spoken0"] != 0, text, 0)
         texts["text"] = by.where(is_said, said + more, text)
         texts |= {name: by.where(is_said, 0, tokens) for name, tokens in texts.items() if name in _SPOKEN}
     return texts
@@ -207,6 +251,8 @@ def _vendor_cost(sent: Row, texts: Row, model: Model, rules: VendorRules, by: Ar
     """The tokens for a vendor whose tokeniser is not public, before the margin, with the wrapping of calls' results."""
     role, calls = sent["role"], sent["calls"]
     cost = by.pick(rules.role_costs, role) + texts["text"] * by.where(role == TOOL, rules.result, 1.0)
+    if "unfitted0" in sent:
+        cost += _pair(sent, "unfitted", None, model, by)
     names = rules.names * texts["call_names"] + by.where(sent["has_name"] != 0, texts["name"] + rules.name, 0)
     arguments = by.where(sent["has_call_objects"] != 0, texts["call_objects"], texts["call_arguments"])
     cost += names + arguments + texts["unpriced"]
@@ -279,7 +325,7 @@ def is_left_out(row: Row, form: str, by: Arithmetic) -> Number:
     if not by.some(is_empty):
         return False
     thinks = sum(row[kind + "0"] for kind in PROVIDERS[form].carries)
-    others = row["calls"] + row["estimated"] + row["has_images"] + thinks
+    others = row["calls"] + row["estimated"] + row["has_images"] + row["spoken0"] + thinks
     return is_empty & (others == 0) & (row["form"] != form_number(form))
 
 
@@ -288,11 +334,13 @@ def is_guessed(row: Row, model: Model) -> Number:
     which may join its first token, native parts without a chat form, and thoughts without a reply, which may not be sent."""
     is_named = (row["has_name"] != 0) & (row["role"] <= USER)
     is_alone = (row["role"] == ASSISTANT) & (row["text0"] == 0) & (row["calls"] == 0)
-    guesses = ("rest0", "rest1", "thoughts_sealed", "rest_sealed", "beside_estimated", "only")
+    guesses = ("rest0", "rest1", "thoughts_sealed", "rest_sealed", "beside_estimated", "only", "told")
     native = is_alone | (sum(row[name] for name in guesses) != 0)
     found = (row["estimated"] != 0) | (row["unpriced0"] != 0) | (row["unpriced1"] != 0)
     found = found | (_is_native(row, model.format) & native)
-    return found if PROVIDERS[model.format].is_chat_form else found | is_named
+    if PROVIDERS[model.format].is_chat_form:
+        return found | (row["pictured0"] != 0)
+    return found | is_named | (row["spoken0"] != 0) | ((row["unfitted0"] + row["unfitted1"]) != 0)
 
 
 # ---- reasoning

@@ -33,6 +33,8 @@ _GIVEN: Final = ("name", "padding", "bare_names", "call_objects", "together_obje
 _COUNTED: Final = ("calls", "estimated", "pages", "paged")
 _THOUGHT: Final = ("plain", "blocks", "signatures")
 """Pairs of ``Reasoning``."""
+_MENDED: Final = ("unfitted", "spoken", "pictured")
+"""Pairs of ``Extra`` of messages that are not sent as they came."""
 _NATIVE: Final = ("thoughts", "rest", "apart")
 """Pairs of ``Beside``."""
 _SEALED: Final = ("thoughts_sealed", "rest_sealed", "wrappings")
@@ -43,6 +45,9 @@ _WIDTHS: Final[Mapping[str, int]] = {
     "beside": 2,  # its form, from 1 on, and its size in bytes
     **dict.fromkeys(_MIXES, 3),  # size, digits, characters
     **{f"{name}_shares": 3 for name in _MIXES},
+    "odd": 1,
+    **dict.fromkeys(_MENDED, 2),
+    "told": 1,
 }
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
@@ -133,11 +138,12 @@ def extra_of(row: bytes) -> Extra:
             **_pairs(fields, _NATIVE),
             **_counts(fields, _SEALED),
             estimated=fields.get("beside_estimated", (0,))[0],
+            told=fields.get("told", (0,))[0],
             mix=mixes.get("beside_mix"),
         )
     return Extra(
-        **_pairs(fields, (*_SAID, *_GIVEN)),
-        **_counts(fields, _COUNTED),
+        **_pairs(fields, (*_SAID, *_GIVEN, *_MENDED)),
+        **_counts(fields, (*_COUNTED, "odd")),
         legacy_call="legacy_call" in fields,
         has_text="textless" not in fields,
         reasoning=reasoning,
@@ -221,9 +227,9 @@ def _add(row: Row, name: str, numbers: Sequence[Number], *, has: Number) -> None
 
 def _fields(extra: Extra) -> Fields:
     """The fields that a message has, without its mixes."""
-    found: Fields = {name: pair for name in _SAID if any(pair := getattr(extra, name))}
+    found: Fields = {name: pair for name in (*_SAID, *_MENDED) if any(pair := getattr(extra, name))}
     found |= {name: pair for name in _GIVEN if (pair := getattr(extra, name)) is not None}
-    found |= {name: (number,) for name in _COUNTED if (number := getattr(extra, name))}
+    found |= {name: (number,) for name in (*_COUNTED, "odd") if (number := getattr(extra, name))}
     if extra.legacy_call:
         found["legacy_call"] = (1,)
     if not extra.has_text:
@@ -236,6 +242,8 @@ def _fields(extra: Extra) -> Fields:
         found |= {name: (number,) for name in _SEALED if (number := getattr(beside, name))}
         if beside.estimated:
             found["beside_estimated"] = (beside.estimated,)
+        if beside.told:
+            found["told"] = (beside.told,)
     return found
 
 

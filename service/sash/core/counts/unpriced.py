@@ -8,11 +8,21 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sash.core.counts.text import Pair, text_tokens
-from sash.core.providers.members import unknown_members
+from sash.core.providers.members import Unknown, unknown_members
 
 _HINT: Final = "prompt_cache_breakpoint"
 
 
 def unpriced_tokens(message: Mapping[str, Any]) -> Pair:
-    """Return the tokens of the strings in a message's unknown members, without hints for a prompt cache, which are free."""
-    return text_tokens([{each.name: each.value} for each in unknown_members(message) if each.name != _HINT])
+    """Return the tokens of the strings in a message's unknown members, without hints for a prompt cache, which are free.
+
+    A spoken reply is sent with its id alone.
+    """
+    return text_tokens([_sent(each) for each in unknown_members(message) if each.name != _HINT])
+
+
+def _sent(member: Unknown) -> dict[str, Any]:
+    match member:
+        case ("", "audio", {"id": identity}):
+            return {"audio": {"id": identity}}
+    return {member.name: member.value}

@@ -95,6 +95,8 @@ class FixedParts(msgspec.Struct, frozen=True):
     recall_template: str
     mended: tuple[str, ...] = ()
     """Names of the mends of the few-shots."""
+    odd_shots: tuple[int, ...] = ()
+    """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
 
 
 _decode = msgspec.json.Decoder(ConversationSettings).decode
@@ -161,10 +163,12 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
     given = tuple(settings.few_shots or ())
     own = [foreign_members(message, send) for message in given]
     few_shots = tuple(without_members(*each) if each[1] else each[0] for each in zip(given, own, strict=True))
+    measured = tuple(measure(message) for message in few_shots)
+    odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
     return FixedParts(
         fixed=Fixed(
             system=tuple(measure(message) for message in system),
-            few_shots=tuple(measure(message) for message in few_shots),
+            few_shots=measured,
             tools=settings.tools or None,
             tool_choice=settings.tool_choice,
             messages=(*system, *few_shots),
@@ -179,6 +183,7 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
         ),
         recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
         mended=(FOREIGN_MEMBERS.name,) if any(own) else (),
+        odd_shots=odd if any(odd) else (),
     )
 
 

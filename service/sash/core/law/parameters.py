@@ -94,6 +94,13 @@ Unanswered = Annotated[
         description="A call without a result, before other messages: a line says so as its result (`note`), or `drop` it.",
     ),
 ]
+Uncarried = Annotated[
+    Literal["error", "drop"],
+    Meta(
+        title="Uncarried",
+        description="Parts of messages that the format has no place for: an `error`, or `drop` them and say so in `mended`.",
+    ),
+]
 if TYPE_CHECKING:
     FormName = str
 else:
@@ -155,6 +162,7 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     ] = None
     tool_result_overflow: ToolResultOverflow = "trim"
     unanswered: Unanswered = "note"
+    uncarried: Uncarried = "error"
     cache: CacheHints = "none"
     explain: Annotated[bool, Meta(description="Add a line for each considered message: kept or not, and why.")] = False
     format: WindowFormat = "openai"

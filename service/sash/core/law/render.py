@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,15 +15,31 @@ from sash.core.law.records import StoredGrounding
 from sash.core.law.runs import runs
 from sash.core.law.window import Window
 from sash.core.providers import render_request
-from sash.core.providers.mends import Mends
+from sash.core.providers.chat_mends import sent_as_chat
+from sash.core.providers.mends import AS_TEXT, Mends
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.pieces import Object
 from sash.core.providers.turns import Outgoing, Refusals, is_of
 
-_NOTHING: Mapping[int, Beside] = MappingProxyType({})
 _NULL = b'{"role":"assistant","content":null}'
 """A reply of which another provider gets nothing, such as thoughts alone. OpenAI refuses null without calls."""
 _EMPTY = b'{"role":"assistant","content":""}'
+
+
+class Marked(msgspec.Struct, frozen=True):
+    """What is known of a window's messages that chat completions do not get as they are stored.
+
+    ``beside`` are the native parts of messages in other formats, and ``odd`` what is refused (``chat_mends.oddities``), by
+    seq. ``is_openais``: the window is for a model of OpenAI. ``drops`` is as in ``Refusals``.
+    """
+
+    beside: Mapping[int, Beside] = MappingProxyType({})
+    odd: Mapping[int, int] = MappingProxyType({})
+    is_openais: bool = False
+    drops: bool = False
+
+
+_NOTHING: Final = Marked()
 
 
 class Bodies(msgspec.Struct, frozen=True):
@@ -57,16 +73,26 @@ def chat_messages(
     window: Window,
     bodies: Bodies,
     grounding: Mapping[int, StoredGrounding],
-    beside: Mapping[int, Beside] = _NOTHING,
+    marked: Marked = _NOTHING,
+    mends: Mends | None = None,
 ) -> list[bytes]:
-    """The window's messages for chat completions, as JSON. Nothing is decoded.
+    """The window's messages for chat completions, as JSON. Only messages that are ``marked`` as odd are decoded.
 
-    ``beside`` are the native parts of messages in other formats, by seq. Raises FormatCannotCarry.
+    ``mends`` gathers the changes. Raises FormatCannotCarry.
     """
     lines = _lines(window) if window.summary is not None or window.note else ()
     kept = _kept(window, bodies, grounding)
-    if beside:
-        kept = _chat_forms(window.seqs, kept, beside, bodies.edited)
+    few_shots = parts.few_shots
+    if marked is not _NOTHING:
+        mends = Mends() if mends is None else mends
+        kept = _chat_forms(window.seqs, kept, marked, bodies.edited, mends) if marked.beside else kept
+        kept = _as_taken(window.seqs, kept, marked, mends) if marked.odd else kept
+    if parts.odd_shots and mends is not None:
+        odd = dict(enumerate(parts.odd_shots))
+        shots = msgspec.structs.replace(marked, odd={place: bits for place, bits in odd.items() if bits})
+        found = Mends()
+        few_shots = tuple(_as_taken(range(len(few_shots)), few_shots, shots, found))
+        mends.add_names(found.reasons(), 0)
     seqs: Sequence[int] = window.seqs
     if window.recalled is not None and window.recalled.block:
         place = window.recalled.place(seqs)
@@ -74,7 +100,7 @@ def chat_messages(
         kept.insert(place, window.recalled.block)
     if window.lines:
         _, kept = _with_lines(window, seqs, kept)
-    return [*parts.system, *parts.few_shots, *lines, *kept] or [b""]
+    return [*parts.system, *few_shots, *lines, *kept] or [b""]
 
 
 def chat_request(parts: FixedParts, messages: list[bytes], *, before: bytes = b"", after: bytes = b"") -> bytes:
@@ -86,14 +112,28 @@ def chat_request(parts: FixedParts, messages: list[bytes], *, before: bytes = b"
     return b",".join(messages)
 
 
-def _chat_forms(
-    seqs: Sequence[int], bodies: Sequence[bytes], beside: Mapping[int, Beside], edited: Mapping[int, bytes]
-) -> list[bytes]:
-    """Bodies without native parts; ``edited`` bodies have none. Raises FormatCannotCarry if content would be lost."""
-    refusals = Refusals(OPENAI.name)
+def _as_taken(seqs: Sequence[int], bodies: Sequence[bytes], marked: Marked, mends: Mends) -> list[bytes]:
+    """Bodies of which the odd ones are changed so that the provider accepts them."""
     forms = list(bodies)
     for index, seq in enumerate(seqs):
-        if found := beside.get(seq):
+        if odd := marked.odd.get(seq):
+            message, changes = sent_as_chat(msgspec.json.decode(forms[index]), odd, is_openais=marked.is_openais)
+            if changes:
+                forms[index] = msgspec.json.encode(message)
+                mends.add_names((mend.name for mend in changes), seq)
+    return forms
+
+
+def _chat_forms(
+    seqs: Sequence[int], bodies: Sequence[bytes], marked: Marked, edited: Mapping[int, bytes], mends: Mends
+) -> list[bytes]:
+    """Bodies without native parts; ``edited`` bodies have none. Raises FormatCannotCarry if content would be lost."""
+    refusals = Refusals(OPENAI.name, mends, drops=marked.drops)
+    forms = list(bodies)
+    for index, seq in enumerate(seqs):
+        if found := marked.beside.get(seq):
+            if found.told:
+                mends.add(AS_TEXT, seq)
             if seq not in edited:
                 forms[index] = forms[index][: -found.size - 1] + b"}"
             if forms[index] == _NULL:
@@ -113,9 +153,13 @@ def other_request(
     mends: Mends,
     *,
     model: str = "",
+    drops: bool = False,
     hinted: bool = False,
 ) -> Object:
-    """``request`` in another provider's format, to be encoded; ``mends`` gathers its mends. Raises FormatCannotCarry."""
+    """``request`` in another provider's format, to be encoded; ``mends`` gathers its mends. Raises FormatCannotCarry.
+
+    ``drops`` and ``model`` are as in ``Refusals``.
+    """
     compaction = window.summary.compaction if window.summary is not None else None
     fixed = (*parts.few_shots, *_lines(window))
     seqs, kept = [0] * len(fixed) + list(window.seqs), [*fixed, *_kept(window, bodies, grounding)]
@@ -132,7 +176,9 @@ def other_request(
         outgoing = [_with_documents_beside(each, form, window, bodies) for each in outgoing]
     tools: Any = parts.fixed.tools
     choice = parts.fixed.tool_choice
-    return render_request(form, outgoing, tools=tools, tool_choice=choice, mends=mends, model=model, hinted=hinted)
+    return render_request(
+        form, outgoing, tools=tools, tool_choice=choice, mends=mends, model=model, drops=drops, hinted=hinted
+    )
 
 
 def _with_lines(window: Window, seqs: Sequence[int], bodies: Sequence[bytes]) -> tuple[list[int], list[bytes]]:

@@ -84,7 +84,8 @@ def line_costs(
     lines = [left_out_line(tokens, seq, path) for tokens, seq in zip(counts, seqs, strict=True)]
     texts = list(map(both, lines))
     row["text0"], row["text1"] = np.array(texts, np.int64).T
-    row["beside_estimated"] = 0
+    for name in ("beside_estimated", "estimated", "pages", "paged", "pictured0", "pictured1"):
+        row[name] = 0
     given = list(zip(lines, texts, strict=True))
     if model.ratios is not None:
         row["mix"] = column_of_mixes([mix_of(line, *counted) for line, counted in given])
@@ -101,6 +102,8 @@ def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool
     line = left_out_line(max(measured.o200k, measured.cl100k), seq, place, lost=_kinds_beside(measured))
     counted = both(line)
     extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, *counted), parts=())
+    if alone:
+        extra = msgspec.structs.replace(extra, images=(), estimated=0, pages=0, paged=0, pictured=ZERO)
     if alone and extra.beside is not None:
         extra = msgspec.structs.replace(extra, beside=msgspec.structs.replace(extra.beside, images=(), estimated=0))
     if measured.role == TOOL and record.parallel:
@@ -150,9 +153,12 @@ def cut_result(
 
 
 def _kinds_beside(measured: Measure) -> Sequence[str]:
-    """Return the kinds of the parts that only the result's native message has, such as ``image``."""
+    """Return the kinds of the result's parts beside its text, such as ``image``."""
     extra = measured.extra
-    return extra.beside.only if extra is not None and extra.beside is not None else ()
+    if extra is None:
+        return ()
+    only = extra.beside.only if extra.beside is not None else ()
+    return sorted({*only, *(["image"] if extra.images else ()), *(["file"] if extra.estimated else ())})
 
 
 def _cost(message: Mapping[str, Any], record: Record, model: Model) -> int:
@@ -210,5 +216,5 @@ def _with_text(message: Mapping[str, Any], text: str, *, alone: bool) -> Object:
     )
     if own is None:
         return chat
-    kept = {name: value for name, value in native.items() if not (alone and name == "only")}
+    kept = {name: value for name, value in native.items() if name != "told" and not (alone and name == "only")}
     return chat | {"native": {**kept, "messages": [share(own, chat)]}}

@@ -72,19 +72,20 @@ def render_request(
     tool_choice: Any | None = None,
     mends: Mends | None = None,
     model: str = "",
+    drops: bool = False,
     hinted: bool = False,
 ) -> dict[str, Any]:
     """Return the arguments that the SDK of ``format``, a name in PROVIDERS, takes beside the model and the reply's limit.
 
     Without messages beside the fixed parts, the list of messages is empty, and the caller adds its next turn to it.
-    ``mends`` gathers what is changed so that the provider accepts the request. ``model`` is the model's name, on which some
-    of it depends; ``hinted`` says whether hints for the prompt cache are added later.
+    ``mends`` gathers what is changed so that the provider accepts the request. ``model``, ``drops`` and ``hinted`` are as in
+    ``Refusals``.
 
     Raises:
         FormatCannotCarry: the form has no place for some parts; the problem names each: ``#/messages/{seq}/content/1``.
     """
     offered = tools or []
-    refusals = Refusals(format, mends, model=model, hinted=hinted)
+    refusals = Refusals(format, mends, model=model, drops=drops, hinted=hinted)
     request = PROVIDERS[format].write(messages, offered, tool_choice if offered else None, refusals)
     refusals.check()
     return request

@@ -68,6 +68,7 @@ from sash.core.providers.turns import (
     Said,
     only_text,
     read_steps,
+    tell_sounds,
 )
 from sash.core.providers.whole import Shape, Whole, in_turns
 
@@ -163,10 +164,13 @@ def _read_result(block: Object, piece: Piece, pointer: str) -> None:
     if isinstance(given.content, str):
         piece.add_text(given.content)
     for index, inner in enumerate(given.content if isinstance(given.content, list) else ()):
-        if inner.get("type") in ("text", "search_result"):
-            _read_block(inner, piece, f"{pointer}/content/{index}")
+        place, kind = f"{pointer}/content/{index}", _kind(inner)
+        if kind in ("text", "search_result"):
+            _read_block(inner, piece, place)
+        elif kind in ("image", "document") and (part := _media(inner, kind, place)):
+            piece.add_told(kind, part)
         else:
-            piece.only.append(_kind(inner))
+            piece.tell(kind, inner)
 
 
 def _read_block(block: Object, piece: Piece, pointer: str) -> None:
@@ -184,7 +188,7 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
         case "thinking" | "redacted_thinking" | "compaction" as kind:  # not sent to other providers
             convert(block, _SILENT[kind], pointer)
         case _:
-            piece.only.append(_kind(block))
+            piece.tell(_kind(block), block)
 
 
 def _media(block: Object, kind: str, pointer: str) -> Object | None:
@@ -350,8 +354,8 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
                 yield whole
         case Result():
             result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
-            if texts := _texts(step.parts, refusals, "tool"):
-                result["content"] = texts
+            if blocks := list(_blocks(tell_sounds(step, refusals), refusals)):
+                result["content"] = blocks
             yield "user", [result]
         case Said(role="assistant"):
             texts = _texts(step.parts, refusals, "assistant")

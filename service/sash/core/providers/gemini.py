@@ -15,6 +15,7 @@ Calls and results may come without ids. The id is then made of the name and the 
 which Gemini pairs them too.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -27,6 +28,7 @@ from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
 from sash.core.providers.gemini_mends import MENDS, SYSTEM_CONTENT, camel, member, mended, sign_calls
+from sash.core.providers.hosted import media_line
 from sash.core.providers.known_kinds import unknown_parts
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.own_members import OwnMembers
@@ -130,10 +132,14 @@ def _identified(value: Any) -> Any:
 def _read_result(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
     response = convert(_identified(member(part, "function_response")), _Response, f"{pointer}/functionResponse")
     piece.answers = response.id or names.of(response.name)
-    piece.only = [_kind(inner) for inner in response.parts or ()]
     said = response.response or {}
     alone = said.get("output", said.get("result")) if len(said) == 1 else None
     piece.add_text(alone if isinstance(alone, str) else to_json(said) if said else "")
+    for inner in response.parts or ():
+        if found := _inline(member(inner, "inline_data")) or _file(member(inner, "file_data")):
+            piece.add_told(_kind(inner), found)
+        else:
+            piece.only.append(_kind(inner))
 
 
 def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
@@ -145,10 +151,15 @@ def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
     elif isinstance(text, str):
         if part.get("thought") is not True:
             piece.add_text(text)
-    elif piece.role == "user" and (found := _inline(inline) or _file(file)):
-        piece.parts.append(found)
-    elif _kind(part) != "part":
-        piece.only.append(_kind(part))
+    elif found := _inline(inline) or _file(file):
+        if piece.role == "user":
+            piece.parts.append(found)
+        else:  # a picture that the model made; other forms have no place for it in a reply
+            piece.add_told(_kind(part), {"type": "text", "text": media_line(found)})
+    elif (kind := _kind(part)) in _HOSTED:
+        piece.tell(kind, part)
+    elif kind != "part":
+        piece.only.append(kind)
 
 
 def _inline(blob: Any) -> Object | None:
@@ -267,6 +278,9 @@ def _answering(message: Block, call_id: str) -> Block:
 _SHAPE: Final = Shape(name="gemini", messages="contents", parts="parts", text={}, answering=_answering)
 
 
+_SINCE_3: Final = re.compile(r"gemini-(3|[4-9]|\d\d)")
+"""Models that take pictures inside a function's response (ai.google.dev/gemini-api/docs/function-calling, "Multimodal
+function responses"; Gemini 2.5: "`function_response.parts` is not supported for this model")."""
 _CALLING_MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 
 
@@ -279,11 +293,10 @@ def _write(
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
     turns: list[_Turn] = []
     owners: dict[int, int] = {}
-    for step in _in_call_order(said):
-        made = list(_turns(step, refusals))
-        turns += made
+    for step, turn in _with_media(_in_call_order(said), refusals):
+        turns.append(turn)
         if not isinstance(step, PlainRun):
-            owners.update((id(part), step.seq) for turn in made for part in _parts_of(turn))
+            owners.update((id(part), step.seq) for part in _parts_of(turn))
     contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, "parts"))
     if contents and contents[0].get("role") == "model" and _has(contents[0], "function_call"):
         contents.insert(0, {"role": "user", "parts": [{"text": NOTHING_SAID}]})
@@ -348,6 +361,49 @@ def _has(content: Block, kind: str) -> bool:
     return isinstance(parts, list) and any(member(part, kind) is not None for part in parts)
 
 
+def _with_media(steps: Iterable[HistoryStep], refusals: Refusals) -> Iterator[tuple[HistoryStep, _Turn]]:
+    """Yield each step with its turns; pictures and files of results that do not go into these follow in a turn of their own.
+
+    Gemini 3 takes them inside the result. Earlier models answer 400 to that, and to other parts beside several results.
+    """
+    media: list[Block] = []
+    seq = 0
+    for step in steps:
+        if media and not (isinstance(step, Result) or _is_answer(step)):
+            apart = Whole(seq, [{"role": "user", "parts": media}])
+            yield apart, apart
+            media = []
+        for turn in _turns(step, refusals):
+            yield step, turn
+        if isinstance(step, Result) and (beside := list(_parts(_apart(step, refusals), refusals))):
+            media += beside
+            seq = step.seq
+    if media:
+        apart = Whole(seq, [{"role": "user", "parts": media}])
+        yield apart, apart
+
+
+def _is_answer(step: HistoryStep) -> bool:
+    return isinstance(step, Whole) and any(_has(message, "function_response") for message in step.messages)
+
+
+def _apart(result: Result, refusals: Refusals) -> list[Part]:
+    """A result's parts other than text that are not sent inside it."""
+    return [part for part in result.parts if part.text is None and not _is_within(part, refusals)]
+
+
+def _is_within(part: Part, refusals: Refusals) -> bool:
+    """Whether a part is sent inside its result: bytes, and a model from Gemini 3 on."""
+    match part.body:
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+            data = url
+        case {"type": "file", "file": {"file_data": str(data)}}:
+            pass
+        case _:
+            return False
+    return bool(_SINCE_3.search(refusals.model)) and data[:5].lower() == "data:"
+
+
 def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
     match step:
         case PlainRun():
@@ -373,10 +429,12 @@ def _call(call: Call) -> Block:
 
 def _result(result: Result, refusals: Refusals) -> Block:
     """Return a result with its text under ``output``, the key that Gemini looks for."""
-    response = {"output": words(result.parts, refusals, "tool")}
+    response = {"output": "".join(part.text or "" for part in result.parts)}
     made = result.call.as_it_came and result.call.id.startswith(f"call_{result.call.name}")  # the call had no id
     named = {} if made else {"id": result.call.id}
-    return {"functionResponse": {**named, "name": result.call.name, "response": response}}
+    within = [part for part in result.parts if part.text is None and _is_within(part, refusals)]
+    media = {"parts": list(_parts(within, refusals))} if within else {}
+    return {"functionResponse": {**named, "name": result.call.name, "response": response, **media}}
 
 
 def _in_call_order(steps: Iterable[HistoryStep]) -> Iterator[HistoryStep]:
@@ -489,4 +547,5 @@ GEMINI = Provider(
     mends=MENDS,
     calls_need_question=True,
     parts_apart=True,
+    media_apart=True,
 )

@@ -64,5 +64,18 @@ FOREIGN_MEMBERS: Final = Mend(
     sent="The message without them; `SASH_SEND_MEMBERS` names those that are sent",
     evidence="OpenAI and Anthropic answer 400 for unknown members: 'Extra inputs are not permitted'",
 )
-OF_ALL: Final = (UNANSWERED_CALL, LATE_RESULT, FOREIGN_MEMBERS)
+AS_TEXT: Final = Mend(
+    name="as_text",
+    refused="A hosted tool's call or result in another provider's form; a picture, a file or a sound in a tool result "
+    "where the form takes text alone",
+    sent="One line of text in its place: what was asked and what was found, or what the picture is",
+    evidence="Each provider's list of content types; chat completions' tool messages take text parts alone",
+)
+LEFT_OUT: Final = Mend(
+    name="left_out_part",
+    refused="A part of a message that the form has no place for, with `uncarried=drop`",
+    sent="The message without the part",
+    evidence="Each provider's list of content types",
+)
+OF_ALL: Final = (UNANSWERED_CALL, LATE_RESULT, FOREIGN_MEMBERS, AS_TEXT, LEFT_OUT)
 """Mends of all forms."""

@@ -20,8 +20,9 @@
   ``piece: [i, n]`` numbers them; neighbours in a window are sent as one message again.
 * Several can become one: neighbouring items of a Responses reply, or an assistant's messages with calls answered together.
 * ``beside`` are members that are the client's own, each with its place. They are given back by reads, and never sent.
-* ``only`` names parts that cannot be sent to other providers (a hosted search, an image in a tool's result). A window in
-  another format refuses them. It leaves out thoughts, signatures, citations and cache marks.
+* ``told`` are the places of lines in the content that tell a hosted tool's part (``hosted``). Its own format sends the part.
+* ``only`` names parts that have no words and cannot be sent to other providers. A window in another format refuses them, or
+  leaves them out (``uncarried``). It leaves out thoughts, signatures, citations and cache marks.
 * The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
 """
 
@@ -119,6 +120,7 @@ class _Native(msgspec.Struct, forbid_unknown_fields=True):
     at: list[int] = []
     only: list[str] = []
     beside: list[tuple[str, str, Any]] = []
+    told: list[int] = []
 
 
 def check_native(message: Mapping[str, Any], pointer: str) -> None:
@@ -139,7 +141,11 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     if pieces[0].role == "tool" and native.format == "gemini":  # an id made by Sash may count results of other pieces
         pieces[0].answers = message.get("tool_call_id", "")
     kept = {name: value for name, value in message["native"].items() if name != "beside"}
-    if chat_message(native.format, pieces, native.piece) != {**message, "native": kept}:
+    stored = {**message, "native": kept}
+    if chat_message(native.format, pieces, native.piece) == stored:
+        return
+    older = [piece.without_told() for piece in pieces]  # stored before hosted tools' parts were told
+    if chat_message(native.format, older, native.piece) != stored:
         raise refused
 
 

@@ -9,6 +9,7 @@ import msgspec
 from sash.core.chat.arguments import CacheKey, ToolAsSent, ToolChoice
 from sash.core.chat.messages import MessageAsSent
 from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
+from sash.core.providers.chat_mends import CHAT_MENDS
 from sash.core.providers.pieces import Object, Piece, rest_of
 from sash.core.providers.provider import Provider
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
@@ -134,6 +135,7 @@ OPENAI = Provider(
     maker="openai",
     caching=openai_caching,
     mark=openai_marks("messages", "text"),
+    mends=CHAT_MENDS,
     is_chat_form=True,
     is_openais=True,
 )

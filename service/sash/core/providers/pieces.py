@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from sash.core.chat.mistakes import invalid
+from sash.core.providers.hosted import line_of
 from sash.core.providers.sharing import share
 
 T = TypeVar("T")
@@ -20,8 +21,9 @@ class Piece(msgspec.Struct, kw_only=True):
 
     ``own`` is the provider's message, or the part of it that became this chat message. ``at`` are the places of its parts in
     the whole message, where they do not follow the parts of the piece before. ``answers`` is the id of the call that a tool
-    result answers. ``only`` names the kinds of part that cannot be sent to other providers. ``beside`` are the client's own
-    members of the message, which are not sent.
+    result answers. ``only`` names the kinds of part that cannot be sent to other providers. ``told`` are the kinds of the
+    parts at these places, which other providers get as a line of text, or which some have no place for in a result.
+    ``beside`` are the client's own members of the message, which are not sent.
     """
 
     role: str
@@ -32,11 +34,33 @@ class Piece(msgspec.Struct, kw_only=True):
     only: list[str] = []
     at: list[int] = []
     beside: Sequence[tuple[str, str, Any]] = ()
+    told: dict[int, str] = {}
 
     def add_text(self, text: str) -> None:
         """Add a text to the chat message."""
         if text:
             self.parts.append({"type": "text", "text": text})
+
+    def add_told(self, kind: str, part: Object) -> None:
+        """Add a part in place of a provider's own part of this kind."""
+        self.told[len(self.parts)] = kind
+        self.parts.append(part)
+
+    def tell(self, kind: str, part: Mapping[str, Any]) -> None:
+        """Add the line that tells a hosted tool's part, for other providers; without words, only its own can have it."""
+        if line := line_of(part, kind):
+            self.add_told(kind, {"type": "text", "text": line})
+        else:
+            self.only.append(kind)
+
+    def lines(self) -> list[bool]:
+        """For each part, whether it is a line that tells a provider's own part."""
+        return [place in self.told and "text" in part for place, part in enumerate(self.parts)]
+
+    def without_told(self) -> "Piece":
+        """The piece as it was read before parts were told: they are only their own provider's."""
+        parts = [part for place, part in enumerate(self.parts) if place not in self.told]
+        return msgspec.structs.replace(self, parts=parts, only=[*self.only, *self.told.values()], told={})
 
     def add_call(self, identity: str, name: str, arguments: str, *, custom: bool = False) -> None:
         """Add a call to the chat message."""
@@ -62,6 +86,9 @@ def chat_message(form: str, pieces: Sequence[Piece], place: tuple[int, int] = (0
         native["piece"] = list(place)
     if first.at:
         native["at"] = first.at
+    told = [place for place, line in enumerate(line for piece in pieces for line in piece.lines()) if line]
+    if told:
+        native["told"] = told
     if only := sorted({kind for piece in pieces for kind in piece.only}):
         native["only"] = only
     if beside := [[f"{at}/{path}", name, value] for at, one in enumerate(pieces) for path, name, value in one.beside]:

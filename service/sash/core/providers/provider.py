@@ -79,6 +79,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Roles of messages whose text parts are sent as one string."""
     parts_apart: bool = False
     """Whether each text part is counted by itself, and arguments of calls as objects."""
+    media_apart: bool = False
+    """Whether pictures and files of a tool result may be sent in a message of their own behind it."""
     opening_tokens: int = 0
     """Extra tokens of a history of own messages that begins with the assistant, for its maker's models."""
     unknown_kinds: Callable[[Mapping[str, Any], str], Iterable[UnknownKind]] = lambda _own, _pointer: ()

@@ -18,6 +18,7 @@ import msgspec
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
 from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
+from sash.core.providers.item_mends import ITEM_MENDS, Placed, as_taken
 from sash.core.providers.known_kinds import unknown_items
 from sash.core.providers.openai import openai_caching, openai_marks
 from sash.core.providers.own_members import OwnMembers
@@ -47,6 +48,7 @@ from sash.core.providers.turns import (
     Said,
     only_text,
     read_steps,
+    tell_sounds,
     words,
 )
 from sash.core.providers.whole import Shape, Whole
@@ -158,7 +160,8 @@ def as_function(item: Object) -> Object:
     (piece,) = _read_item(item, "")
     if piece.calls:
         return {"type": "function_call", "call_id": piece.calls[0]["id"], **piece.calls[0]["function"]}
-    output = item["output"] if piece.only else "".join(part.get("text", "") for part in piece.parts)
+    has_media = piece.only or any(part["type"] != "text" for part in piece.parts)
+    output = item["output"] if has_media else "".join(part["text"] for part in piece.parts)
     if isinstance(output, dict):  # a computer's screenshot
         output = [{**output, "type": "input_image"}]
     return {"type": "function_call_output", "call_id": piece.answers, "output": output}
@@ -181,16 +184,23 @@ def _read_part(part: Object, piece: Piece, pointer: str) -> None:
             piece.add_text(convert(part, Text, pointer).text)
         case {"type": "refusal", "refusal": str(refusal)} if piece.role == "assistant":
             piece.parts.append({"type": "refusal", "refusal": refusal})
-        case {"type": "input_image", "image_url": str(url)} if piece.role == "user":
+        case {"type": "input_image", "image_url": str(url)} if piece.role in ("user", "tool"):
             detail = {"detail": part["detail"]} if isinstance(part.get("detail"), str) else {}
-            piece.parts.append({"type": "image_url", "image_url": {"url": url, **detail}})
-        case {"type": "input_file"} if piece.role == "user" and (found := _file(part)):
-            piece.parts.append(found)
+            _add_media(piece, "input_image", {"type": "image_url", "image_url": {"url": url, **detail}})
+        case {"type": "input_file"} if piece.role in ("user", "tool") and (found := _file(part)):
+            _add_media(piece, "input_file", found)
         case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}} if piece.role == "user":
             piece.parts.append({"type": "input_audio", "input_audio": {"data": data, "format": form}})
         case _:
             kind = part.get("type")
             piece.only.append(kind if isinstance(kind, str) else "part")
+
+
+def _add_media(piece: Piece, kind: str, part: Object) -> None:
+    if piece.role == "user":
+        piece.parts.append(part)
+    else:
+        piece.add_told(kind, part)
 
 
 def _file(part: Object) -> Object | None:
@@ -219,7 +229,7 @@ def _read_call(item: Object, kind: str, piece: Piece, pointer: str) -> None:
             call_id = convert(item, _Output, pointer).call_id
             piece.add_call(call_id, kind, to_json({name: item[name] for name in item if name not in _AROUND}))
         case _:
-            piece.only.append(kind)
+            piece.tell(kind, item)
 
 
 def _output(item: Object, pointer: str) -> Piece:
@@ -231,6 +241,8 @@ def _output(item: Object, pointer: str) -> Piece:
         case list() if all(isinstance(part.get("type"), str) for part in given.output):
             for index, part in enumerate(given.output):
                 _read_part(part, piece, f"{pointer}/output/{index}")
+        case {"type": "computer_screenshot", "image_url": str(url)}:
+            piece.add_told("computer_screenshot", {"type": "image_url", "image_url": {"url": url}})
         case dict() if str(given.output.get("type")).endswith("screenshot"):
             piece.only.append(str(given.output["type"]))
         case _:
@@ -329,9 +341,9 @@ def _write(
         case [Said(role="system" | "developer") as first, *rest]:
             request["instructions"] = words(first.parts, refusals, "system")
             history = rest
-    items = [item for step in history for item in _items(step, refusals)]
+    items = [placed for step in history for placed in _items(step, refusals)]
     functions = {step.call.id for step in history if isinstance(step, Result)}  # their results were cut or redacted
-    request["input"] = [as_function(item) if _id_of_call(item) in functions else item for item in items]
+    request["input"] = as_taken(items, functions, as_function, refusals.mends)
     if tools:
         request["tools"] = [_tool(tool) for tool in tools]
     if tool_choice:
@@ -339,31 +351,36 @@ def _write(
     return request
 
 
-def _items(step: HistoryStep, refusals: Refusals) -> Iterator[Block]:
+def _items(step: HistoryStep, refusals: Refusals) -> Iterator[Placed]:
     match step:
         case PlainRun():
-            yield from step.messages
+            yield from (Placed(0, message) for message in step.messages)
         case Whole():
-            yield from step.messages
+            yield from (Placed(step.seq, item, came=True) for item in step.messages)
         case Result():
-            yield {
+            output = {
                 "type": "custom_tool_call_output" if step.call.custom else "function_call_output",
                 "call_id": step.call.id,
-                "output": words(step.parts, refusals, "tool"),
+                "output": _output_content(step, refusals),
             }
+            yield Placed(step.seq, output)
         case Said(role="assistant"):
             if text := words(step.parts, refusals, "assistant"):
-                yield {"role": "assistant", "content": text}
-            yield from map(_call, step.calls)
+                yield Placed(step.seq, {"role": "assistant", "content": text})
+            yield from (Placed(step.seq, _call(call)) for call in step.calls)
         case Said(role="user"):
-            yield {"role": "user", "content": _content(step.parts, refusals)}
+            yield Placed(step.seq, {"role": "user", "content": _content(step.parts, refusals)})
         case _:
-            yield {"role": step.role, "content": _content(list(only_text(step.parts, refusals, "system")), refusals)}
+            texts = list(only_text(step.parts, refusals, "system"))
+            yield Placed(step.seq, {"role": step.role, "content": _content(texts, refusals)})
 
 
-def _id_of_call(item: Block) -> str:
-    identity = item.get("id" if item.get("type") == "mcp_approval_request" else "call_id")
-    return identity if isinstance(identity, str) else ""
+def _output_content(result: Result, refusals: Refusals) -> str | list[Block]:
+    """A result's content: a string, or a list of parts with a picture or a file."""
+    parts = tell_sounds(result, refusals)
+    if all(part.text is not None for part in parts):
+        return "".join(part.text or "" for part in parts)
+    return list(_blocks(parts, refusals))
 
 
 def _call(call: Call) -> Block:
@@ -460,6 +477,7 @@ RESPONSES = Provider(
     mark=openai_marks("input", "input_text"),
     own_members=_MEMBERS,
     of_reply=frozenset({"id", "status"}),
+    mends=ITEM_MENDS,
     one_string=frozenset({"assistant", "tool"}),
     is_openais=True,
 )

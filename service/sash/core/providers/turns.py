@@ -8,8 +8,9 @@ import msgspec
 
 from sash.core.chat.calls import arguments_object
 from sash.core.chat.file_links import LINKS, as_file
+from sash.core.providers.hosted import media_line
 from sash.core.providers.members import unknown_members
-from sash.core.providers.mends import FOREIGN_MEMBERS, Mend, Mends
+from sash.core.providers.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, Mend, Mends
 from sash.core.providers.whole import Shape, Whole, whole_of
 from sash.problems import FormatCannotCarry, Pointer
 
@@ -20,6 +21,8 @@ NOTHING_SAID: Final = "…"
 
 _TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index"})
 """Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
+_OF_RESULTS: Final = frozenset({"text", "image_url", "file"})
+"""Types of parts that results take in Responses and in Anthropic's form."""
 _ID_LIMIT: Final = 64  # Responses' call_id and Bedrock's toolUseId; Anthropic itself names none
 
 
@@ -38,19 +41,33 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 class Refusals:
     """Parts that a form cannot carry, gathered over the whole request, so that one answer names every place; and ``mends``,
-    what is changed so that the provider accepts it. ``model`` is the model's name, and ``hinted`` says whether hints for the
-    prompt cache are added to the request."""
+    what is changed so that the provider accepts it. ``drops``: parts of messages are left out in place of an error.
+    ``model`` is the name of the model that reads the request, where it is known. ``hinted``: hints for the prompt cache are
+    added later."""
 
-    def __init__(self, format_name: str, mends: Mends | None = None, *, model: str = "", hinted: bool = False) -> None:
+    def __init__(
+        self,
+        format_name: str,
+        mends: Mends | None = None,
+        *,
+        model: str = "",
+        drops: bool = False,
+        hinted: bool = False,
+    ) -> None:
         self.format_name = format_name
         self.errors: list[Pointer] = []
         self.mends = Mends() if mends is None else mends
         self.model = model
+        self.drops = drops
         self.hinted = hinted
 
     def add(self, place: str, detail: str) -> None:
         """Note that the format cannot carry the part at ``place``, and why."""
-        self.errors.append(Pointer(f"#/{place}", detail))
+        kind, _, rest = place.partition("/")
+        if self.drops and kind == "messages":
+            self.mends.add(LEFT_OUT, int(rest.partition("/")[0]))
+        else:
+            self.errors.append(Pointer(f"#/{place}", detail))
 
     def add_only(self, place: str, kinds: Iterable[str], form: str) -> None:
         """Note parts of these kinds in the message at ``place``, which only their own format can carry."""
@@ -61,7 +78,9 @@ class Refusals:
         """Raise FormatCannotCarry if anything was noted."""
         if self.errors:
             places = ", ".join(error.pointer for error in self.errors[:3]) + (", …" if len(self.errors) > 3 else "")
-            raise FormatCannotCarry(f"The {self.format_name} format cannot carry {places}.", errors=self.errors)
+            way = "" if self.drops else " With uncarried=drop, parts of messages are left out."
+            detail = f"The {self.format_name} format cannot carry {places}.{way}"
+            raise FormatCannotCarry(detail, errors=self.errors)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -178,8 +197,7 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
         if native.get("beside"):
             refusals.mends.add(FOREIGN_MEMBERS, outgoing.seq)
     else:
-        if native:
-            refusals.add_only(place, native.get("only", ()), native["format"])
+        _note_native(outgoing, place, refusals)
         if any(each.name not in _TOLD_ELSEWHERE for each in unknown_members(message)):
             refusals.mends.add(FOREIGN_MEMBERS, outgoing.seq)
     answered, made = calls.follow(outgoing, as_it_came=as_it_came)
@@ -195,12 +213,20 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
         case "tool" | "function" if answered is not None:
             yield Result(answered, _parts(message, place), outgoing.seq)
         case "assistant":
-            thoughts = message.get("thinking_blocks") or []
-            yield Said(role, _assistant_parts(message, place, refusals), made, thoughts, outgoing.seq)
+            thinking = message.get("thinking_blocks") or []
+            yield Said(role, _assistant_parts(message, place, refusals), made, thinking, outgoing.seq)
         case "user" | "system" | "developer":
             yield Said(role, _named(message, _parts(message, place)), [], seq=outgoing.seq)
         case _:
             refusals.add(f"{place}/role", "is not a role of chat messages")
+
+
+def _note_native(outgoing: Outgoing, place: str, refusals: Refusals) -> None:
+    """Note a provider's own parts that are told in words, or have no words."""
+    if native := outgoing.message.get("native"):
+        refusals.add_only(place, native.get("only", ()), native["format"])
+        if native.get("told"):
+            refusals.mends.add(AS_TEXT, outgoing.seq)
 
 
 def is_of(message: dict[str, Any], form: str) -> bool:
@@ -221,6 +247,21 @@ def only_text(parts: Iterable[Part], refusals: Refusals, whose: str) -> Iterator
             refusals.add(part.place, f"{whose} content is text alone")
         else:
             yield part
+
+
+def tell_sounds(result: Result, refusals: Refusals) -> list[Part]:
+    """Return a result's parts with a line in place of each part that this form's results have no place for."""
+    told = [
+        part if part.body.get("type") in _OF_RESULTS else Part(part.place, as_line(part.body)) for part in result.parts
+    ]
+    if told != result.parts:
+        refusals.mends.add(AS_TEXT, result.seq)
+    return told
+
+
+def as_line(body: Block) -> Block:
+    """Return the text part that tells an image, a file or a sound."""
+    return {"type": "text", "text": media_line(body)}
 
 
 class _Calls:
@@ -313,7 +354,7 @@ def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) ->
     match message.get("audio"):
         case dict(audio) if not parts:
             if isinstance(transcript := audio.get("transcript"), str):  # replies have it; OpenAI does not take it back
-                return [Part(f"{place}/audio", {"type": "text", "text": transcript})]
+                return [Part(f"{place}/audio", {"type": "text", "text": transcript})] if transcript else []
             refusals.add(f"{place}/audio", "is a spoken reply of which only OpenAI has the words")
     return parts
 

@@ -84,7 +84,7 @@ def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None
     place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
     if "native" in message:
         check_native(message, place)
-        message = {name: value for name, value in message.items() if name != "native"}
+        message = _chat_form(message)
         validate_message(message, place, foreign, was_stored=True)
     else:
         entry.message = message = validate_message(message, place, foreign, was_stored=was_stored)
@@ -92,6 +92,14 @@ def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None
         check_envelope(message, place)
     if grounding is not None and grounding.documents and message["role"] != "user":
         raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
+
+
+def _chat_form(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The message without its native member. A result's pictures and files were read from that."""
+    chat = {name: value for name, value in message.items() if name != "native"}
+    if chat["role"] == "tool" and isinstance(chat["content"], list):
+        chat["content"] = [part for part in chat["content"] if part["type"] == "text"] or ""
+    return chat
 
 
 def opened_by(entry: Entry) -> Calls:

@@ -1,0 +1,181 @@
+"""What OpenAI's chat completions refuse in a stored chat message, and the message that is sent in its place.
+
+A message is looked at once, when it is measured: its oddities are stored beside its tokens. A window decodes only messages
+with oddities. Ids and names are changed for OpenAI's own models: other servers keep more in ids, such as Gemini's signature.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Any, Final
+
+from sash.core.providers.hosted import media_line
+from sash.core.providers.mends import AS_TEXT, Mend
+
+Message = dict[str, Any]
+
+EMPTY_CONTENT: Final = Mend(
+    name="empty_content",
+    refused="A message whose content is null, absent or an empty list, without calls, a refusal or audio",
+    sent="The empty string as content",
+    evidence="OpenAI answers 400: 'Invalid value for content: expected a string, got null'",
+)
+EMPTY_MEMBER: Final = Mend(
+    name="empty_member",
+    refused="`tool_calls` that is null or empty, `name` that is null or empty",
+    sent="The message without the member",
+    evidence="OpenAI answers 400: '[] is too short - messages.1.tool_calls', 'expected an array of objects, but got null'",
+)
+NAME: Final = Mend(
+    name="name",
+    refused="A participant's name with white space or one of `<|\\/>`; a function's name outside `[a-zA-Z0-9_-]`; either "
+    "longer than 64",
+    sent="The name with `_` for each other character, cut to 64",
+    evidence="OpenAI answers 400: \"string does not match pattern. Expected a string that matches '^[^\\s<|\\/>]+$'\"",
+)
+CALL_ID: Final = Mend(
+    name="call_id",
+    refused="A call id of more than 40 characters in chat completions, of more than 64 in Responses",
+    sent="Its beginning and a digest, alike in the call and in its result",
+    evidence="OpenAI answers 400: 'Invalid messages[1].tool_calls[0].id: string too long. Expected a string with maximum "
+    "length 40', 'input[2].call_id … maximum length 64'",
+)
+SPOKEN: Final = Mend(
+    name="spoken_reply",
+    refused="Members of a spoken reply beside its id: `data`, `transcript`, `expires_at`",
+    sent="`audio` with the id alone",
+    evidence="OpenAI's reference: an assistant message's `audio` is an object with `id`",
+)
+CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN)
+
+_CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA = (1 << bit for bit in range(6))
+_LONGEST_ID: Final = 40
+_LONGEST_NAME: Final = 64
+_DIGEST_BYTES: Final = 4
+_NO_NAME: Final = re.compile(r"[\s<|\\/>]")
+_NO_FUNCTION: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_SPEAKERS: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
+
+
+def oddities(message: Mapping[str, Any]) -> int:
+    """Return what a message has that chat completions refuse, as bits; 0 if it can be sent as it is stored."""
+    role, content, found = message["role"], message.get("content"), 0
+    if not content and not isinstance(content, str):
+        said = message.get("tool_calls") or message.get("function_call")
+        said = said or message.get("refusal") or message.get("audio")
+        found |= _CONTENT if content == [] or not (said or role == "function") else 0
+    if role == "tool" and isinstance(content, list) and any(part.get("type") != "text" for part in content):
+        found |= MEDIA
+    if any(name in message and not message[name] for name in ("tool_calls", "name")):
+        found |= _MEMBERS
+    if role == "assistant" and isinstance(audio := message.get("audio"), dict) and audio.keys() > {"id"}:
+        found |= _AUDIO
+    return found | (NAMES if _renamed(message) != message else 0) | (_IDS if _shortened(message) != message else 0)
+
+
+def sent_as_chat(message: Message, odd: int, *, is_openais: bool) -> tuple[Message, list[Mend]]:
+    """Return the message as chat completions take it, and its mends. ``is_openais``: a model of OpenAI reads it."""
+    mends = []
+    for bit, mend, changed in _CHANGES:
+        if odd & bit and (is_openais or bit not in (NAMES, _IDS)) and (found := changed(message)) != message:
+            message = found
+            mends.append(mend)
+    return message, mends
+
+
+def fitting_function(name: str) -> str:
+    """Return a function's name in OpenAI's alphabet, at most 64 characters."""
+    return _cut(_NO_FUNCTION.sub("_", name), _LONGEST_NAME)
+
+
+def fitting_name(name: str) -> str:
+    """Return a participant's name in OpenAI's alphabet, at most 64 characters."""
+    return _NO_NAME.sub("_", name)[:_LONGEST_NAME]
+
+
+def shorter_id(identity: str, limit: int) -> str:
+    """Return an id of at most ``limit`` characters: as it is, or its beginning and a digest."""
+    return _cut(identity, limit)
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    digest = digest_of(text)
+    return f"{text[: limit - len(digest) - 1]}_{digest}"
+
+
+def digest_of(text: str) -> str:
+    """Return eight digits that follow from a text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+# ---- the changes
+
+
+def _filled(message: Message) -> Message:
+    content = message.get("content")
+    return {**message, "content": ""} if content is None or content == [] else message
+
+
+def _without_empties(message: Message) -> Message:
+    return {key: value for key, value in message.items() if value or key not in ("tool_calls", "name")}
+
+
+def _renamed(message: Mapping[str, Any]) -> Message:
+    """The message with names that fit: the speaker's, and those of called functions."""
+    changed = dict(message)
+    name = message.get("name")
+    if isinstance(name, str) and name:
+        changed["name"] = fitting_name(name) if message["role"] in _SPEAKERS else fitting_function(name)
+    if message["role"] != "assistant":
+        return changed
+    if isinstance(legacy := message.get("function_call"), dict) and isinstance(legacy.get("name"), str):
+        changed["function_call"] = {**legacy, "name": fitting_function(legacy["name"])}
+    if calls := message.get("tool_calls"):
+        changed["tool_calls"] = [_renamed_call(call) for call in calls]
+    return changed
+
+
+def _renamed_call(call: Mapping[str, Any]) -> Message:
+    changed = dict(call)
+    for kind in ("function", "custom"):
+        if isinstance(called := call.get(kind), dict) and isinstance(name := called.get("name"), str):
+            changed[kind] = {**called, "name": fitting_function(name)}
+    return changed
+
+
+def _shortened(message: Mapping[str, Any]) -> Message:
+    """The message with ids of calls that fit."""
+    changed = dict(message)
+    if isinstance(answered := message.get("tool_call_id"), str):
+        changed["tool_call_id"] = shorter_id(answered, _LONGEST_ID)
+    if message["role"] == "assistant" and (calls := message.get("tool_calls")):
+        ids = (str(call.get("id", "")) for call in calls)
+        changed["tool_calls"] = [
+            {**call, "id": shorter_id(each, _LONGEST_ID)} if "id" in call else call
+            for call, each in zip(calls, ids, strict=True)
+        ]
+    return changed
+
+
+def _unspoken(message: Message) -> Message:
+    return {**message, "audio": {"id": message["audio"].get("id")}}
+
+
+def told(message: Message) -> Message:
+    """The tool message with a line in place of each picture, file and sound."""
+    if isinstance(message["content"], str):  # it was cut
+        return message
+    texts = (part["text"] if part.get("type") == "text" else media_line(part) for part in message["content"])
+    return {**message, "content": "".join(texts)}
+
+
+_CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
+    (_CONTENT, EMPTY_CONTENT, _filled),
+    (_MEMBERS, EMPTY_MEMBER, _without_empties),
+    (_AUDIO, SPOKEN, _unspoken),
+    (MEDIA, AS_TEXT, told),
+    (NAMES, NAME, _renamed),
+    (_IDS, CALL_ID, _shortened),
+)

@@ -1,0 +1,90 @@
+"""Tell in a line of text what only one provider or only some forms take: a hosted tool's call or result, a picture.
+
+A hosted tool runs at the provider: a web search, code execution, a call of an MCP server. Its parts go back to this provider
+as they came. Every other form gets a line with the words in them: what was asked and what was found. The line is part of
+the chat message, so it is counted, found by a search, and the same in every window.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_SILENT: Final = frozenset(
+    {
+        *("type", "id", "call_id", "tool_use_id", "status", "caller", "cache_control", "container_id", "page_age"),
+        *("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "fingerprint", "logprobs", "data"),
+        *("thoughtSignature", "thought_signature", "file_id", "mime_type", "mimeType", "media_type", "language"),
+    }
+)
+"""Members without words for a reader."""
+_LONGEST_WORD: Final = 300
+_LONGEST_LINE: Final = 1_200
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")
+"""Bytes in place of words, such as a generated picture's."""
+_WORDLESS: Final = frozenset({"image", "document", "container_upload", "input_image", "input_file", "input_audio"})
+"""Kinds of parts that point to something kept elsewhere. They have no words."""
+
+
+def line_of(part: Mapping[str, Any], kind: str) -> str:
+    """Return the line that tells a hosted tool's part; empty if the part has no words."""
+    if kind in _WORDLESS:
+        return ""
+    words = ", ".join(dict.fromkeys(_words(part)))
+    if len(words) > _LONGEST_LINE:
+        words = words[:_LONGEST_LINE] + " …"
+    return f"[{_spaced(kind)}: {words}]\n" if words else f"[{_spaced(kind)}]\n"
+
+
+def media_line(part: Mapping[str, Any]) -> str:
+    """Return the line that tells an image, a file or a sound in chat form: what it is, and its size or its address."""
+    match part:
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+            return _line("image", _told(url))
+        case {"type": "file", "file": dict(file)}:
+            told = _told(data) if isinstance(data := file.get("file_data"), str) else str(file.get("file_id") or "")
+            return _line("file", ", ".join(filter(None, (_short(str(file.get("filename") or "")), _short(told)))))
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
+            return _line("audio", f"audio/{form}, {_kilobytes(data)}")
+    return _line(_spaced(str(part.get("type"))), "")
+
+
+def _line(kind: str, told: str) -> str:
+    return f"[{kind}: {told}]\n" if told else f"[{kind}]\n"
+
+
+def _told(url: str) -> str:
+    """What a data URL holds, or another URL's beginning."""
+    head, comma, data = url.partition(",")
+    if comma and head[:5].lower() == "data:":
+        return f"{head[5:].partition(';')[0]}, {_kilobytes(data)}"
+    return _short(url) if "://" in url[:40] else _kilobytes(url)
+
+
+def _kilobytes(data: str) -> str:
+    return f"{-(-len(data) * 3 // 4000)} kB"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_WORD else text[:_LONGEST_WORD] + "…"
+
+
+def _spaced(kind: str) -> str:
+    return kind.replace("_", " ")
+
+
+def _words(value: Any, key: str = "") -> Iterator[str]:
+    """Yield the words in a part, in order; long ones are cut, and bytes are left out."""
+    match value:
+        case str() if value.strip():
+            said = " ".join(value.split())
+            if said.startswith("data:") or _BASE64.fullmatch(said):
+                yield _told(said) if said.startswith("data:") else _kilobytes(said)
+            else:
+                yield _short(said)
+        case dict():
+            for name, each in value.items():
+                if name not in _SILENT:
+                    yield from _words(each, name)
+        case list():
+            for each in value:
+                yield from _words(each, key)

@@ -1,0 +1,311 @@
+"""What OpenAI's Responses refuse in an item of the history, and the item that is sent in its place.
+
+OpenAI's SDK declares each item (``openai.types.responses.response_input_item_param``, 3.52): an assistant's list of parts is
+a stored reply's, with its ``id`` and ``status``; an assistant's text without these is a plain string. Most hosted tools'
+calls need their ``id``. Items lose theirs with the reasoning before them, because OpenAI answers 400 to a stored item
+without it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Final, NamedTuple
+
+from sash.core.providers.chat_mends import CALL_ID, EMPTY_CONTENT, NAME, digest_of, fitting_function, shorter_id
+from sash.core.providers.hosted import line_of
+from sash.core.providers.mends import Mend, Mends
+from sash.core.providers.pieces import to_json
+
+Item = dict[str, Any]
+
+
+class Placed(NamedTuple):
+    """An item, the seq of the message that it is of, and whether it came in this form."""
+
+    seq: int
+    item: Item
+    came: bool = False
+
+
+LONE_REASONING: Final = Mend(
+    name="lone_reasoning",
+    refused="A reasoning item without the item of its reply behind it",
+    sent="The request without the reasoning item",
+    evidence="OpenAI answers 400: \"Item 'rs_…' of type 'reasoning' was provided without its required following item\"",
+)
+ITEM_SHAPE: Final = Mend(
+    name="item_shape",
+    refused="An item without a member that OpenAI's type requires: an assistant's parts without `id` or `status`, an image "
+    "without `detail`, a hosted call without its `status`",
+    sent="The item with the member's default; an assistant's text as a string",
+    evidence="openai.types.responses.ResponseInputItemParam; OpenAI answers 400 to an assistant's `input_text`",
+)
+ITEM_ID: Final = Mend(
+    name="item_id",
+    refused="An item's id of more than 64 characters",
+    sent="The item without its id",
+    evidence="OpenAI answers 400: \"Invalid 'input[2].id': string too long. Expected a string with maximum length 64\"",
+)
+HOSTED_WITHOUT_ID: Final = Mend(
+    name="hosted_without_id",
+    refused="A hosted tool's call without its id, which it loses with the reasoning before it",
+    sent="One line of text in its place",
+    evidence="openai.types.responses: `id` is required in web_search_call, file_search_call and their like",
+)
+ITEM_MENDS: Final = (LONE_REASONING, ITEM_SHAPE, ITEM_ID, HOSTED_WITHOUT_ID, EMPTY_CONTENT, NAME, CALL_ID)
+
+_LONGEST: Final = 64
+_PLAIN: Final = 2
+"""Members of a text without anything else: role and content."""
+_STATUSES: Final = frozenset({"in_progress", "completed", "incomplete"})
+_DEFAULTS: Final[Mapping[str, Item]] = {
+    "web_search_call": {"status": "completed"},
+    "file_search_call": {"status": "completed"},
+    "code_interpreter_call": {"status": "completed", "code": None, "outputs": None},
+    "image_generation_call": {"status": "completed", "result": None},
+    "computer_call": {"status": "completed", "pending_safety_checks": []},
+    "local_shell_call": {"status": "completed"},
+    "apply_patch_call": {"status": "completed"},
+    "apply_patch_call_output": {"status": "completed"},
+    "program_output": {"status": "completed"},
+    "reasoning": {"summary": []},
+}
+"""Members that are required, and what they are where they are absent."""
+_NEVER_NULL: Final[Mapping[str, Sequence[str]]] = {
+    "message": ("id", "status"),
+    "function_call": ("async", "id", "namespace", "status"),
+    "custom_tool_call": ("async", "id", "namespace"),
+    "custom_tool_call_output": ("id",),
+    "reasoning": ("content", "status"),
+    "computer_call": ("action", "actions"),
+}
+"""Members that may be absent, and must not be null, as replies that were written by other programs have them."""
+_REQUIRED: Final[Mapping[str, Sequence[str]]] = {
+    "web_search_call": ("id", "action"),
+    "file_search_call": ("id", "queries"),
+    "code_interpreter_call": ("id", "container_id"),
+    "image_generation_call": ("id",),
+    "mcp_call": ("id", "arguments", "name", "server_label"),
+    "mcp_list_tools": ("id", "server_label", "tools"),
+}
+"""Members of hosted tools' calls that have no default."""
+_PAIRED: Final[Mapping[str, Sequence[str]]] = {
+    "computer_call": ("id",),
+    "local_shell_call": ("id", "action"),
+    "program": ("id", "code", "fingerprint"),
+    "program_output": ("id", "result"),
+    "shell_call": ("action",),
+    "apply_patch_call": ("operation",),
+}
+"""Members of calls with a result that have no default. Without one, call and result are sent as a function's."""
+_NAMED_BY_ID: Final = frozenset({"mcp_approval_request", "item_reference"})
+"""Items that others refer to by their id, or that are nothing else."""
+_WITH_ID: Final = frozenset(
+    {"reasoning", *(kind for kind, names in (*_REQUIRED.items(), *_PAIRED.items()) if "id" in names)}
+)
+_RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+_TEXTS: Final = frozenset({"input_text", "output_text", "text"})
+_NAMED: Final = frozenset({"function_call", "custom_tool_call"})
+
+
+def kind_of(item: Mapping[str, Any]) -> str:
+    """Return an item's type; a message may be without it."""
+    return str(item.get("type") or ("message" if "role" in item else "item_reference"))
+
+
+def as_taken(
+    items: Sequence[Placed], functions: AbstractSet[str], as_function: Callable[[Item], Item], mends: Mends
+) -> list[Item]:
+    """Return the items as OpenAI takes them.
+
+    ``as_function`` makes a function's call or result of another kind's. The calls with the ids ``functions`` are sent so.
+    """
+    changed = {call_of(placed.item) for placed in items if placed.came and _lacks(placed.item, _PAIRED)}
+    taken: list[Item] = []
+    for seq, item, _ in _followed(_not_empty(items, mends), mends):
+        found = item
+        if (changed or functions) and (identity := call_of(item)) in functions | changed:
+            found = as_function(item)
+            if identity in changed:
+                mends.add(ITEM_SHAPE, seq)
+        for mend, change in () if _is_plain(item) else _CHANGES:
+            if (other := change(found)) != found:
+                found = other
+                mends.add(mend, seq)
+        if found:
+            taken.append(found)
+    return taken
+
+
+def _is_plain(item: Item) -> bool:
+    return len(item) == _PLAIN and type(item.get("content")) is str
+
+
+def call_of(item: Item) -> str:
+    """Return the id of the call that an item makes or answers; empty without one."""
+    identity = item.get("id" if item.get("type") == "mcp_approval_request" else "call_id")
+    return identity if isinstance(identity, str) else ""
+
+
+def _lacks(item: Mapping[str, Any], required: Mapping[str, Sequence[str]]) -> bool:
+    return any(
+        item.get(name) is None or (name == "id" and not item[name]) for name in required.get(str(item.get("type")), ())
+    )
+
+
+# ---- reasoning
+
+
+def _not_empty(items: Sequence[Placed], mends: Mends) -> list[Placed]:
+    """The items without an assistant's messages that have no part."""
+    kept = []
+    for placed in items:
+        if placed.item.get("role") == "assistant" and placed.item.get("content") in ([], None):
+            mends.add(EMPTY_CONTENT, placed.seq)
+        else:
+            kept.append(placed)
+    return kept
+
+
+def _followed(items: Sequence[Placed], mends: Mends) -> Iterator[Placed]:
+    """Yield the items without reasoning that no item of its reply follows."""
+    kept: list[Placed] = []
+    follower = Placed(0, {})
+    for placed in reversed(items):
+        if placed.item.get("type") != "reasoning":
+            follower = placed
+        elif not (follower.came and follower.seq - placed.seq <= 1 and _is_said(follower.item)):
+            mends.add(LONE_REASONING, placed.seq)
+            continue
+        kept.append(placed)
+    yield from reversed(kept)
+
+
+def _is_said(item: Item) -> bool:
+    """Whether an item is of a reply: a message of the assistant, or a call."""
+    kind = kind_of(item)
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return not (kind.endswith("_output") or kind in ("mcp_approval_response", "item_reference", "compaction_trigger"))
+
+
+# ---- one item
+
+
+def _with_short_id(item: Item) -> Item:
+    """The item without an id that is too long; with a shorter one where its type needs an id."""
+    identity, kind = item.get("id"), item.get("type")
+    if not isinstance(identity, str) or 0 < len(identity) <= _LONGEST or kind in _NAMED_BY_ID:
+        return item
+    if identity and kind in _WITH_ID:
+        return {**item, "id": shorter_id(identity, _LONGEST)}
+    return {name: value for name, value in item.items() if name != "id"}
+
+
+def _with_short_calls(item: Item) -> Item:
+    names = ["call_id", "approval_request_id"]
+    names += ["id"] if item.get("type") == "mcp_approval_request" else []
+    short = {
+        name: shorter_id(item[name], _LONGEST)
+        for name in names
+        if isinstance(item.get(name), str) and len(item[name]) > _LONGEST
+    }
+    return {**item, **short} if short else item
+
+
+def _with_names(item: Item) -> Item:
+    if item.get("type") in _NAMED and isinstance(name := item.get("name"), str):
+        return {**item, "name": fitting_function(name)}
+    return item
+
+
+def _without_nulls(item: Item) -> Item:
+    null = [name for name in _NEVER_NULL.get(kind_of(item), ()) if name in item and item[name] is None]
+    return {name: value for name, value in item.items() if name not in null} if null else item
+
+
+def _told(item: Item) -> Item:
+    """A hosted call that lacks what its type requires, as its line."""
+    if not _lacks(item, _REQUIRED):
+        return item
+    return {"role": "assistant", "content": line_of(item, kind_of(item))}
+
+
+def _complete(item: Item) -> Item:
+    kind = kind_of(item)
+    if kind == "message":
+        return _assistants(item) if item.get("role") == "assistant" else _inputs(item)
+    if kind == "reasoning" and not item.get("id"):
+        return _sealed(item)
+    if defaults := {name: value for name, value in _DEFAULTS.get(kind, {}).items() if item.get(name) is None}:
+        item = {**item, **defaults}
+    if kind in _NAMED and item.get("status", "completed") not in _STATUSES:
+        item = {name: value for name, value in item.items() if name != "status"}
+    return {**item, "output": _output(item.get("output"))} if kind in _RESULTS else item
+
+
+def _sealed(item: Item) -> Item:
+    """Reasoning without an id, which some programs leave out, with one that its sealed content gives; else nothing."""
+    sealed = item.get("encrypted_content")
+    if not isinstance(sealed, str) or not sealed:
+        return {}
+    return {"summary": [], **item, "id": f"rs_{digest_of(sealed)}"}
+
+
+def _output(output: Any) -> Any:
+    match output:
+        case str():
+            return output
+        case [_, *_] if all(isinstance(part, dict) for part in output):
+            return [_input_part(part) for part in output]
+        case dict() if output:
+            return to_json(output)
+    return ""
+
+
+def _assistants(item: Item) -> Item:
+    """An assistant's message as it is stored at OpenAI, else with its text as a string."""
+    content = item.get("content")
+    if isinstance(content, str):
+        return item
+    parts = content if isinstance(content, list) else []
+    if item.get("status") in _STATUSES and isinstance(item.get("id"), str) and parts and all(map(_is_output, parts)):
+        whole = [
+            part if part["type"] == "refusal" or "annotations" in part else part | {"annotations": []} for part in parts
+        ]
+        return {**item, "type": "message", "content": whole}
+    text = "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
+    phase = {"phase": item["phase"]} if item.get("phase") else {}
+    return {"role": "assistant", "content": text, **phase}
+
+
+def _is_output(part: Any) -> bool:
+    return isinstance(part, dict) and (
+        (part.get("type") == "output_text" and isinstance(part.get("text"), str))
+        or (part.get("type") == "refusal" and isinstance(part.get("refusal"), str))
+    )
+
+
+def _inputs(item: Item) -> Item:
+    content = item.get("content")
+    if not isinstance(content, list):
+        return item
+    return {**item, "content": [_input_part(part) for part in content] or ""}
+
+
+def _input_part(part: Any) -> Any:
+    match part:
+        case {"type": "text" | "output_text", "text": str(text)}:
+            return {"type": "input_text", "text": text}
+        case {"type": "input_image"} if part.get("detail") is None:
+            return {**part, "detail": "auto"}
+    return part
+
+
+_CHANGES: Final[tuple[tuple[Mend, Callable[[Item], Item]], ...]] = (
+    (ITEM_SHAPE, _without_nulls),
+    (ITEM_ID, _with_short_id),
+    (CALL_ID, _with_short_calls),
+    (NAME, _with_names),
+    (HOSTED_WITHOUT_ID, _told),
+    (ITEM_SHAPE, _complete),
+)

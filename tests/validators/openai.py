@@ -1,0 +1,140 @@
+"""What OpenAI's chat completions answer 400 to, written from its reference, its SDK's types and reported answers.
+
+It never calls the code that writes requests. The reference is developers.openai.com/api/reference/chat-completions.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
+PARTS = {
+    "system": {"text"},
+    "developer": {"text"},
+    "user": {"text", "image_url", "input_audio", "file"},
+    "assistant": {"text", "refusal"},
+    "tool": {"text"},
+}
+"""Types of content parts by role. 'image_url is only supported by user messages' is the answer to others."""
+FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+PARTICIPANT = re.compile(r"[^\s<|\\/>]{1,64}")
+"""'Expected a string that matches the pattern ^[^\\s<|\\\\/>]+$', at most 64."""
+LONGEST_ID = 40
+"""'string too long. Expected a string with maximum length 40': dify 28987, autogen 6377, agno 5382."""
+MEMBERS = {
+    "system": {"content", "name"},
+    "developer": {"content", "name"},
+    "user": {"content", "name"},
+    "assistant": {"content", "name", "refusal", "audio", "tool_calls", "function_call"},
+    "tool": {"content", "tool_call_id", "name"},
+    "function": {"content", "name"},
+}
+
+
+def refused(request: dict[str, Any], model: str) -> list[str]:
+    """Return why OpenAI would refuse this request; an empty list if it takes it."""
+    is_openais = model.startswith(("gpt-", "o1", "o3", "o4", "chatgpt"))
+    messages = request["messages"]
+    found = [
+        f"messages[{i}]: {why}" for i, each in enumerate(messages) for why in _message(each, is_openais=is_openais)
+    ]
+    return [*found, *_pairs(messages)]
+
+
+def _message(message: dict[str, Any], *, is_openais: bool) -> Iterator[str]:
+    role = message.get("role")
+    if role not in ROLES:
+        yield f"unknown role {role!r}"
+        return
+    if is_openais and (unknown := message.keys() - MEMBERS[role] - {"role"}):
+        yield f"unknown members {sorted(unknown)}"
+    yield from _content(message, role)
+    if "name" in message:
+        yield from _name(message["name"], role, is_openais=is_openais)
+    if role == "assistant":
+        yield from _calls(message, is_openais=is_openais)
+    if role == "tool":
+        yield from _id(message.get("tool_call_id"), is_openais=is_openais)
+
+
+def _content(message: dict[str, Any], role: str) -> Iterator[str]:
+    content = message.get("content")
+    if content is None:
+        has_more = any(message.get(name) for name in ("tool_calls", "function_call", "refusal", "audio"))
+        if role != "function" and not (role == "assistant" and has_more):
+            yield "content is null"
+    elif isinstance(content, list):
+        if not content:
+            yield "content is an empty list"
+        for part in content:
+            yield from _part(part, role)
+    elif not isinstance(content, str):
+        yield "content is no string"
+
+
+def _part(part: Any, role: str) -> Iterator[str]:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind not in PARTS.get(role, set()):
+        yield f"a part {kind!r} in a message of {role}"
+    elif kind == "image_url":
+        url = part["image_url"]
+        if not isinstance(url, str) and not isinstance(url.get("url"), str):
+            yield "an image without url"
+    elif not isinstance(part.get(kind), dict if kind in ("input_audio", "file") else str):
+        yield f"a part {kind!r} without {kind}"
+
+
+def _name(name: Any, role: str, *, is_openais: bool) -> Iterator[str]:
+    fits = FUNCTION_NAME if role == "function" else PARTICIPANT
+    if not isinstance(name, str) or not name or (is_openais and not fits.fullmatch(name)):
+        yield f"name {name!r}"
+
+
+def _calls(message: dict[str, Any], *, is_openais: bool) -> Iterator[str]:
+    if isinstance(audio := message.get("audio"), dict) and audio.keys() != {"id"}:
+        yield f"audio with {sorted(audio)}"
+    if legacy := message.get("function_call"):
+        yield from _called(legacy, "arguments", is_openais=is_openais)
+    if "tool_calls" not in message:
+        return
+    calls = message["tool_calls"]
+    if not isinstance(calls, list) or not calls:
+        yield "tool_calls is null or empty"
+        return
+    for call in calls:
+        kind = call.get("type")
+        if kind not in ("function", "custom"):
+            yield f"a call of type {kind!r}"
+            continue
+        yield from _id(call.get("id"), is_openais=is_openais)
+        yield from _called(call.get(kind) or {}, "arguments" if kind == "function" else "input", is_openais=is_openais)
+    if len({call.get("id") for call in calls}) < len(calls):
+        yield "two calls with one id"
+
+
+def _called(called: dict[str, Any], said: str, *, is_openais: bool) -> Iterator[str]:
+    name = called.get("name")
+    if not isinstance(name, str) or not name or (is_openais and not FUNCTION_NAME.fullmatch(name)):
+        yield f"function name {name!r}"
+    if not isinstance(called.get(said), str):
+        yield f"{said} is no string"
+
+
+def _id(identity: Any, *, is_openais: bool) -> Iterator[str]:
+    if not isinstance(identity, str) or not identity or (is_openais and len(identity) > LONGEST_ID):
+        yield f"call id {identity!r}"
+
+
+def _pairs(messages: list[dict[str, Any]]) -> Iterator[str]:
+    """'An assistant message with tool_calls must be followed by tool messages responding to each tool_call_id', and the
+    other way round. Calls at the end are still waiting."""
+    waiting: set[str] = set()
+    for index, message in enumerate(messages):
+        if message.get("role") == "tool":
+            if message.get("tool_call_id") not in waiting:
+                yield f"messages[{index}]: a result without its call"
+            waiting.discard(str(message.get("tool_call_id")))
+            continue
+        if waiting:
+            yield f"messages[{index}]: calls without results before it"
+        waiting = {str(call.get("id")) for call in message.get("tool_calls") or ()}

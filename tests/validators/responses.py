@@ -1,0 +1,137 @@
+"""What OpenAI's Responses answer 400 to, written from its reference, its SDK's types and reported answers.
+
+It never calls the code that writes requests. The types are ``openai.types.responses.response_input_item_param``, 3.52.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+LONGEST = 64
+"""'Invalid input[2].id: string too long. Expected a string with maximum length 64', of ids of items and of calls."""
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+STATUSES = ("in_progress", "completed", "incomplete")
+NEEDS: dict[str, tuple[str, ...]] = {
+    "file_search_call": ("id", "queries", "status"),
+    "computer_call": ("id", "call_id", "pending_safety_checks", "status"),
+    "computer_call_output": ("call_id", "output"),
+    "web_search_call": ("id", "action", "status"),
+    "function_call": ("arguments", "call_id", "name"),
+    "function_call_output": ("call_id", "output"),
+    "reasoning": ("id", "summary"),
+    "image_generation_call": ("id", "status"),
+    "code_interpreter_call": ("id", "container_id", "status"),
+    "local_shell_call": ("id", "action", "call_id", "status"),
+    "shell_call": ("action", "call_id"),
+    "shell_call_output": ("call_id", "output"),
+    "apply_patch_call": ("call_id", "operation", "status"),
+    "apply_patch_call_output": ("call_id", "status"),
+    "mcp_list_tools": ("id", "server_label", "tools"),
+    "mcp_approval_request": ("id", "arguments", "name", "server_label"),
+    "mcp_approval_response": ("approval_request_id", "approve"),
+    "mcp_call": ("id", "arguments", "name", "server_label"),
+    "custom_tool_call": ("call_id", "input", "name"),
+    "custom_tool_call_output": ("call_id", "output"),
+    "item_reference": ("id",),
+}
+"""Members that each item must have."""
+OF_CALLS = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "computer_call": "computer_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+}
+INPUT_PARTS = {"input_text": ("text",), "input_image": ("detail",), "input_file": ()}
+OUTPUT_PARTS = {"output_text": ("text", "annotations"), "refusal": ("refusal",)}
+
+
+def refused(request: dict[str, Any], model: str) -> list[str]:
+    """Return why OpenAI would refuse this request; an empty list if it takes it."""
+    del model
+    items = request["input"]
+    found = [f"input[{index}]: {why}" for index, item in enumerate(items) for why in _item(item)]
+    return [*found, *_pairs(items), *_thoughts(items)]
+
+
+def _kind(item: dict[str, Any]) -> str:
+    return str(item.get("type") or ("message" if "role" in item else "item_reference"))
+
+
+def _item(item: dict[str, Any]) -> Iterator[str]:
+    for name in ("id", "call_id", "approval_request_id"):
+        identity = item.get(name)
+        if isinstance(identity, str) and not 0 < len(identity) <= LONGEST:
+            yield f"{name} of {len(identity)} characters"
+    kind = _kind(item)
+    if kind == "message":
+        yield from _message(item)
+        return
+    for name in NEEDS.get(kind, ()):
+        if item.get(name) is None:
+            yield f"{kind} without {name}"
+    if kind in ("function_call", "custom_tool_call") and not NAME.fullmatch(str(item.get("name"))):
+        yield f"name {item.get('name')!r}"
+    if kind in ("function_call", "custom_tool_call") and item.get("status", STATUSES[0]) not in STATUSES:
+        yield f"status {item.get('status')!r}"
+    if kind in ("function_call_output", "custom_tool_call_output") and not isinstance(
+        output := item.get("output"), str
+    ):
+        yield from _parts(output, INPUT_PARTS)
+
+
+def _message(item: dict[str, Any]) -> Iterator[str]:
+    role, content = item.get("role"), item.get("content")
+    if role not in ("user", "assistant", "system", "developer"):
+        yield f"role {role!r}"
+    if isinstance(content, str):
+        return
+    if role != "assistant":
+        yield from _parts(content, INPUT_PARTS)
+        return
+    yield from _parts(content, OUTPUT_PARTS)
+    if not isinstance(item.get("id"), str) or item.get("status") not in STATUSES or item.get("type") != "message":
+        yield "an assistant's parts without id, status or type"
+
+
+def _parts(parts: Any, known: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    if not isinstance(parts, list) or not parts:
+        yield "content is no string and no list of parts"
+        return
+    for part in parts:
+        kind = part.get("type")
+        if kind not in known:
+            yield f"a part {kind!r}"
+        for name in known.get(kind, ()):
+            if part.get(name) is None:
+                yield f"{kind} without {name}"
+        if kind == "input_image" and not (part.get("image_url") or part.get("file_id")):
+            yield "an image without a place"
+
+
+def _pairs(items: list[dict[str, Any]]) -> Iterator[str]:
+    """'No tool output found for function call', 'No tool call found for function call output': both are of one kind."""
+    waiting: dict[str, str] = {}
+    for index, item in enumerate(items):
+        kind = _kind(item)
+        if kind in OF_CALLS:
+            waiting[str(item.get("call_id"))] = OF_CALLS[kind]
+        elif kind in OF_CALLS.values():
+            if waiting.pop(str(item.get("call_id")), None) != kind:
+                yield f"input[{index}]: an output without its call"
+        elif waiting and kind == "message" and item.get("role") == "user":
+            yield f"input[{index}]: a call without its output before it"
+            waiting = {}
+
+
+def _thoughts(items: list[dict[str, Any]]) -> Iterator[str]:
+    """'Item 'rs_…' of type 'reasoning' was provided without its required following item'."""
+    for index, item in enumerate(items):
+        if _kind(item) != "reasoning":
+            continue
+        later = next((each for each in items[index + 1 :] if _kind(each) != "reasoning"), {"type": "item_reference"})
+        kind = _kind(later)
+        is_input = kind == "message" and later.get("role") != "assistant"
+        if is_input or kind.endswith("_output") or kind in ("item_reference", "mcp_approval_response"):
+            yield f"input[{index}]: reasoning without its item"
