@@ -454,9 +454,9 @@ class _Frame(msgspec.Struct, frozen=True):
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""
-        options = self.options
+        options, history = self.options, self.view.history
         return Bounds(
-            limit_seq=self.view.history.length - options.limit + 1 if options.limit else 1,
+            limit_seq=history.since(history.length - options.limit + 1) if options.limit else 1,
             summary_seq=summary.through_seq + 1 if summary else 1,
             cut_seq=cut.seq if cut else 1,
             skip=options.overflow == "skip",
