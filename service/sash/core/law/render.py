@@ -15,7 +15,7 @@ from sash.core.law.records import StoredGrounding
 from sash.core.law.runs import runs
 from sash.core.law.window import Window
 from sash.core.providers import render_request
-from sash.core.providers.chat_mends import sent_as_chat
+from sash.core.providers.chat_mends import EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.mends import AS_TEXT, Mends
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.pieces import Object
@@ -133,6 +133,7 @@ def _chat_forms(
                 forms[index] = forms[index][: -found.size - 1] + b"}"
             if forms[index] == _NULL:
                 forms[index] = _EMPTY
+                mends.add(EMPTY_CONTENT, seq)
             refusals.add_only(f"messages/{seq}", found.only, found.format)
     refusals.check()
     return forms
