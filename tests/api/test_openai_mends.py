@@ -191,3 +191,17 @@ async def test_long_ids_of_items_are_left_out(client: httpx.AsyncClient, convers
     assert called["call_id"] == answered["call_id"]
     assert len(called["call_id"]) <= 64
     assert made["mended"]["reasons"] == {"call_id": 2, "item_id": 1}
+
+
+@pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
+async def test_a_mark_for_the_prompt_cache_is_taken(client: httpx.AsyncClient, conversation: str, form: str) -> None:
+    """OpenAI's own mark on a part goes to Responses as it came; forms that have no place for it leave it out."""
+    part = {"type": "text", "text": "Long.", "prompt_cache_breakpoint": {"mode": "explicit"}}
+    await append(client, conversation, {"role": "user", "content": [part]})
+
+    made = await mended(client, conversation, form)
+
+    if form == "responses":
+        assert made["request"]["input"][0]["content"] == [{**part, "type": "input_text"}]
+    else:
+        assert "breakpoint" not in str(made["request"])

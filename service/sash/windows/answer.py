@@ -232,7 +232,7 @@ def _request(
     if parts.mended:
         mends.add_names(parts.mended, 0)
     for seq in _with_foreign_members(window, history) if is_rich else ():
-        mends.add(FOREIGN_MEMBERS, seq)
+        mends.add(FOREIGN_MEMBERS, window.name(seq))
     drops, model = asked.query.uncarried == "drop", asked.limits.model
     if not PROVIDERS[form].is_chat_form:
         hinted = asked.query.cache == "auto"
@@ -272,7 +272,8 @@ def with_lines(window: Window, history: History, order: Order, bodies: Bodies, m
         calls = calls_in(msgspec.json.decode(bodies.body(first + place)))
         waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
     window = with_tokens(window, -saved)
-    return msgspec.structs.replace(window, lines=lines, waiting_for=waiting)
+    names = {place: history.name(place) for place in window.seqs}
+    return msgspec.structs.replace(window, lines=lines, waiting_for=waiting, names=names)
 
 
 def with_tokens(window: Window, more: int) -> Window:

@@ -70,8 +70,8 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
         cost = _listed_cost(sent, texts, model, by, place)
         if sent_in.media_apart and "pictured0" in row:
             cost += _media_apart(row, model, by)
-        if "unfitted0" in sent and not is_fitted(model):
-            cost += _pair(sent, "unfitted", None, model, by)
+        if "unfitted0" in sent:
+            cost += _unfitted(sent, model, by)
         cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
     return cost if sent_in.is_chat_form else by.where(is_left_out(row, model.format, by), 0, cost)
 
@@ -82,9 +82,16 @@ def _media_apart(row: Row, model: Model, by: Arithmetic) -> Number:
     return by.where(has_media, model.rules.role_costs[USER], 0)
 
 
-def is_fitted(model: Model) -> bool:
-    """Whether names are sent as OpenAI's own models take them in chat completions."""
-    return PROVIDERS[model.format].is_chat_form and model.provider == OPENAI.maker
+def _unfitted(sent: Row, model: Model, by: Arithmetic) -> Number:
+    """What names cost more as they came than as they were measured: as OpenAI gets them.
+
+    Chat completions get them so for OpenAI's own models. Responses get the names of functions so; a speaker's is text there.
+    """
+    sent_in = PROVIDERS[model.format]
+    if sent_in.is_chat_form and model.provider == OPENAI.maker:
+        return 0
+    more = _pair(sent, "unfitted", None, model, by)
+    return by.where(sent["role"] <= USER, more, 0) if sent_in.is_openais and not sent_in.is_chat_form else more
 
 
 # ---- as the form sends it
@@ -252,7 +259,7 @@ def _vendor_cost(sent: Row, texts: Row, model: Model, rules: VendorRules, by: Ar
     role, calls = sent["role"], sent["calls"]
     cost = by.pick(rules.role_costs, role) + texts["text"] * by.where(role == TOOL, rules.result, 1.0)
     if "unfitted0" in sent:
-        cost += _pair(sent, "unfitted", None, model, by)
+        cost += _unfitted(sent, model, by)
     names = rules.names * texts["call_names"] + by.where(sent["has_name"] != 0, texts["name"] + rules.name, 0)
     arguments = by.where(sent["has_call_objects"] != 0, texts["call_objects"], texts["call_arguments"])
     cost += names + arguments + texts["unpriced"]
@@ -340,7 +347,7 @@ def is_guessed(row: Row, model: Model) -> Number:
     found = found | (_is_native(row, model.format) & native)
     if PROVIDERS[model.format].is_chat_form:
         return found | (row["pictured0"] != 0)
-    return found | is_named | (row["spoken0"] != 0) | ((row["unfitted0"] + row["unfitted1"]) != 0)
+    return found | is_named | (row["spoken0"] != 0)
 
 
 # ---- reasoning

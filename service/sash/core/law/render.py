@@ -15,7 +15,7 @@ from sash.core.law.records import StoredGrounding
 from sash.core.law.runs import runs
 from sash.core.law.window import Window
 from sash.core.providers import render_request
-from sash.core.providers.chat_mends import sent_as_chat
+from sash.core.providers.chat_mends import EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.mends import AS_TEXT, Mends
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.pieces import Object
@@ -82,12 +82,14 @@ def chat_messages(
     """
     lines = _lines(window) if window.summary is not None or window.note else ()
     kept = _kept(window, bodies, grounding)
-    few_shots = parts.few_shots
+    few_shots, mends = parts.few_shots, Mends() if mends is None else mends
     if marked is not _NOTHING:
-        mends = Mends() if mends is None else mends
-        kept = _chat_forms(window.seqs, kept, marked, bodies.edited, mends) if marked.beside else kept
-        kept = _as_taken(window.seqs, kept, marked, mends) if marked.odd else kept
-    if parts.odd_shots and mends is not None:
+        changes = Mends()
+        kept = _chat_forms(window, kept, marked, bodies.edited, changes) if marked.beside else kept
+        kept = _as_taken(window.seqs, kept, marked, changes) if marked.odd else kept
+        for seq, told in changes.told.items():
+            mends.add_names(told, window.name(seq))
+    if parts.odd_shots:
         odd = dict(enumerate(parts.odd_shots))
         shots = msgspec.structs.replace(marked, odd={place: bits for place, bits in odd.items() if bits})
         found = Mends()
@@ -125,12 +127,12 @@ def _as_taken(seqs: Sequence[int], bodies: Sequence[bytes], marked: Marked, mend
 
 
 def _chat_forms(
-    seqs: Sequence[int], bodies: Sequence[bytes], marked: Marked, edited: Mapping[int, bytes], mends: Mends
+    window: Window, bodies: Sequence[bytes], marked: Marked, edited: Mapping[int, bytes], mends: Mends
 ) -> list[bytes]:
     """Bodies without native parts; ``edited`` bodies have none. Raises FormatCannotCarry if content would be lost."""
     refusals = Refusals(OPENAI.name, mends, drops=marked.drops)
     forms = list(bodies)
-    for index, seq in enumerate(seqs):
+    for index, seq in enumerate(window.seqs):
         if found := marked.beside.get(seq):
             if found.told:
                 mends.add(AS_TEXT, seq)
@@ -138,8 +140,9 @@ def _chat_forms(
                 forms[index] = forms[index][: -found.size - 1] + b"}"
             if forms[index] == _NULL:
                 forms[index] = _EMPTY
+                mends.add(EMPTY_CONTENT, seq)
             if found.only:
-                refusals.add_only(f"messages/{seq}", found.only, found.format)
+                refusals.add_only(f"messages/{window.name(seq)}", found.only, found.format)
     refusals.check()
     return forms
 
@@ -174,6 +177,8 @@ def other_request(
     outgoing += map(Outgoing, seqs, _decoded(kept))
     if window.grounding:
         outgoing = [_with_documents_beside(each, form, window, bodies) for each in outgoing]
+    if window.names:
+        outgoing = [msgspec.structs.replace(each, seq=window.name(each.seq)) for each in outgoing]
     tools: Any = parts.fixed.tools
     choice = parts.fixed.tool_choice
     return render_request(

@@ -103,6 +103,12 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     """Messages without a seq that are sent behind others, as JSON, by the seq of these."""
     waiting_for: Sequence[str] = ()
     """Ids of the calls at the end that wait for their results."""
+    names: Mapping[int, int] = {}
+    """The messages' seqs by their places, if they are not sent in the order of the log; then all seqs here are places."""
+
+    def name(self, place: int) -> int:
+        """The seq of the message at a place."""
+        return self.names.get(place, place)
 
 
 def build_window(

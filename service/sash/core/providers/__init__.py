@@ -28,6 +28,8 @@ image               input_image                 base64 or URL source            
 file                input_file                  document                         inlineData or fileData
 audio               refused                     refused                          inlineData
 a client's members  left out, and told          left out, and told               left out, and told
+result's picture    input_image, input_file     image, document                  in the response, or behind it
+hosted tool's part  a line of text              a line of text                   a line of text
 ==================  ==========================  ===============================  ==================================
 
 Reasons:
@@ -42,6 +44,9 @@ Reasons:
 * Arguments that are not a JSON object (a reply was cut short) are sent as ``{"INVALID_JSON": "…"}``, as Anthropic's
   documents advise. To refuse them would block the conversation for ever. Empty arguments are ``{}``.
 * Calls without results stay as they are at the end of a history, and are refused elsewhere.
+
+* A provider's own parts, such as a web search, go to other providers as lines of text (``hosted``). What has no words is
+  refused, or left out with ``uncarried=drop``.
 
 ``tools`` and ``tool_choice`` are left out when there are no tools: every provider refuses a choice without tools.
 """

@@ -28,8 +28,8 @@ EMPTY_MEMBER: Final = Mend(
 )
 NAME: Final = Mend(
     name="name",
-    refused="A participant's name with white space, angle brackets, slashes or a bar; a function's name outside `[a-zA-Z0-9_-]`; either "
-    "longer than 64",
+    refused="A participant's name with white space, angle brackets, slashes or a bar; a function's name outside "
+    "`[a-zA-Z0-9_-]`; either longer than 64",
     sent="The name with `_` for each other character, cut to 64",
     evidence="OpenAI answers 400: \"string does not match pattern. Expected a string that matches '^[^\\s<|\\/>]+$'\"",
 )

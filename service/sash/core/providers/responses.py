@@ -319,6 +319,7 @@ def _chat_format(value: Any) -> Object | None:
 
 _CHAT_PARTS: Final = frozenset({"image_url", "text", "file"})
 """Parts that only chat messages have."""
+_HINT: Final = "prompt_cache_breakpoint"
 _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
@@ -391,7 +392,7 @@ def _call(call: Call) -> Block:
 
 def _content(parts: Sequence[Part], refusals: Refusals) -> str | list[Block]:
     """Return the content as a string where it is one text, else as blocks."""
-    if not parts or (len(parts) == 1 and parts[0].text is not None):
+    if not parts or (len(parts) == 1 and parts[0].text is not None and _HINT not in parts[0].body):
         return parts[0].text or "" if parts else ""
     return list(_blocks(parts, refusals))
 
@@ -400,18 +401,23 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
     for part in parts:
         match part.body:
             case {"type": "text"}:
-                yield {"type": "input_text", "text": part.text}
+                yield {"type": "input_text", "text": part.text} | _hinted(part)
             case {"type": "image_url", "image_url": str(url)}:
-                yield {"type": "input_image", "image_url": url, "detail": "auto"}
+                yield {"type": "input_image", "image_url": url, "detail": "auto"} | _hinted(part)
             case {"type": "image_url", "image_url": {"url": str(url), **rest}}:
-                yield {"type": "input_image", "image_url": url, "detail": rest.get("detail") or "auto"}
+                yield {"type": "input_image", "image_url": url, "detail": rest.get("detail") or "auto"} | _hinted(part)
             case {"type": "file", "file": {"file_id": str(url)}} if is_link(url):
-                yield {"type": "input_file", "file_url": url}
+                yield {"type": "input_file", "file_url": url} | _hinted(part)
             case {"type": "file", "file": dict(file)}:
                 known = {key: file[key] for key in ("file_id", "file_data", "filename") if file.get(key)}
-                yield {"type": "input_file", **known}
+                yield {"type": "input_file", **known} | _hinted(part)
             case _:
                 refusals.add(part.place, "has no place in the Responses API, which takes text, images and files")
+
+
+def _hinted(part: Part) -> Block:
+    """The client's own mark for the prompt cache, which Responses take in the same member as chat completions."""
+    return {_HINT: part.body[_HINT]} if part.body.get(_HINT) else {}
 
 
 def _tool(tool: dict[str, Any]) -> Block:

@@ -19,7 +19,7 @@ Block = dict[str, Any]
 NOTHING_SAID: Final = "…"
 """The text of a user's turn without words."""
 
-_TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index"})
+_TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index", "prompt_cache_breakpoint"})
 """Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
 _OF_RESULTS: Final = frozenset({"text", "image_url", "file"})
 """Types of parts that results take in Responses and in Anthropic's form."""
