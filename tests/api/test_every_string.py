@@ -200,7 +200,8 @@ async def test_generated_messages(client: httpx.AsyncClient, form: str, out: str
     """The strings of a provider's generated messages are within the total in every format that can carry them.
 
     In their own format, the total is /count of the request, unless messages of one role in a row were joined: the estimate
-    of a joined text is not the sum of its parts' estimates. What is left out for the provider, and the `…` for a message without words, may be within the total.
+    of a joined text is not the sum of its parts' estimates. What is left out for the provider, and the `…` for a message
+    without words, may be within the total.
     """
     messages = data.draw(DRAWN[form])
     made = await asked(client, form, {"model": MODELS[out], "messages": messages, "format": out})
