@@ -126,6 +126,17 @@ async def test_what_claude_takes_is_sent_as_it_came(client: httpx.AsyncClient, c
     assert "mended" not in made
 
 
+async def test_other_models_get_their_unsigned_thinking_back(client: httpx.AsyncClient, conversation: str) -> None:
+    """DeepSeek, GLM and Kimi take Anthropic's form, sign no thinking, and refuse a tool loop without it."""
+    messages = [ASKED, reply({"type": "thinking", "thinking": "hm", "signature": ""}, USE), said(RESULT)]
+    await append(client, conversation, *messages, format="anthropic")
+
+    made = await window(client, conversation, model="deepseek-chat", format="anthropic")
+
+    assert made["request"]["messages"] == messages
+    assert "mended" not in made
+
+
 @pytest.mark.parametrize("cache", ["none", "auto"])
 async def test_the_newest_four_marks_stay(client: httpx.AsyncClient, conversation: str, cache: str) -> None:
     """Of six marks of the client's own the newest stay, four or as many as leave room for Sash's own."""

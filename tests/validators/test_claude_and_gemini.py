@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 JUDGES = {"anthropic": anthropic.refused, "gemini": gemini.refused}
 MODELS = {
-    "anthropic": ["claude-sonnet-4-5", "claude-opus-4-8", "claude-opus-5-5"],
+    "anthropic": ["claude-sonnet-4-5", "claude-opus-4-8", "claude-opus-5-5", "deepseek-chat"],
     "gemini": ["gemini-2.5-flash", "gemini-3-pro-preview", "gemini-3.8-flash"],
 }
 MESSAGE = TypeAdapter(MessageCreateParamsNonStreaming)

@@ -31,6 +31,7 @@ from sash.core.providers.claude_mends import (
     SYSTEM_ROLE,
     UNSIGNED_THINKING,
     fit_name,
+    is_claude,
     is_signed,
     mended,
     takes_system_role,
@@ -343,8 +344,8 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
 
 
 def _thinking(step: Said, refusals: Refusals) -> list[Block]:
-    """Return the thinking blocks that Claude knows as its own."""
-    signed = [block for block in step.thinking if is_signed(block)]
+    """Return the thinking blocks that Claude knows as its own; all for another model."""
+    signed = [block for block in step.thinking if is_signed(block) or not is_claude(refusals.model)]
     if len(signed) < len(step.thinking):
         refusals.mends.add(UNSIGNED_THINKING, step.seq)
     return signed

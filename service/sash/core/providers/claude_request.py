@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sash.core.providers.cache_marks import BREAKPOINTS, content_parts
-from sash.core.providers.claude_mends import LAST_THINKING, THOUGHTS
+from sash.core.providers.claude_mends import LAST_THINKING, THOUGHTS, is_claude
 from sash.core.providers.mends import Mend
 from sash.core.providers.turns import Block, Refusals
 
@@ -40,10 +40,10 @@ Owners = Mapping[int, int]
 def without_refused(request: Block, owners: Owners, newest: int, refusals: Refusals) -> Block:
     """Return the request, whose blocks belong to it alone, as it is accepted. ``newest`` is its newest message's seq."""
     if owners:
-        request = {
-            **request,
-            "messages": _without_last_thoughts(_paired(request["messages"], owners, refusals), owners, refusals),
-        }
+        messages = _paired(request["messages"], owners, refusals)
+        if is_claude(refusals.model):
+            messages = _without_last_thoughts(messages, owners, refusals)
+        request = {**request, "messages": messages}
     if request["messages"] and request["messages"][-1]["role"] == "assistant":
         _end_cleanly(request["messages"][-1], newest, refusals)
     _leave_out_marks(request, owners, refusals)
