@@ -263,18 +263,12 @@ def _write(
     history = [_with_place(step, refusals) for step in read_steps(messages, _SHAPE, refusals)]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
-    turns: list[_Turn] = []
-    owners: dict[int, int] = {}
-    for step in _in_call_order(said):
-        made = list(_turns(step, refusals))
-        turns += made
-        if not isinstance(step, PlainRun):
-            owners.update((id(part), step.seq) for turn in made for part in _parts_of(turn))
+    turns = [turn for step in _in_call_order(said) for turn in _turns(step, refusals)]
     contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, "parts"))
     if contents and contents[0].get("role") == "model" and _has(contents[0], "function_call"):
         contents.insert(0, {"role": "user", "parts": [{"text": NOTHING_SAID}]})
-    if owners:
-        sign_calls(contents, owners, refusals)
+    if refusals.owners:
+        sign_calls(contents, refusals)
     config: dict[str, Any] = {}
     if text := "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system))):
         config["systemInstruction"] = text
@@ -296,14 +290,6 @@ def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
 
 
 _Turn = tuple[str, list[Block]] | Whole
-
-
-def _parts_of(turn: _Turn) -> Iterator[Block]:
-    if not isinstance(turn, Whole):
-        yield from turn[1]
-        return
-    for content in turn.messages:
-        yield from content["parts"]
 
 
 def _joined(contents: Iterable[Block]) -> list[Block]:
@@ -341,13 +327,15 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
                 yield "user" if said["role"] == "user" else "model", [{"text": said["content"]}]
         case Whole():
             whole = mended(step, refusals)
+            for content in whole.messages:
+                refusals.owned(content["parts"], step.seq)
             if whole.messages or step.role == "model":
                 yield whole
         case Result():
             yield "user", [_result(step, refusals)]
         case Said(role="assistant"):
             texts = [{"text": part.text} for part in only_text(step.parts, refusals, "assistant")]
-            yield "model", texts + [_call(call) for call in step.calls]
+            yield "model", refusals.owned(texts + [_call(call) for call in step.calls], step.seq)
         case _:
             yield "user", list(_parts(step.parts, refusals)) or [{"text": NOTHING_SAID}]
 
