@@ -1,5 +1,6 @@
 """What a provider refuses is stored as it came, and left out, renamed or moved in windows, which say so."""
 
+import json
 from typing import Any
 
 import httpx
@@ -126,6 +127,17 @@ async def test_what_claude_takes_is_sent_as_it_came(client: httpx.AsyncClient, c
     assert "mended" not in made
 
 
+async def test_other_models_get_their_unsigned_thinking_back(client: httpx.AsyncClient, conversation: str) -> None:
+    """DeepSeek, GLM and Kimi take Anthropic's form, sign no thinking, and refuse a tool loop without it."""
+    messages = [ASKED, reply({"type": "thinking", "thinking": "hm", "signature": ""}, USE), said(RESULT)]
+    await append(client, conversation, *messages, format="anthropic")
+
+    made = await window(client, conversation, model="deepseek-chat", format="anthropic")
+
+    assert made["request"]["messages"] == messages
+    assert "mended" not in made
+
+
 @pytest.mark.parametrize("cache", ["none", "auto"])
 async def test_the_newest_four_marks_stay(client: httpx.AsyncClient, conversation: str, cache: str) -> None:
     """Of six marks of the client's own the newest stay, four or as many as leave room for Sash's own."""
@@ -192,6 +204,27 @@ async def test_signatures_of_the_current_turn_stay(client: httpx.AsyncClient, co
     assert contents[5] == model(SIGNED)
     assert "mended" not in made
     assert await counted(client, made) <= made["tokens"]["total"]
+
+
+@pytest.mark.parametrize("form", ["openai", "gemini"])
+async def test_signatures_in_chat_messages_stay_for_the_current_turn(
+    client: httpx.AsyncClient, conversation: str, form: str
+) -> None:
+    """A signature that came through Google's OpenAI endpoint stays on calls of the current turn alone."""
+    for turn in ("old", "new"):
+        call = {"id": turn, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        signed = {**call, "extra_content": {"google": {"thought_signature": f"{turn}Seal"}}}
+        called = {"role": "assistant", "content": None, "tool_calls": [signed], "reasoning_content": "hm"}
+        done = [{"role": "assistant", "content": "done"}] if turn == "old" else []
+        found = {"role": "tool", "tool_call_id": turn, "content": "r"}
+        await append(client, conversation, ASKED, called, found, *done)
+
+    made = await window(client, conversation, model=GEMINI, format=form, reasoning="none")
+
+    sent = json.dumps(made["request"])
+    assert "newSeal" in sent
+    assert "oldSeal" not in sent
+    assert "hm" not in sent
 
 
 async def test_calls_of_another_provider_get_googles_own_signature(

@@ -31,7 +31,8 @@ def refused(request: Object, model: str) -> list[str]:
         found += _message(message, f"messages.{index}", is_last=index == len(messages) - 1)
     found += [*_pairs(messages), *_hosted(messages), *_marks(request), *_system(request.get("system"))]
     found += _tools(request.get("tools") or [], request.get("tool_choice"))
-    return found
+    # Other models that take this form do not sign their thinking, and want it back.
+    return found if "claude" in model or not model else [each for each in found if "thinking" not in each]
 
 
 def _blocks(content: Any) -> list[Object]:

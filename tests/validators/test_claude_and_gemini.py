@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 JUDGES = {"anthropic": anthropic.refused, "gemini": gemini.refused}
 MODELS = {
-    "anthropic": ["claude-sonnet-4-5", "claude-opus-4-8", "claude-opus-5-5"],
+    "anthropic": ["claude-sonnet-4-5", "claude-opus-4-8", "claude-opus-5-5", "deepseek-chat"],
     "gemini": ["gemini-2.5-flash", "gemini-3-pro-preview", "gemini-3.8-flash"],
 }
 MESSAGE = TypeAdapter(MessageCreateParamsNonStreaming)
@@ -65,13 +65,20 @@ def window_of(form: str, model: str, conversation: Any, ways: Object) -> Object:
     return made
 
 
+def read(value: Any) -> Any:
+    """Return the value with its lists read: pydantic judges their items only then."""
+    if isinstance(value, dict):
+        return {name: read(each) for name, each in value.items()}
+    return value if isinstance(value, str | int | float | None) else [read(each) for each in value]
+
+
 def judge(form: str, model: str, window: Object) -> None:
     request = window["request"]
     if not request[{"anthropic": "messages", "gemini": "contents"}[form]]:
         return  # nothing but instructions, or nothing that may be sent: the client adds its next message
     assert JUDGES[form](request, model) == []
     if form == "anthropic":
-        MESSAGE.validate_python({"model": model, "max_tokens": 1, **request})
+        assert read(MESSAGE.validate_python({"model": model, "max_tokens": 1, **request}))
     else:
         for content in request["contents"]:
             types.Content.model_validate(content)

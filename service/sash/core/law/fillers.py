@@ -33,15 +33,17 @@ def is_filled(measure: Measure, form: str) -> bool:
     return own is None or not (own.only or own.images or any(own.rest) or own.rest_sealed or own.estimated)
 
 
-def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, is_behind_system: bool) -> int:
+def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, is_beside_system: bool) -> int:
     """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest.
 
-    ``is_behind_system`` if a system message stands before it in the provider's own form.
+    ``is_beside_system`` if a system message is sent in the provider's own form: whether it stands before ``first`` depends
+    on the model.
     """
     if first.measure.role != ASSISTANT:
         return 0
-    is_sent_first = is_oldest and came_in(first.measure, form) and not PROVIDERS[form].calls_need_question
-    if is_behind_system or is_sent_first:
+    if is_beside_system:
+        return longest_opening(model, form)
+    if is_oldest and came_in(first.measure, form) and not PROVIDERS[form].calls_need_question:
         return bare_opening(model, form)
     return filler_tokens(model)
 

@@ -6,8 +6,8 @@ The stable places are the end of the definitions, the end of the system text, an
 - the newest message, unless it is a question with documents.
 
 The last two are not stable if history was left out without a stable cut, because the next window then begins at another
-message. A client's own marks are not changed by hints. A request has four marks at most: a client's are left out where they
-are too many. Rules and sources are in each provider's file. Hints are not billed.
+message. A client's own marks are not changed by hints; those that the provider refuses are left out before. A request has
+four marks at most. Rules and sources are in each provider's file. Hints are not billed.
 """
 
 from hashlib import blake2b

@@ -77,7 +77,8 @@ ReasoningChoice = Annotated[
     Literal["turn", "all", "none"],
     Meta(
         title="ReasoningChoice",
-        description="The reasoning that is sent: of the newest turn's tool loop (`turn`), `all`, or `none`.",
+        description="The reasoning that is sent: of the newest turn's tool loop (`turn`), `all`, or `none`. Calls of the "
+        "newest turn keep the signatures that Gemini requires.",
     ),
 ]
 ToolResultOverflow = Annotated[

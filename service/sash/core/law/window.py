@@ -395,11 +395,11 @@ class _Frame(msgspec.Struct, frozen=True):
         return longest_opening(self.model, self.options.format) if self._is_opened() else 0
 
     def _opening(self, seq: int) -> int:
-        """The tokens that the request costs more if message ``seq`` is its first, behind system messages."""
+        """The tokens that the request costs more if message ``seq`` is its first, beside system messages."""
         form, record, role = self.options.format, self.view.record, self.view.history.role
-        systems = [each for each in self.view.always_seqs() if each < seq and role(each) <= DEVELOPER]
-        is_behind = any(came_in(record(each).measure, form) for each in systems)
-        return opening_tokens(record(seq), self.model, form, is_oldest=seq == 1, is_behind_system=is_behind)
+        systems = [each for each in self.view.always_seqs() if role(each) <= DEVELOPER]
+        is_beside = any(came_in(record(each).measure, form) for each in systems)
+        return opening_tokens(record(seq), self.model, form, is_oldest=seq == 1, is_beside_system=is_beside)
 
     def _beside_messages(self) -> int:
         """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""

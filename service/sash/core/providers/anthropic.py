@@ -31,6 +31,7 @@ from sash.core.providers.claude_mends import (
     SYSTEM_ROLE,
     UNSIGNED_THINKING,
     fit_name,
+    is_claude,
     is_signed,
     mended,
     takes_system_role,
@@ -308,20 +309,14 @@ def _write(
     steps = read_steps(messages, _SHAPE, refusals, tidy=partial(FOREIGN.sub, "_"), renames=CALL_ID)
     history = [_with_place(step, refusals) for step in steps]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
-    turns: list[_Turn] = []
-    owners: dict[int, int] = {}
-    for step in history:
-        made = list(_turns(step, refusals))
-        turns += made
-        if not isinstance(step, PlainRun):
-            owners.update((id(block), step.seq) for turn in made for block in _listed(turn))
-    if owners:
-        turns = list(_with_joined_results(turns, owners, refusals))
+    turns = [turn for step in history for turn in _turns(step, refusals)]
+    if refusals.owners:
+        turns = list(_with_joined_results(turns, refusals))
     request: dict[str, Any] = {"messages": in_turns(turns, dict(_EMPTY), "content")}
     if text := _system(system, refusals):
         request["system"] = text
     request |= _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)
-    return without_refused(request, owners, messages[-1].seq if messages else 0, refusals)
+    return without_refused(request, messages[-1].seq if messages else 0, refusals)
 
 
 def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
@@ -350,23 +345,26 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
                 yield said["role"], [{"type": "text", "text": said["content"]}]
         case Whole():
             whole = mended(step, refusals)
+            for message in whole.messages:
+                refusals.owned(message["content"] if isinstance(message["content"], list) else [], step.seq)
             if whole.messages or step.role == "assistant":
                 yield whole
         case Result():
             result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
             if blocks := list(_blocks(tell_sounds(step, refusals), refusals)):
                 result["content"] = blocks
-            yield "user", [result]
+            yield "user", refusals.owned([result], step.seq)
         case Said(role="assistant"):
             texts = _texts(step.parts, refusals, "assistant")
-            yield "assistant", [*_thinking(step, refusals), *texts, *_uses(step, refusals)]
+            blocks = [*_thinking(step, refusals), *texts, *_uses(step, refusals)]
+            yield "assistant", refusals.owned(blocks, step.seq)
         case Said(is_system=False):
-            yield "user", list(_blocks(step.parts, refusals)) or [dict(_EMPTY)]
+            yield "user", refusals.owned(list(_blocks(step.parts, refusals)) or [dict(_EMPTY)], step.seq)
 
 
 def _thinking(step: Said, refusals: Refusals) -> list[Block]:
-    """Return the thinking blocks that Claude knows as its own."""
-    signed = [block for block in step.thinking if is_signed(block)]
+    """Return the thinking blocks that Claude knows as its own; all for another model."""
+    signed = [block for block in step.thinking if is_signed(block) or not is_claude(refusals.model)]
     if len(signed) < len(step.thinking):
         refusals.mends.add(UNSIGNED_THINKING, step.seq)
     return signed
@@ -379,7 +377,7 @@ def _uses(step: Said, refusals: Refusals) -> Iterator[Block]:
         yield {"type": "tool_use", "id": call.id, "name": name, "input": call.arguments_object()}
 
 
-def _with_joined_results(turns: Iterable[_Turn], owners: Mapping[int, int], refusals: Refusals) -> Iterator[_Turn]:
+def _with_joined_results(turns: Iterable[_Turn], refusals: Refusals) -> Iterator[_Turn]:
     """Yield the turns; neighbouring turns of the user with a written tool result become one, its results first.
 
     Anthropic answers 400 unless all results of a turn's calls begin the one message after it. They come apart where only
@@ -390,7 +388,7 @@ def _with_joined_results(turns: Iterable[_Turn], owners: Mapping[int, int], refu
         blocks = [block for turn in run for block in _blocks_of(turn)] if role == "user" and len(run) > 1 else []
         ordered = sorted(blocks, key=lambda block: not _is_result(block))
         results = sum(map(_is_result, blocks))
-        late = {owners.get(id(block), 0) for block in blocks[:results] if not _is_result(block)}
+        late = {refusals.owners.get(id(block), 0) for block in blocks[:results] if not _is_result(block)}
         for seq in late:
             refusals.mends.add(RESULTS_FIRST, seq)
         made = (block for turn in run if not isinstance(turn, Whole) for block in turn[1])
@@ -408,15 +406,6 @@ def _blocks_of(turn: _Turn) -> list[Block]:
     if not isinstance(turn, Whole):
         return turn[1]
     return [block for message in turn.messages for block in content_parts(message["content"])]
-
-
-def _listed(turn: _Turn) -> Iterator[Block]:
-    """Yield the blocks that are sent as they are here; a message that is a string has none."""
-    if not isinstance(turn, Whole):
-        yield from turn[1]
-        return
-    for message in turn.messages:
-        yield from message["content"] if isinstance(message["content"], list) else ()
 
 
 def _texts(parts: Sequence[Part], refusals: Refusals, whose: str) -> list[Block]:

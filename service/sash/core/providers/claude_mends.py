@@ -22,13 +22,13 @@ BLANK_TEXT: Final = Mend(
 )
 UNSIGNED_THINKING: Final = Mend(
     name="unsigned_thinking",
-    refused="A thinking block without its signature, or a redacted one without its data",
+    refused="A thinking block without its signature, or a redacted one without its data; by Claude alone",
     sent="The message without the block",
     evidence="'thinking.signature: Field required' (WordPress/ai-provider-for-anthropic 27; extended-thinking)",
 )
 LAST_THINKING: Final = Mend(
     name="last_thinking",
-    refused="A thinking block at the end of an assistant's message, as an interrupted reply has it",
+    refused="A thinking block at the end of an assistant's message, as an interrupted reply has it; by Claude alone",
     sent="The message without the block",
     evidence="'The final block in an assistant message cannot be `thinking`' (tailcallhq/forgecode 2107, 3071)",
 )
@@ -100,6 +100,11 @@ def takes_system_role(model: str) -> bool:
     return not _WITHOUT_SYSTEM_ROLE.search(model)
 
 
+def is_claude(model: str) -> bool:
+    """Return whether a model is Claude. Others that take this form do not sign their thinking, and want it back."""
+    return not model or "claude" in model.lower()
+
+
 def is_signed(block: Block) -> bool:
     """Return whether a block is no thinking, or has what proves that it is Claude's."""
     seal = {"thinking": "signature", "redacted_thinking": "data"}.get(str(block.get("type")))
@@ -139,7 +144,7 @@ def _block(block: Block, ids: Iterator[str], seq: int, refusals: Refusals) -> It
     match block:
         case {"type": "text", "text": str(text)} if not text.strip():
             refusals.mends.add(BLANK_TEXT, seq)
-        case {"type": "thinking" | "redacted_thinking"} if not is_signed(block):
+        case {"type": "thinking" | "redacted_thinking"} if not is_signed(block) and is_claude(refusals.model):
             refusals.mends.add(UNSIGNED_THINKING, seq)
         case {"type": "tool_use", "id": given, "name": str(name)}:
             yield _use(block, next(ids, given), name, seq, refusals)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sash.core.providers.cache_marks import BREAKPOINTS, content_parts
-from sash.core.providers.claude_mends import LAST_THINKING, THOUGHTS
+from sash.core.providers.claude_mends import LAST_THINKING, THOUGHTS, is_claude
 from sash.core.providers.mends import Mend
 from sash.core.providers.turns import Block, Refusals
 
@@ -33,20 +33,17 @@ OF_REQUESTS: Final = (CACHE_MARKS, HOSTED_PAIR, LAST_WHITE_SPACE)
 _MARKS_OF_OURS: Final = 2
 """Marks that ``cache=auto`` has at least, where a client has too many."""
 
-Owners = Mapping[int, int]
-"""The seq of the message of each block, by the block's identity. Blocks of plain texts are not among them."""
 
-
-def without_refused(request: Block, owners: Owners, newest: int, refusals: Refusals) -> Block:
+def without_refused(request: Block, newest: int, refusals: Refusals) -> Block:
     """Return the request, whose blocks belong to it alone, as it is accepted. ``newest`` is its newest message's seq."""
-    if owners:
-        request = {
-            **request,
-            "messages": _without_last_thoughts(_paired(request["messages"], owners, refusals), owners, refusals),
-        }
+    if refusals.owners:
+        messages = _paired(request["messages"], refusals)
+        if is_claude(refusals.model):
+            messages = _without_last_thoughts(messages, refusals)
+        request = {**request, "messages": messages}
     if request["messages"] and request["messages"][-1]["role"] == "assistant":
         _end_cleanly(request["messages"][-1], newest, refusals)
-    _leave_out_marks(request, owners, refusals)
+    _leave_out_marks(request, refusals)
     return request
 
 
@@ -73,7 +70,7 @@ def _is_hosted_result(block: Block) -> bool:
     return str(block.get("type")).endswith("_tool_result") and isinstance(block.get("tool_use_id"), str)
 
 
-def _paired(messages: list[Block], owners: Owners, refusals: Refusals) -> list[Block]:
+def _paired(messages: list[Block], refusals: Refusals) -> list[Block]:
     """Return the messages without hosted calls and results that have no counterpart."""
     hosted = [
         (message, block)
@@ -87,7 +84,7 @@ def _paired(messages: list[Block], owners: Owners, refusals: Refusals) -> list[B
     def keeps(block: Block) -> bool:
         if id(block) not in alone:
             return True
-        refusals.mends.add(HOSTED_PAIR, owners.get(id(block), 0))
+        refusals.mends.add(HOSTED_PAIR, refusals.owners.get(id(block), 0))
         return False
 
     return _kept(messages, keeps) if alone else messages
@@ -114,7 +111,7 @@ def _calls_alone(hosted: Sequence[tuple[Block, Block]], newest: Block | None) ->
 # ---- the end of messages
 
 
-def _without_last_thoughts(messages: list[Block], owners: Owners, refusals: Refusals) -> list[Block]:
+def _without_last_thoughts(messages: list[Block], refusals: Refusals) -> list[Block]:
     """Return the messages without thinking at the end of the assistant's."""
     found = []
     for message in messages:
@@ -127,7 +124,7 @@ def _without_last_thoughts(messages: list[Block], owners: Owners, refusals: Refu
             and content[end - 1].get("type") in THOUGHTS
         ):
             end -= 1
-            refusals.mends.add(LAST_THINKING, owners.get(id(content[end]), 0))
+            refusals.mends.add(LAST_THINKING, refusals.owners.get(id(content[end]), 0))
         if end:
             found.append(message if end == len(content) else {**message, "content": content[:end]})
     return found
@@ -148,7 +145,7 @@ def _end_cleanly(message: Block, newest: int, refusals: Refusals) -> None:
 # ---- marks of the prompt cache
 
 
-def _leave_out_marks(request: Block, owners: Owners, refusals: Refusals) -> None:
+def _leave_out_marks(request: Block, refusals: Refusals) -> None:
     """Remove marks that are too many, of five minutes before one of an hour, or on thinking."""
     marked = list(_marked(request))
     last_hour = max((place for place, (_, block) in enumerate(marked) if _is_hour(block)), default=0)
@@ -159,7 +156,7 @@ def _leave_out_marks(request: Block, owners: Owners, refusals: Refusals) -> None
     for place in {*range(len(marked))} - {*stay}:
         owner, block = marked[place]
         del block["cache_control"]
-        refusals.mends.add(CACHE_MARKS, owners.get(id(owner), 0))
+        refusals.mends.add(CACHE_MARKS, refusals.owners.get(id(owner), 0))
 
 
 def _is_hour(block: Block) -> bool:

@@ -291,17 +291,12 @@ def _write(
     history = [_with_place(step, refusals) for step in read_steps(messages, _SHAPE, refusals)]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
-    turns: list[_Turn] = []
-    owners: dict[int, int] = {}
-    for step, turn in _with_media(_in_call_order(said), refusals):
-        turns.append(turn)
-        if not isinstance(step, PlainRun):
-            owners.update((id(part), step.seq) for part in _parts_of(turn))
+    turns = list(_with_media(_in_call_order(said), refusals))
     contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, "parts"))
     if contents and contents[0].get("role") == "model" and _has(contents[0], "function_call"):
         contents.insert(0, {"role": "user", "parts": [{"text": NOTHING_SAID}]})
-    if owners:
-        sign_calls(contents, owners, refusals)
+    if refusals.owners:
+        sign_calls(contents, refusals)
     config: dict[str, Any] = {}
     if text := "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system))):
         config["systemInstruction"] = text
@@ -323,14 +318,6 @@ def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
 
 
 _Turn = tuple[str, list[Block]] | Whole
-
-
-def _parts_of(turn: _Turn) -> Iterator[Block]:
-    if not isinstance(turn, Whole):
-        yield from turn[1]
-        return
-    for content in turn.messages:
-        yield from content["parts"]
 
 
 def _joined(contents: Iterable[Block]) -> list[Block]:
@@ -361,8 +348,8 @@ def _has(content: Block, kind: str) -> bool:
     return isinstance(parts, list) and any(member(part, kind) is not None for part in parts)
 
 
-def _with_media(steps: Iterable[HistoryStep], refusals: Refusals) -> Iterator[tuple[HistoryStep, _Turn]]:
-    """Yield each step with its turns; pictures and files of results that do not go into these follow in a turn of their own.
+def _with_media(steps: Iterable[HistoryStep], refusals: Refusals) -> Iterator[_Turn]:
+    """Yield the turns; pictures and files of results that do not go into these follow in a turn of their own.
 
     Gemini 3 takes them inside the result. Earlier models answer 400 to that, and to other parts beside several results.
     """
@@ -370,17 +357,14 @@ def _with_media(steps: Iterable[HistoryStep], refusals: Refusals) -> Iterator[tu
     seq = 0
     for step in steps:
         if media and not (isinstance(step, Result) or _is_answer(step)):
-            apart = Whole(seq, [{"role": "user", "parts": media}])
-            yield apart, apart
+            yield Whole(seq, [{"role": "user", "parts": media}])
             media = []
-        for turn in _turns(step, refusals):
-            yield step, turn
+        yield from _turns(step, refusals)
         if isinstance(step, Result) and (beside := list(_parts(_apart(step, refusals), refusals))):
             media += beside
             seq = step.seq
     if media:
-        apart = Whole(seq, [{"role": "user", "parts": media}])
-        yield apart, apart
+        yield Whole(seq, [{"role": "user", "parts": media}])
 
 
 def _is_answer(step: HistoryStep) -> bool:
@@ -411,13 +395,15 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
                 yield "user" if said["role"] == "user" else "model", [{"text": said["content"]}]
         case Whole():
             whole = mended(step, refusals)
+            for content in whole.messages:
+                refusals.owned(content["parts"], step.seq)
             if whole.messages or step.role == "model":
                 yield whole
         case Result():
             yield "user", [_result(step, refusals)]
         case Said(role="assistant"):
             texts = [{"text": part.text} for part in only_text(step.parts, refusals, "assistant")]
-            yield "model", texts + [_call(call) for call in step.calls]
+            yield "model", refusals.owned(texts + [_call(call) for call in step.calls], step.seq)
         case _:
             yield "user", list(_parts(step.parts, refusals)) or [{"text": NOTHING_SAID}]
 

@@ -127,11 +127,7 @@ def _kept(part: Any) -> Any:
     return part if part.get("text") == "" else {"text": "", **part}
 
 
-Owners = Mapping[int, int]
-"""The seq of the message of each part, by the part's identity."""
-
-
-def sign_calls(contents: Iterable[Block], owners: Owners, refusals: Refusals) -> None:
+def sign_calls(contents: Iterable[Block], refusals: Refusals) -> None:
     """Give the first call of each step of the current turn a signature if it has none and the model requires one.
 
     The current turn begins at the user's newest content that is more than results.
@@ -140,7 +136,7 @@ def sign_calls(contents: Iterable[Block], owners: Owners, refusals: Refusals) ->
         return
     for call in _unsigned(list(contents)):
         call["thoughtSignature"] = _SKIPS
-        refusals.mends.add(MISSING_SIGNATURE, owners.get(id(call), 0))
+        refusals.mends.add(MISSING_SIGNATURE, refusals.owners.get(id(call), 0))
 
 
 def _unsigned(contents: list[Block]) -> Iterator[Block]:

@@ -2,7 +2,8 @@
 
 Providers of chat completions put the model's reasoning into members of their own. They require the reasoning of the newest
 turn's tool loop, ignore or bill older reasoning, and refuse a signed block that was changed. So a block is sent unchanged
-or not at all. Gemini requires the signatures of all calls, so these are sent too, except with ``reasoning=none``::
+or not at all. Gemini wants the signatures of all calls, so these are sent too; with ``reasoning=none`` only those of the
+newest turn, without which it answers 400::
 
     member                          from                                        sent in the formats
     reasoning_content, reasoning,   DeepSeek, Kimi, Qwen, GLM, vLLM, OpenRouter  openai

@@ -60,6 +60,13 @@ class Refusals:
         self.model = model
         self.drops = drops
         self.hinted = hinted
+        self.owners: dict[int, int] = {}
+        """The seq of the message of each block that is sent, by the block's identity; not of plain texts."""
+
+    def owned(self, blocks: list[Block], seq: int) -> list[Block]:
+        """Return the blocks, and remember that they belong to message ``seq``."""
+        self.owners.update((id(block), seq) for block in blocks)
+        return blocks
 
     def add(self, place: str, detail: str) -> None:
         """Note that the format cannot carry the part at ``place``, and why."""
