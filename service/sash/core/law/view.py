@@ -62,7 +62,9 @@ class History(msgspec.Struct, frozen=True):
 
     def since(self, seq: int) -> int:
         """The first place whose unit begins with message ``seq`` or a later one."""
-        return seq if self.order is None else self.first_seq + bisect_left(self.order.heads, seq)
+        if self.order is None or seq < self.first_seq:
+            return seq
+        return self.first_seq + bisect_left(self.order.heads, seq)
 
     def record(self, seq: int) -> Record:
         """The record of a message that was read."""
