@@ -458,6 +458,7 @@ GEMINI = Provider(
     mark=_mark,
     one_string=frozenset({"tool"}),
     mends=MENDS,
+    has_system_messages=lambda _: False,
     calls_need_question=True,
     parts_apart=True,
 )
