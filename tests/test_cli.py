@@ -181,7 +181,7 @@ def test_a_vocabulary_that_is_none_is_one_line(chat: str, tmp_path: Path) -> Non
         (
             '[{"role": "tool", "content": "x", "tool_call_id": "a"}]',
             ["--model", "gpt-4o"],
-            "No tool call of this conversation has this id",
+            "No tool call of this conversation",
         ),
         ('[{"role": "user", "content": "x"}]', ["--model", "gtp-4o"], "did you mean 'gpt-4o"),
         ('[{"role": "user", "content": "x"}]', ["--model", "gpt-4o", "--max-tokens", "5"], "over."),

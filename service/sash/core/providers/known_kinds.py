@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from sash.core.chat.mistakes import did_you_mean, is_misspelt, problem_at
+from sash.core.chat.mistakes import did_you_mean, is_misspelt
 from sash.problems import InvalidEntry, Pointer
 
 ITEMS: Final = (
@@ -187,7 +187,7 @@ _EITHER_CASE: Final = frozenset(PARTS) | frozenset(map(_snake, PARTS))
 def unknown_kind(found: UnknownKind) -> InvalidEntry:
     """Return the problem of an unknown kind: the nearest known one, all known ones, and the setting that lets it pass."""
     if found.name == "None":
-        return problem_at("The field 'type' is missing", f"#{found.pointer.removesuffix('/type')}")
+        return InvalidEntry.at(f"#{found.pointer.removesuffix('/type')}", "The field 'type' is missing")
     near = difflib.get_close_matches(found.name.lower(), [name.lower() for name in found.known], n=1)
     meant = did_you_mean([name for name in found.known if name.lower() in near])
     names = ", ".join(f"'{name}'" for name in found.known)
