@@ -240,7 +240,7 @@ def _always(history: History, units: Units) -> dict[int, Reason]:
         index: _why(records.roles[units.starts[index]], pinned=index in pinned)
         for index in sorted(pinned | leading | question)
     }
-    if (newest := _newest(history, units)) is not None:
+    if (newest := _newest(history, units)) is not None and newest not in units.broken:
         always.setdefault(newest, Reason.NEWEST)
     for seq in sorted(history.recalled):
         if seq >= history.first_seq:
