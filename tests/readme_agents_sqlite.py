@@ -14,7 +14,7 @@ import agents
 from sash.clients.agents import SashSession
 
 
-class Session(SashSession):
+class SQLiteSession(SashSession):
     def __init__(self, session_id: str, db_path: str | Path = ":memory:", session_settings: Any = None) -> None:
         folder = str(db_path) if str(db_path) != ":memory:" else uuid4().hex
         place = hashlib.sha256(f"{folder} {session_id}".encode()).hexdigest()[:32]
@@ -22,7 +22,8 @@ class Session(SashSession):
         self.session_id = session_id
 
     def close(self) -> None:  # type: ignore[override]
-        """Do nothing: each connection ends with its event loop."""
+        """Take no more calls. Each connection ends with its event loop."""
+        self._is_closed = True
 
 
-agents.SQLiteSession = Session  # type: ignore[misc, assignment]
+agents.SQLiteSession = SQLiteSession  # type: ignore[misc, assignment]

@@ -131,7 +131,7 @@ def test_a_session_outlives_its_event_loop(served: Served, fresh: Callable[[], s
     async def add_and_close() -> list[Any]:
         await session.add_items([QUESTION])
         items = await session.get_items()
-        await session.close()
+        await session.sash.aclose()
         return items
 
     assert [len(asyncio.run(add_and_close())) for _ in range(2)] == [1, 2]
@@ -176,3 +176,11 @@ async def test_a_session_cleared_twice_keeps_what_came_between(served: Served, f
     await session.close()
     await other.close()
     server.close()
+
+
+async def test_a_closed_session_says_so(served: Served, fresh: Callable[[], str]) -> None:
+    """Using a closed session raises, also to add nothing."""
+    session = SashSession(fresh(), url=served.url)
+    await session.close()
+    with pytest.raises(RuntimeError, match="SashSession is closed"):
+        await session.add_items([])

@@ -1,7 +1,7 @@
 """The OpenAI Agents SDK's ``Session`` over a Sash server.
 
-``SashSession`` has the protocol's four methods and imports nothing of the SDK. Items are stored and sent unchanged, in
-Sash's format ``responses``. (Written for openai-agents 0.24.)
+``SashSession`` has the protocol's four methods. It imports the SDK only for settings that are a dictionary. Items are
+stored and sent unchanged, in Sash's format ``responses``. (Written for openai-agents 0.24.)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,16 +38,17 @@ class SashSession:
         **window: Any,
     ) -> None:
         self.session_id = session_id
-        self.session_settings = session_settings
+        self.session_settings = _typed(session_settings) if isinstance(session_settings, dict) else session_settings
+        self._is_closed = False
         self.sash = Sash(url, api_key)
         self._path = path_of(session_id)
         self._window = window_query(model, window)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """All items, or the last ``limit``, oldest first; with a model and no limit, the window. Raises SashError."""
+        self._check_open()
         if limit is None:
-            settings = self.session_settings
-            limit = settings.get("limit") if isinstance(settings, dict) else getattr(settings, "limit", None)
+            limit = getattr(self.session_settings, "limit", None)
         if limit is None and self._window:
             return await self.sash.ado(self._sent())
         return await self.sash.ado(self._added(limit))
@@ -57,6 +58,7 @@ class SashSession:
 
         The first of them may be stored all the same if the server failed or did not answer.
         """
+        self._check_open()
         await self.sash.ado(self._add(items))
 
     async def pop_item(self) -> Any | None:
@@ -65,15 +67,22 @@ class SashSession:
         A message of several items is removed, and stored again without its last one. If that fails, the error's ``problem``
         has the others as ``items``, because they are stored nowhere.
         """
+        self._check_open()
         return await self.sash.ado(self._popped())
 
     async def clear_session(self) -> None:
         """Remove all items; the conversation's settings stay. Raises SashError."""
+        self._check_open()
         await self.sash.ado(asked(self._rewind(0)))
 
     async def close(self) -> None:
-        """Close the connections that were made on this event loop."""
+        """Close the session, and the connections that were made on this event loop. All but this then raise RuntimeError."""
+        self._is_closed = True
         await self.sash.aclose()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError(f"{type(self).__name__} is closed: make another one for the same id")
 
     def _sent(self) -> Asking[list[Any]]:
         """The window's items."""
@@ -135,6 +144,16 @@ class SashSession:
 
     def _rewind(self, seq: int, version: str | None = None) -> Ask:
         return Ask("POST", f"{self._path}/rewind", body={"to_seq": seq}, if_match=version)
+
+
+def _typed(settings: dict[str, Any]) -> Any:
+    """The SDK's own settings of these names. Raises TypeError for others."""
+    # The SDK takes a while to load.
+    from agents.memory.session_settings import (  # type: ignore[import-not-found] # noqa: PLC0415
+        coerce_session_settings,
+    )
+
+    return coerce_session_settings(settings)
 
 
 def _requests(items: Sequence[Any]) -> Iterator[list[Any]]:

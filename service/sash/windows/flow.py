@@ -37,6 +37,7 @@ from sash.windows.recalling import (
     last_left_out,
     recollected,
     shortlist,
+    without_later_results,
 )
 
 Flow = Generator[Need, Any, Made]
@@ -143,7 +144,9 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     found: Searchable = yield Search(text, last_left_out(draft.seqs, history.length))
     old, question = found
     wanted = shortlist(old, question, draft, room, model.column, user_first=query.start == "user")
-    records: Mapping[int, Record] = yield WholeRecords(sorted({seq for each in wanted for seq in each.seqs}), old)
+    needed = {seq for each in wanted for seq in each.seqs}.union(old.late)
+    records: Mapping[int, Record] = yield WholeRecords(sorted(needed), old)
+    wanted = without_later_results(wanted, old, records)
     costs = costs_of(records, model, query)
     taken = chosen(wanted, old, draft, room, costs)
     recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}

@@ -86,7 +86,7 @@ class Recaller:
     async def whole(self, model: Model, read: GrowingTail, old: Old, seqs: Sequence[int]) -> dict[int, Record]:
         """Records of ``seqs``, which are ascending, with the details that the model needs. Raises HistoryEdited."""
         records, first_seq = old.records, old.first_seq
-        needed = Flags.RICH | Flags.MIXED if model.ratios is not None else Flags.RICH
+        needed = Flags.RICH | Flags.LATE | (Flags.MIXED if model.ratios is not None else 0)
         whole: dict[int, Record] = {}
         wanted: list[tuple[int, int]] = []
         for first, last in runs(seqs):

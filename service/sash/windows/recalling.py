@@ -17,7 +17,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
+from sash.core.chat.messages import links_in
 from sash.core.chat.packed import Packed
 from sash.core.counts.counting import message_tokens, reasoning_tokens, seals_tokens
 from sash.core.counts.estimates import spoken_tokens
@@ -28,7 +30,7 @@ from sash.core.law.costs import record_cost
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, choose, explained
-from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Record, Records
+from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Flags, Record, Records
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.law.words import transcript
@@ -52,6 +54,12 @@ class Old(NamedTuple):
         """The number and range of the messages that recall searches."""
         count = len(self.words)
         return Searched(count, self.first_seq, self.first_seq + count - 1) if count else NOTHING.searched
+
+    @property
+    def late(self) -> list[int]:
+        """The seqs of late results."""
+        flags, roles = (np.frombuffer(each, np.uint8) for each in (self.records.flags, self.records.roles))
+        return (self.first_seq + np.flatnonzero((roles == TOOL) & (flags & Flags.LATE != 0))).tolist()  # type: ignore[no-any-return]
 
     def role(self, seq: int) -> str:
         """The message's role."""
@@ -119,6 +127,15 @@ def shortlist(
         if total > 3 * room:
             break
     return wanted
+
+
+def without_later_results(wanted: list[Candidate], old: Old, records: Mapping[int, Record]) -> list[Candidate]:
+    """The candidates without tool groups that have late results, which are not recalled with them."""
+    late = {records[seq].links for seq in old.late}
+    if not late:
+        return wanted
+    called = {seq for seq, record in records.items() if record.calls and not late.isdisjoint(links_in(record.links))}
+    return [each for each in wanted if called.isdisjoint(each.seqs)]
 
 
 def chosen(

@@ -139,7 +139,8 @@ def _unit_at(records: Records, place: int) -> range | None:
     if start and roles[start] == FUNCTION and records.flags[start - 1] & Flags.LEGACY_CALL:
         start -= 1
     unit = group_units(records[start : start + LONGEST_GROUP + 1])[0]
-    is_answered = unit.end > records.calls[start]
+    calls = records.calls[start] or int(bool(records.flags[start] & Flags.LEGACY_CALL))
+    is_answered = unit.end > calls and roles[start] != FUNCTION
     return range(start, start + unit.end) if unit.whole and is_answered and place < start + unit.end else None
 
 

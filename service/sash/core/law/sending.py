@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.counting import turn_place, whole_row
-from sash.core.counts.families import USER
+from sash.core.counts.families import TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.counts.prices import reasoning_cost
@@ -15,6 +15,7 @@ from sash.core.counts.rows import Row
 from sash.core.law.fillers import blank_line_tokens, filler_tokens, is_filled, joined_systems
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
+from sash.core.law.records import Flags, Records
 from sash.core.law.results import RESULTS, Edit, line_cost, line_costs, share_of, shared_limits
 from sash.core.law.view import History, View, unit_at, unit_costs
 from sash.core.providers import CHAT, PROVIDERS
@@ -105,7 +106,20 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
 
 
 def _turn_place(history: History) -> int:
-    return turn_place(history.records.roles, history.question - history.first_seq)
+    return turn_place(_roles_beside_apart(history.records), history.question - history.first_seq)
+
+
+def _roles_beside_apart(records: Records) -> bytes:
+    """Roles of the messages. A late result, which is sent elsewhere or not at all, has that of the message before."""
+    is_late = (np.frombuffer(records.flags, np.uint8) & Flags.LATE != 0) & (
+        np.frombuffer(records.roles, np.uint8) >= TOOL
+    )
+    if not is_late.any():
+        return records.roles
+    roles = bytearray(records.roles)
+    for index in np.flatnonzero(is_late[1:]).tolist():
+        roles[index + 1] = roles[index]
+    return bytes(roles)
 
 
 def begins_turn(history: History) -> int:

@@ -243,8 +243,8 @@ def _always(history: History, units: Units) -> dict[int, Reason]:
     if (newest := _newest(history, units)) is not None and newest not in units.broken:
         always.setdefault(newest, Reason.NEWEST)
     for seq in sorted(history.recalled):
-        if seq >= history.first_seq:
-            always.setdefault(unit_at(units, seq - history.first_seq), Reason.RECALLED)
+        if seq >= history.first_seq and (index := unit_at(units, seq - history.first_seq)) not in units.broken:
+            always.setdefault(index, Reason.RECALLED)
     return always
 
 
