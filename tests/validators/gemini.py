@@ -47,6 +47,8 @@ def _of(content: Object, kind: str) -> list[Any]:
 
 
 def _content(content: Object, at: str) -> Iterator[str]:
+    if unknown := content.keys() - {"role", "parts"}:
+        yield f"{at}: Invalid JSON payload received. Unknown name {sorted(unknown)}"
     if content.get("role") not in ("user", "model", "function", None):
         yield f"{at}.role: Please use a valid role: user, model."
     if not _parts(content):
