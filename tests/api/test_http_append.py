@@ -195,21 +195,39 @@ async def test_all_or_none(client: httpx.AsyncClient, conversation: str) -> None
 
 
 async def test_results_need_their_call(client: httpx.AsyncClient, conversation: str) -> None:
-    """A tool result without a call, for an answered call or after another message is 422; results may have any order."""
+    """A tool result without a call is 422. Results may have any order, come late, and come again."""
     path = f"/conversations/{conversation}/messages"
     await append(client, conversation, calling("a", "b", "c"), result("c"))
     await append(client, conversation, result("a"))
 
-    for bad in (result("c"), result("zz")):
-        answer = await client.post(path, json={"messages": [bad]})
-        pointer = problem(answer, 422, "orphan-tool-result")["errors"][0]["pointer"]
-        assert pointer == "#/messages/0/message/tool_call_id"
-    await append(client, conversation, result("b"), user("next"))
+    answer = await client.post(path, json={"messages": [result("zz")]})
+    pointer = problem(answer, 422, "orphan-tool-result")["errors"][0]["pointer"]
+    assert pointer == "#/messages/0/message/tool_call_id"
+    await append(client, conversation, result("b"), user("next"), result("c"))
     await append(client, conversation, calling("d"), user("never mind"))
-    late = await client.post(path, json={"messages": [result("d")]})
+    await append(client, conversation, result("d"))
 
-    problem(late, 422, "orphan-tool-result")
-    assert len(await history(client, conversation)) == 7
+    assert len(await history(client, conversation)) == 9
+
+
+async def test_an_append_names_the_calls_that_wait(client: httpx.AsyncClient, conversation: str) -> None:
+    """The answer has the ids of the newest message's calls that have no result yet."""
+    asked = await append(client, conversation, calling("a", "b"))
+    first = await append(client, conversation, result("b"))
+    last = await append(client, conversation, result("a"))
+
+    assert [answer.get("waiting_for") for answer in (asked, first, last)] == [["a", "b"], ["a"], None]
+
+
+async def test_a_call_that_was_rewound_is_nowhere(client: httpx.AsyncClient, conversation: str) -> None:
+    """A late result needs a call that is still there; its id may be used again."""
+    path = f"/conversations/{conversation}"
+    await append(client, conversation, user("q"), calling("a"), user("stop"))
+    assert (await client.post(f"{path}/rewind", json={"to_seq": 1})).status_code == 200
+    await append(client, conversation, user("again"))
+
+    problem(await client.post(f"{path}/messages", json={"messages": [result("a")]}), 422, "orphan-tool-result")
+    await append(client, conversation, calling("a"), user("go on"), result("a"))
 
 
 async def test_a_retry_after_the_group_went_on(client: httpx.AsyncClient, conversation: str) -> None:

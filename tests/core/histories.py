@@ -21,7 +21,7 @@ from sash.core.law.notes import summary_message
 from sash.core.law.order import arranged
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Record, Records, StoredGrounding, Summary
-from sash.core.law.render import Bodies, chat_messages, chat_request
+from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, build_window, older
 from sash.problems import WindowDoesNotFit
@@ -161,7 +161,8 @@ class Talk:
         bodies = self.edited(ask, window)[1] if ask else Bodies(1, self.stored[1], {})
         extras = {seq: self.stored[0][seq - 1].measure.extra for seq in window.seqs}
         beside = {seq: extra.beside for seq, extra in extras.items() if extra is not None and extra.beside is not None}
-        return chat_request(self.parts, chat_messages(self.parts, window, bodies, self.stored[2], beside))
+        marked = Marked(beside=beside)
+        return chat_request(self.parts, chat_messages(self.parts, window, bodies, self.stored[2], marked))
 
 
 @dataclass(frozen=True)

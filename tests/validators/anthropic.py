@@ -41,8 +41,9 @@ def refused(request: Object, model: str) -> list[str]:
         found += _message(message, f"messages.{index}", is_last=index == len(messages) - 1)
     found += [*_pairs(messages), *_hosted(messages), *_marks(request), *_system(request.get("system"))]
     found += _tools(request.get("tools") or [], request.get("tool_choice"))
-    # Other models that take this form do not sign their thinking, and want it back.
-    return found if "claude" in model or not model else [each for each in found if "thinking" not in each]
+    # Other models that take this form do not sign their thinking, and want it back. Their rules for names are not known.
+    free = () if "claude" in model or not model else ("thinking", "tool_use.name")
+    return [each for each in found if not any(word in each for word in free)]
 
 
 def _blocks(content: Any) -> list[Object]:

@@ -157,7 +157,7 @@ def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
     whole = "".join(texts)
     parts, together = text_tokens(texts), text_tokens(whole)
     apart = parts[0] - together[0], parts[1] - together[1]
-    return len(items) - (1 if whole or not calls else 0), apart
+    return len(items) - (1 if whole or native.get("told") or not calls else 0), apart
 
 
 def _said(item: Mapping[str, Any]) -> str:

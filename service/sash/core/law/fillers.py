@@ -26,24 +26,33 @@ def filler_tokens(model: Model) -> int:
 
 def is_filled(measure: Measure, form: str) -> bool:
     """Return whether ``form`` sends ``…`` for a message, because it is the user's and has no content."""
+    return measure.role == USER and _is_silent(measure, form)
+
+
+def _is_silent(measure: Measure, form: str) -> bool:
+    """Return whether a message has no content in ``form`` beside calls and thoughts."""
     extra = measure.extra
-    if measure.role != USER or measure.o200k or (extra is not None and (extra.images or extra.estimated)):
+    if measure.o200k or (extra is not None and (extra.images or extra.estimated)):
         return False
     own = extra.native_in(form) if extra is not None else None
     return own is None or not (own.only or own.images or any(own.rest) or own.rest_sealed or own.estimated)
 
 
-def opening_tokens(first: Record, model: Model, form: str, *, is_oldest: bool, is_beside_system: bool) -> int:
+def opening_tokens(
+    first: Record, model: Model, form: str, *, is_oldest: bool, is_beside_system: bool, is_followed: bool = False
+) -> int:
     """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest.
 
     ``is_beside_system`` if a system message is sent in the provider's own form: whether it stands before ``first`` depends
-    on the model.
+    on the model. ``is_followed`` if the next message is the assistant's too.
     """
     if first.measure.role != ASSISTANT:
         return 0
     if is_beside_system:
         return longest_opening(model, form)
-    if is_oldest and came_in(first.measure, form) and not PROVIDERS[form].calls_need_question:
+    calls = first.measure.extra.calls if first.measure.extra is not None else 0
+    needs_question = calls or is_followed or _is_silent(first.measure, form)  # then the next message may have calls
+    if is_oldest and came_in(first.measure, form) and not (needs_question and PROVIDERS[form].calls_need_question):
         return bare_opening(model, form)
     return filler_tokens(model)
 
@@ -58,7 +67,7 @@ def blank_line_tokens(model: Model) -> int:
     return plain_text_tokens("\n\n", model)
 
 
-def joined_systems(view: View, form: str) -> list[int]:
+def joined_systems(view: View, model: Model, form: str) -> list[int]:
     """Return the seqs of the system and developer messages whose texts ``form`` joins, ascending."""
     if not PROVIDERS[form].fills:
         return []
@@ -66,7 +75,9 @@ def joined_systems(view: View, form: str) -> list[int]:
     seqs = list(view.outside)
     if SYSTEM in roles or DEVELOPER in roles:
         seqs += [first + index for index, role in enumerate(roles) if role <= DEVELOPER]
-    return sorted(seq for seq in seqs if view.history.role(seq) <= DEVELOPER)
+    stays = PROVIDERS[form].has_system_messages(model.id)
+    measures = ((seq, view.record(seq).measure) for seq in seqs)
+    return sorted(seq for seq, each in measures if each.role <= DEVELOPER and not (stays and came_in(each, form)))
 
 
 def came_in(measure: Measure, form: str) -> bool:

@@ -104,7 +104,7 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], f
     system, few_shots = fixed.message_costs(model)
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
     texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0
-    joints = texts if fixed.system or not texts or joined_systems(view, form) else texts - 1
+    joints = texts if fixed.system or not texts or joined_systems(view, model, form) else texts - 1
     return {
         "priming": model.priming + (bare_opening(model, form) if is_compacted else 0),
         "system": system,

@@ -100,7 +100,7 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
     # A name before the text may cost more.
     costs = {seq: max(filler_tokens(model), view.cost_of(seq)) for seq in seqs}
-    joined = joined_systems(view, form)[0 if has_system else 1 :]
+    joined = joined_systems(view, model, form)[0 if has_system else 1 :]
     return recosted(view, costs | {seq: view.cost_of(seq) + blank_line_tokens(model) for seq in joined})
 
 

@@ -252,7 +252,8 @@ def _newest(history: History, units: Units) -> int | None:
     """The newest unit that is not a reply in progress; None if there is none."""
     last = history.records.in_progress.rfind(0)
     if last >= 0 and history.order is not None:
-        last = history.order.newest - history.first_seq
+        placed = history.order.newest - history.first_seq
+        last = placed if placed <= last else last  # the history may end before it
     return unit_at(units, last) if last >= 0 else None
 
 
@@ -267,5 +268,6 @@ def _with_lines(history: History, costs: list[int], model: Model) -> list[int]:
         return costs
     costs = costs.copy()
     for place in history.order.lines:
-        costs[place - history.first_seq] += history.lines_tokens(place, model)
+        if place - history.first_seq < len(costs):
+            costs[place - history.first_seq] += history.lines_tokens(place, model)
     return costs

@@ -399,7 +399,10 @@ class _Frame(msgspec.Struct, frozen=True):
         form, record, role = self.options.format, self.view.record, self.view.history.role
         systems = [each for each in self.view.always_seqs() if role(each) <= DEVELOPER]
         is_beside = any(came_in(record(each).measure, form) for each in systems)
-        return opening_tokens(record(seq), self.model, form, is_oldest=seq == 1, is_beside_system=is_beside)
+        is_followed = self.view.history.first_seq <= seq < self.view.history.length and role(seq + 1) == ASSISTANT
+        return opening_tokens(
+            record(seq), self.model, form, is_oldest=seq == 1, is_beside_system=is_beside, is_followed=is_followed
+        )
 
     def _beside_messages(self) -> int:
         """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""

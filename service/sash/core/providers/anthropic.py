@@ -323,8 +323,10 @@ def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
     """Return the step; as system text if it came as a system message, which the model does not take among the others."""
     if not isinstance(step, Whole) or step.role != "system" or takes_system_role(refusals.model):
         return step
-    refusals.mends.add(SYSTEM_ROLE, step.seq)
     blocks = [block for message in step.messages for block in content_parts(message["content"])]
+    if any(block.get("type") != "text" for block in blocks):  # only newer models have others, such as a tool's addition
+        return step
+    refusals.mends.add(SYSTEM_ROLE, step.seq)
     return Said("system", [Part(f"messages/{step.seq}", block) for block in blocks], [], seq=step.seq)
 
 
@@ -372,7 +374,8 @@ def _thinking(step: Said, refusals: Refusals) -> list[Block]:
 
 def _uses(step: Said, refusals: Refusals) -> Iterator[Block]:
     for call in step.calls:
-        if (name := fit_name(call.name)) != call.name:
+        name = fit_name(call.name) if is_claude(refusals.model) else call.name
+        if name != call.name:
             refusals.mends.add(CALL_NAME, step.seq)
         yield {"type": "tool_use", "id": call.id, "name": name, "input": call.arguments_object()}
 
@@ -623,5 +626,6 @@ ANTHROPIC = Provider(
     has_cache_control=True,
     parts_apart=True,
     mends=(*OF_BLOCKS, *OF_REQUESTS),
+    has_system_messages=takes_system_role,
     opening_tokens=12,  # 4 bills
 )

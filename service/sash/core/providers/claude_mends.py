@@ -40,7 +40,7 @@ CALL_ID: Final = Mend(
 )
 CALL_NAME: Final = Mend(
     name="call_name",
-    refused="A called tool's name that is not of letters, digits, `_` and `-`, or longer than 128",
+    refused="A called tool's name that is not of letters, digits, `_` and `-`, or longer than 128; by Claude alone",
     sent="The name with `_` in their place, and its first 128 characters",
     evidence="The pattern of names is ^[a-zA-Z0-9_-]{1,128}$ (platform.claude.com, tool use, 'Specifying client tools')",
 )
@@ -155,7 +155,7 @@ def _block(block: Block, ids: Iterator[str], seq: int, refusals: Refusals) -> It
 
 
 def _use(block: Block, identity: str, name: str, seq: int, refusals: Refusals) -> Block:
-    fit = fit_name(name)
+    fit = fit_name(name) if is_claude(refusals.model) else name
     if fit != name:
         refusals.mends.add(CALL_NAME, seq)
     return block if (identity, fit) == (block["id"], name) else {**block, "id": identity, "name": fit}

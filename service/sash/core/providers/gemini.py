@@ -531,6 +531,7 @@ GEMINI = Provider(
     own_members=_MEMBERS,
     one_string=frozenset({"tool"}),
     mends=MENDS,
+    has_system_messages=lambda _: False,
     calls_need_question=True,
     parts_apart=True,
     media_apart=True,

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 _SILENT: Final = frozenset(
     {
         *("type", "id", "call_id", "tool_use_id", "status", "caller", "cache_control", "container_id", "page_age"),
@@ -19,8 +21,10 @@ _SILENT: Final = frozenset(
 """Members without words for a reader."""
 _LONGEST_WORD: Final = 300
 _LONGEST_LINE: Final = 1_200
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
 """Bytes in place of words, such as a generated picture's."""
+_ARGUMENTS: Final = frozenset({"input", "arguments", "args"})
+"""Members with the arguments of a call, in which numbers are words too."""
 _WORDLESS: Final = frozenset({"image", "document", "container_upload", "input_image", "input_file", "input_audio"})
 """Kinds of parts that point to something kept elsewhere. They have no words."""
 
@@ -81,6 +85,8 @@ def _words(value: Any, key: str = "") -> Iterator[str]:
                 yield _told(said) if said.startswith("data:") else _kilobytes(said)
             else:
                 yield _short(said)
+        case dict() if key in _ARGUMENTS and not all(isinstance(each, str) for each in value.values()):
+            yield _short(msgspec.json.encode(value).decode())
         case dict():
             for name, each in value.items():
                 if name not in _SILENT:

@@ -65,6 +65,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Adds hints for a prompt cache of this kind, or of none, to a request; the last is the conversation's cache key."""
     mends: tuple[Mend, ...] = ()
     """What this provider refuses, beside what all refuse (``mends.OF_ALL``), and what is sent in its place."""
+    has_system_messages: Callable[[str], bool] = lambda _: True
+    """Whether a model, by its name, takes system messages that came in this form among the others."""
     calls_need_question: bool = False
     """Whether a history of own messages may not begin with the assistant's calls."""
     own_members: OwnMembers = OwnMembers()
