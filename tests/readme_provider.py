@@ -15,7 +15,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
-
 from standin.replies import ANSWER, TOPIC, Said, reply, talk
 from standin.rules import error, form_of, refused, window_of
 from standin.streams import events
@@ -49,6 +48,11 @@ class Provider(ThreadingHTTPServer):
         openai = {"OPENAI_BASE_URL": f"{here}/v1", "OPENAI_API_KEY": "none"}
         google = {"GOOGLE_GEMINI_BASE_URL": here, "GEMINI_API_KEY": "none"}
         return {**openai, **google, "ANTHROPIC_BASE_URL": here, "ANTHROPIC_API_KEY": "none"}
+
+    def handle_error(self, *told: Any) -> None:
+        """Print what went wrong, unless a client left."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(*told)
 
     def server_close(self) -> None:
         super().server_close()

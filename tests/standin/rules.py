@@ -11,7 +11,7 @@ _JUDGES: dict[str, Callable[[Object, str], list[str]]] = {
     "openai": openai.refused,
     "responses": responses.refused,
     "anthropic": anthropic.refused,
-    "gemini": gemini.refused,
+    "gemini": gemini.refused_by_server,
 }
 _COUNTED = {
     "openai": ("messages", "tools", "tool_choice", "response_format"),

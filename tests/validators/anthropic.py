@@ -73,8 +73,7 @@ def _message(message: Object, at: str, *, is_last: bool) -> Iterator[str]:
 
 
 def _block(block: Object, at: str, role: str) -> Iterator[str]:
-    for name in sorted(block.keys() - _MEMBERS.get(str(block.get("type")), block.keys())):
-        yield f"{at}.{block['type']}.{name}: Extra inputs are not permitted"
+    yield from _extra(block, at)
     match block.get("type"):
         case "text":
             if not isinstance(block.get("text"), str) or not block["text"].strip():
@@ -92,6 +91,11 @@ def _block(block: Object, at: str, role: str) -> Iterator[str]:
                 yield f"{at}.image.source.base64.media_type: Input should be one of {_IMAGES}"
         case None:
             yield f"{at}.type: Field required"
+
+
+def _extra(block: Object, at: str) -> Iterator[str]:
+    for name in sorted(block.keys() - _MEMBERS.get(str(block.get("type")), block.keys())):
+        yield f"{at}.{block['type']}.{name}: Extra inputs are not permitted"
 
 
 def _use(block: Object, at: str, role: str) -> Iterator[str]:
