@@ -276,7 +276,10 @@ NATIVE: dict[str, list[Any]] = {
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "parsed_arguments": None},
         {"type": "function_call_output", "call_id": "c", "output": "x", "elapsed": 3},
         {
-            **{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"},
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
             "content": [{"type": "output_text", "text": "Gone.", "annotations": [], "parsed": None}],
         },
     ],

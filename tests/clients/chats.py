@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 from clients.speakers import SPEAKERS, Call, Heard, Speaker
-from readme_provider import Provider, Said, provided
+from readme_provider import Plan, Provider, Said, provided
 from validators import gemini
 
 Object = dict[str, Any]
@@ -34,7 +34,7 @@ class Model:
     """What the stand-in says: texts, calls and reasoning, signed or not, and sometimes nothing."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)  # noqa: S311 - the same chat each time
+        self.random = random.Random(seed)
         self.steps = 0
 
     def __call__(self, _: str, body: Object) -> Said:
@@ -111,7 +111,7 @@ class Turns:
         self.chat = chat
         self.home = home
         self.form = home
-        self.random = random.Random(seed)  # noqa: S311 - the same chat each time
+        self.random = random.Random(seed)
         self.number = 0
         self.late: list[tuple[int, str, Call]] = []
         """Results that come late: the turn in which they come, the format of their call, and the call."""
@@ -134,6 +134,10 @@ class Turns:
             appended = self._run(form, heard)
             if appended is None:
                 return
+
+    def mends(self) -> set[str]:
+        """Return the reasons of mends in all windows that were sent."""
+        return {reason for made in self.chat.made for reason in made.get("mended", {}).get("reasons", ())}
 
     def _switch(self) -> None:
         """Ask another provider for a turn or some, and come back."""
@@ -172,16 +176,18 @@ class Turns:
         return self.chat.append(self.form, [self.chat.speaker(self.form).question("and now?")])
 
     def _result(self, form: str, call: Call) -> Object:
-        text = self.random.choice(("gradle: The Network Latency Tax, 12:10, Robertson 2", "no talks", "talk " * 120, ""))
+        text = self.random.choice(
+            ("gradle: The Network Latency Tax, 12:10, Robertson 2", "no talks", "talk " * 120, "")
+        )
         picture = PICTURE if call.name == "draw_plan" and not self.has_picture else None
         self.has_picture = True
         return self.chat.speaker(form).result(call, text, picture)
 
 
 @contextmanager
-def chatting(url: str, conversation: str, seed: int, **window: Any) -> Iterator[Chat]:
-    """Yield a chat over the Sash at ``url``, with a stand-in of its own."""
-    with httpx.Client(base_url=url) as sash, provided(url, Model(seed)) as provider:
+def chatting(url: str, conversation: str, plan: Plan, **window: Any) -> Iterator[Chat]:
+    """Yield a chat over the Sash at ``url``, with a stand-in of its own that says what is planned."""
+    with httpx.Client(base_url=url) as sash, provided(url, plan) as provider:
         chat = Chat(sash, provider, conversation, **window)
         try:
             yield chat
