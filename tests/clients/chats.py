@@ -131,9 +131,9 @@ class Turns:
             if not heard.calls:
                 self.chat.append(form, heard.messages)
                 return
-            appended = self._run(form, heard)
-            if appended is None:
+            if (answered := self._run(form, heard)) is None:
                 return
+            appended = answered
 
     def mends(self) -> set[str]:
         """Return the reasons of mends in all windows that were sent."""

@@ -65,7 +65,8 @@ class ChatCompletions:
         return Heard([message.model_dump(mode="json")], calls, message.content or "", done.usage.prompt_tokens)
 
     def _streamed(self, request: Object) -> Heard:
-        text, calls, billed = "", [], 0
+        text, billed = "", 0
+        calls: list[Any] = []
         more: Object = {**request, "stream_options": {"include_usage": True}}
         for chunk in self.client.chat.completions.create(model=self.model, stream=True, **more):
             billed = chunk.usage.prompt_tokens if chunk.usage else billed
