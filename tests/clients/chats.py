@@ -1,7 +1,8 @@
 """A chat as users have it, over Sash and the stand-in of README: stopped, resumed, and with other providers in between.
 
-All is drawn from one seed. A turn asks a question, runs the calls of the replies and ends with a reply. The user may stop it
-while calls run: then some results are stored, the others come two turns later or never, and the next question follows.
+All is drawn from one seed. A turn asks a question, runs the calls of the replies and ends with a reply, or with its
+beginning. The user may stop it while calls run: then some results are stored, the others come two turns later or never, and
+the next question follows.
 """
 
 import random
@@ -129,7 +130,9 @@ class Turns:
         while True:
             heard = self.chat.ask(form, appended, streams=draw.random() < 0.5)
             if not heard.calls:
-                self.chat.append(form, heard.messages)
+                is_half = draw.random() < 0.1
+                said = [self.chat.speaker(form).half(heard.text[: draw.randrange(40)])] if is_half else heard.messages
+                self.chat.append(form, said)
                 return
             if (answered := self._run(form, heard)) is None:
                 return

@@ -37,6 +37,9 @@ class Speaker(Protocol):
 
     def question(self, text: str) -> Object: ...
 
+    def half(self, text: str) -> Object:
+        """Return what a program appends of a reply that the user stopped."""
+
     def result(self, call: Call, text: str, picture: str | None) -> Object: ...
 
     def close(self) -> None: ...
@@ -83,6 +86,9 @@ class ChatCompletions:
     def question(self, text: str) -> Object:
         return {"role": "user", "content": text}
 
+    def half(self, text: str) -> Object:
+        return {"role": "assistant", "content": text}
+
     def result(self, call: Call, text: str, picture: str | None) -> Object:
         del picture  # a result is text alone here
         return {"role": "tool", "tool_call_id": call.id, "content": text}
@@ -113,6 +119,9 @@ class Responses:
 
     def question(self, text: str) -> Object:
         return {"role": "user", "content": [{"type": "input_text", "text": text}]}
+
+    def half(self, text: str) -> Object:
+        return {"role": "assistant", "content": text}
 
     def result(self, call: Call, text: str, picture: str | None) -> Object:
         parts: list[Object] = [{"type": "input_text", "text": text}]
@@ -146,6 +155,13 @@ class Messages:
 
     def question(self, text: str) -> Object:
         return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+    def half(self, text: str) -> Object:
+        thought = {"type": "thinking", "thinking": text, "signature": ""}
+        return {
+            "role": "assistant",
+            "content": [thought, *([{"type": "text", "text": text}] if len(text) > 20 else [])],
+        }
 
     def result(self, call: Call, text: str, picture: str | None) -> Object:
         content: list[Object] = [{"type": "text", "text": text}]
@@ -181,6 +197,9 @@ class Contents:
 
     def question(self, text: str) -> Object:
         return {"role": "user", "parts": [{"text": text}]}
+
+    def half(self, text: str) -> Object:
+        return {"role": "model", "parts": [{"text": text}]}
 
     def result(self, call: Call, text: str, picture: str | None) -> Object:
         result: Object = {"id": call.id, "name": call.name, "response": {"output": text}}
