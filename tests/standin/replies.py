@@ -125,7 +125,7 @@ def _content(said: Said, model: str, number: int, tokens: int) -> Object:
     first_call = len(parts)
     for identity, (name, given) in zip(_ids(said, number, "call"), said.calls, strict=True):
         parts.append({"functionCall": {"id": identity, "name": name, "args": json.loads(given)}})
-    if said.thought and said.is_signed:
+    if said.is_signed and (said.thought or said.calls):  # Gemini 3 wants the signature of a call back
         parts[min(first_call, len(parts) - 1)]["thoughtSignature"] = _sealed(said, number)
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
