@@ -1,7 +1,7 @@
 """A stand-in for OpenAI, Anthropic and Gemini on loopback. It calls the tool ``find_talk``, or says where the talk is.
 
 It takes chat completions, Responses, Anthropic's Messages and Gemini's contents, whole and streamed, and reports the tokens
-that ``POST /count`` returns. What the providers refuse answers 400 (``standin/rules.py``), in their words' shape.
+that ``POST /count`` returns. What a provider refuses answers 400 with that provider's error (``standin/rules.py``).
 ``python tests/readme_provider.py [PORT [SASH]]`` serves it on port 8001, for the Sash at http://127.0.0.1:8000.
 """
 
