@@ -178,7 +178,11 @@ def test_a_vocabulary_that_is_none_is_one_line(chat: str, tmp_path: Path) -> Non
         ("{}", ["--model", "gpt-4o"], "an object without messages"),
         ('[{"content": "x"}]', ["--model", "gpt-4o"], "element 1 is no chat message"),
         ('[{"role": "robot", "content": "x"}]', ["--model", "gpt-4o"], "Invalid value 'robot'"),
-        ('[{"role": "tool", "content": "x", "tool_call_id": "a"}]', ["--model", "gpt-4o"], "No open tool call"),
+        (
+            '[{"role": "tool", "content": "x", "tool_call_id": "a"}]',
+            ["--model", "gpt-4o"],
+            "No tool call of this conversation",
+        ),
         ('[{"role": "user", "content": "x"}]', ["--model", "gtp-4o"], "did you mean 'gpt-4o"),
         ('[{"role": "user", "content": "x"}]', ["--model", "gpt-4o", "--max-tokens", "5"], "over."),
         ('{"messages": [{"role": "user", "content": "x"}], "modle": "x"}', [], "a window has no parameter 'modle'"),

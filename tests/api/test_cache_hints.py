@@ -101,10 +101,9 @@ async def test_recalled_messages_stand_beside_hints(client: httpx.AsyncClient, c
     assert plain["request"]["messages"] == made["window"]["request"]["messages"]
 
 
-async def test_a_block_without_a_type_takes_hints(client: httpx.AsyncClient) -> None:
-    """An Anthropic block without a type is sent as it came, with and without hints."""
+async def test_a_block_without_a_type_is_refused(client: httpx.AsyncClient) -> None:
+    """Anthropic answers 400 to a block without a type."""
     sent = {"model": CLAUDE, "messages": [{"role": "user", "content": [{"text": "no type"}]}]}
-    for cache in ("none", "auto"):
-        answer = await client.post("/window", params={"format": "anthropic"}, json={**sent, "cache": cache})
-        assert answer.status_code == 200, answer.text
-        assert answer.json()["request"]["messages"][0]["content"][0]["text"] == "no type"
+    answer = await client.post("/window", params={"format": "anthropic"}, json=sent)
+    assert answer.status_code == 400
+    assert "The field 'type' is missing" in answer.json()["detail"]

@@ -10,6 +10,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sash.core.chat.messages import links_in
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import USER
 from sash.store.data.layout import Keys, keys_of, unpack_many
@@ -141,7 +142,10 @@ def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
     }
     assert {name: int(state.get(name.encode(), 0)) for name in figures} == figures
     assert {k.decode(): int(v) for k, v in raw.hgetall(keys.ids).items()} == {
-        columns.identity(index).id: index + 1 for index in range(length)
+        **{columns.identity(index).id: index + 1 for index in range(length)},
+        **{
+            f"\0{link}": seq for seq, record in enumerate(records, 1) if record.calls for link in links_in(record.links)
+        },
     }
     assert sorted(map(int, raw.hkeys(keys.grounding))) == [s for s, r in enumerate(records, 1) if r.grounding]
     for seq, copy in raw.hgetall(keys.pinned).items():

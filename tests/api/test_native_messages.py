@@ -166,15 +166,17 @@ async def test_a_reply_comes_item_by_item(client: httpx.AsyncClient, conversatio
 
 
 async def test_calls_of_a_reply_that_come_apart_are_not_joined(client: httpx.AsyncClient, conversation: str) -> None:
-    """If the calls of a reply arrive in two requests, the first call's result is refused, with advice on ``in_progress``."""
+    """If the calls of a reply arrive in two requests, the first call's late result is sent behind its call."""
     await append(client, conversation, {"role": "user", "content": "Weather?"}, *REPLY[:2], format="responses")
     await append(client, conversation, REPLY[2], format="responses")
 
-    answer = await client.post(f"/conversations/{conversation}/messages?format=responses", json={"messages": OUTPUTS})
+    await append(client, conversation, *OUTPUTS, format="responses")
 
-    assert "followed by other messages or calls" in problem(answer, 422, "orphan-tool-result")["detail"]
-    advice = (await client.get("/problems/orphan-tool-result", headers={"accept": "application/json"})).text
-    assert "in_progress" in advice
+    made = await window(client, conversation, model="gpt-5", format="responses")
+    calls = [item for item in made["request"]["input"] if "call_id" in item]
+    first, second = (each["call_id"] for each in OUTPUTS)
+    assert [item["call_id"] for item in calls] == [first, first, second, second]
+    assert made["mended"]["reasons"]["late_result"] == 1
 
 
 async def test_a_wrong_block_is_named(client: httpx.AsyncClient, conversation: str) -> None:

@@ -93,6 +93,7 @@ INVENTED = Provider(
     seals_calls=False,
     replies_are_items=False,
     fills=False,
+    is_call=lambda part: "do" in part,
     with_result_text=lambda line, text, _: {**line, "say": text},
     maker="inventors",
     caching=caching,

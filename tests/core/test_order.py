@@ -110,6 +110,12 @@ def test_a_dropped_calls_words_stay() -> None:
     assert sent(found, unanswered="drop") == ["q", "moment", "stop"]
 
 
+def test_a_function_message_without_its_call_is_left_out() -> None:
+    """It has no id: it answers the message right before it, or nothing."""
+    found = talk(said("user", "q"), legacy(), said("user", "stop"), said("function", "late", name="look"))
+    assert sent(found) == ["q", None, NO_RESULT, "stop"]
+
+
 def test_a_legacy_call_has_a_line_too() -> None:
     """A call in the form before tool calls gets a function message."""
     request = answer(talk(said("user", "q"), legacy(), said("user", "stop")))["request"]
@@ -187,7 +193,7 @@ def histories(draw: st.DrawFn) -> Talk:
             messages.append(result(draw(st.sampled_from(calls)), draw(texts)))
         elif kind == "legacy":
             messages.append(legacy())
-        elif kind == "answer" and messages and messages[-1].get("function_call"):
+        elif kind == "answer":
             messages.append(said("function", draw(texts), name="look"))
     entries = tuple(Entry(message=message) for message in messages)
     return Talk(entries, ConversationSettings(system=draw(st.sampled_from([None, "Be brief."]))))

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -37,13 +38,14 @@ from sash.core.chat.messages import Document, Entry, Grounding, decode_entries, 
 from sash.core.counts.counting import reference_tokens
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.parameters import WindowFormat, WindowQuery
 from sash.core.law.records import Flags
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.given import ReadEntries, chat_entries, read_entries
 from sash.core.providers.members import FOREIGN, Names, as_it_came
+from sash.core.providers.native import own_messages
 from sash.operations.logging import best_effort, describe, get_logger
-from sash.problems import Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
+from sash.problems import FormatCannotCarry, Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import check_entries, prepare, wall_ms
 from sash.store.data.layout import Target
@@ -77,6 +79,9 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
     ] = "asc"
     limit: Annotated[int, Meta(ge=1, le=1000, description="The largest number of messages on a page.")] = 100
     cursor: Annotated[Cursor | None, Meta(description="The previous page's `next_cursor`.")] = None
+    format: Annotated[
+        WindowFormat, Meta(description="A provider's format, in which each message is given too, as `own`.")
+    ] = "openai"
 
 
 @post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)
@@ -283,10 +288,11 @@ async def list_messages(request: Req) -> Response[bytes]:
     for message in page.messages:
         if len(stored) % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # a page may have a thousand messages: let other requests run between them
-        stored.append(stored_message(message, page))
+        stored.append(stored_message(message, page, query.format))
     cursor = cursor_of(f"{query.order[0]}{following}:{page.life}") if following else None
     if cursor:
         path = f"/conversations/{target.id}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
+        path += "" if query.format == CHAT else f"&format={query.format}"
         headers["Link"] = f'<{path}>; rel="next"'
     body = msgspec.json.encode(MessagePage(stored if query.order == "asc" else stored[::-1], cursor))
     return Response(body, headers=headers)
@@ -321,7 +327,16 @@ def _as_it_came(message: Message) -> bytes:
     return msgspec.json.encode(as_it_came(msgspec.json.decode(message.body)))
 
 
-def stored_message(message: Message, page: Page) -> StoredMessage:
+def _own(message: Message, form: str) -> list[dict[str, Any]] | None:
+    """The message in a provider's form; None in chat form, and where the form has no place for it."""
+    if form == CHAT:
+        return None
+    with suppress(FormatCannotCarry):
+        return own_messages(form, msgspec.json.decode(message.body))
+    return None
+
+
+def stored_message(message: Message, page: Page, form: str = CHAT) -> StoredMessage:
     """A message of a page in the form that clients read."""
     record, grounding, metadata = message.record, page.grounding.get(message.seq), page.metadata.get(message.seq)
     documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
@@ -336,6 +351,7 @@ def stored_message(message: Message, page: Page) -> StoredMessage:
         grounding_tokens=EncodingTokens(*record.grounding) if record.grounding else None,
         metadata=msgspec.Raw(metadata) if metadata else None,
         redacted=bool(record.flags & Flags.REDACTED),
+        own=_own(message, form),
         status=message.identity.status,  # type: ignore[arg-type] # checked at the append
     )
 

@@ -136,6 +136,10 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     metadata: Annotated[msgspec.Raw, Meta(title="Metadata")] | None = None
     redacted: bool = False
     status: Status | None = None
+    own: Annotated[
+        list[ProviderObject] | None,
+        Meta(description="The message in the page's `format`: as it came, or as it is sent by itself."),
+    ] = None
 
 
 class MessagePage(msgspec.Struct, frozen=True):

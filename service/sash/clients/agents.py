@@ -12,21 +12,13 @@ from sash.clients.sash_client import LOCAL, Ask, Asking, Sash, SashError, asked,
 
 _POPS = 5
 _ITEMS = 100
-_ALL = {
-    "model": "all",
-    "max_tokens": 100_000_000,
-    "reasoning": "all",
-    "grounding": "none",
-    "dedupe": "none",
-    "summary": "never",
-}
-"""Parameters of a window of the whole history: no model is called ``all``, so ``max_tokens`` is the only limit."""
+_PAGE = 1000
 
 
 class SashSession:
     """A session whose items are a conversation's messages.
 
-    ``get_items()`` returns every item as it was added, except calls that never got a result. With ``model`` it returns the
+    ``get_items()`` returns every item as it was added. With ``model`` it returns the
     window for that model instead: the items that fit, with documents, summary and the newest turn's reasoning. ``window``
     are its parameters by name; ``reserve`` must have room for the run's additions: instructions, tools, the question and
     the reply. ``get_items(limit)`` returns the last items as they were added, with and without a model, because the SDK
@@ -57,9 +49,8 @@ class SashSession:
             settings = self.session_settings
             limit = settings.get("limit") if isinstance(settings, dict) else getattr(settings, "limit", None)
         if limit is None and self._window:
-            return await self.sash.ado(self._items(self._window))
-        items = await self.sash.ado(self._items(_ALL))
-        return items if limit is None else items[max(0, len(items) - limit) :]
+            return await self.sash.ado(self._sent())
+        return await self.sash.ado(self._added(limit))
 
     async def add_items(self, items: Sequence[Any]) -> None:
         """Append items, about 100 a request. Raises SashError, whose ``problem`` has the items not stored as ``items``.
@@ -84,14 +75,27 @@ class SashSession:
         """Close the connections that were made on this event loop."""
         await self.sash.aclose()
 
-    def _items(self, parameters: Mapping[str, Any]) -> Asking[list[Any]]:
-        window, _ = yield Ask("GET", f"{self._path}/window", {**parameters, "format": "responses"})
+    def _sent(self) -> Asking[list[Any]]:
+        """The window's items."""
+        window, _ = yield Ask("GET", f"{self._path}/window", {**(self._window or {}), "format": "responses"})
         if window is None:
             return []
         request = window["request"]
-        wanted = "instructions" in request and parameters is not _ALL
-        fixed = [{"role": "system", "content": request["instructions"]}] if wanted else []
+        fixed = [{"role": "system", "content": request["instructions"]}] if "instructions" in request else []
         return [*fixed, *request["input"]]
+
+    def _added(self, limit: int | None) -> Asking[list[Any]]:
+        """All items, or the last ``limit``, as they were added. They are read from the end."""
+        found: list[Any] = []
+        query: dict[str, Any] = {"order": "desc", "format": "responses"}
+        while limit is None or len(found) < limit:
+            page, _ = yield Ask("GET", f"{self._path}/messages", {**query, "limit": min(_PAGE, limit or _PAGE)})
+            messages = page["messages"] if page else []
+            found = [item for entry in reversed(messages) for item in _items(entry)] + found
+            if not page or page["next_cursor"] is None:
+                break
+            query["cursor"] = page["next_cursor"]
+        return found if limit is None else found[max(0, len(found) - limit) :]
 
     def _add(self, items: Sequence[Any]) -> Asking[None]:
         left = list(items)
@@ -105,19 +109,19 @@ class SashSession:
 
     def _popped(self) -> Asking[Any]:
         for _ in range(_POPS):
-            page, version = yield Ask("GET", f"{self._path}/messages", {"order": "desc", "limit": 1})
+            last = {"order": "desc", "limit": 1, "format": "responses"}
+            page, version = yield Ask("GET", f"{self._path}/messages", last)
             if not page or not page["messages"]:
                 return None
             (entry,) = page["messages"]
-            items = yield from self._items(_ALL)
             try:
                 yield self._rewind(entry["seq"] - 1, version)
             except SashError as error:
                 if error.status != 412:  # another client changed the conversation meanwhile
                     raise
                 continue
-            if items and (count := _count(entry)):
-                yield from self._put_back(items[len(items) - count : -1])
+            if items := _items(entry):
+                yield from self._put_back(items[:-1])
                 return items[-1]
         raise SashError(412, {"detail": "Others keep changing the conversation: nothing was taken away."})
 
@@ -145,14 +149,6 @@ def _requests(items: Sequence[Any]) -> Iterator[list[Any]]:
         yield part
 
 
-def _count(entry: Mapping[str, Any]) -> int:
-    """The number of items that a stored entry has in a window."""
-    if entry.get("status") == "in_progress":
-        return 0
-    message = entry["message"]
-    native = message.get("native") or {}
-    if native.get("format") == "responses":
-        return len(native["messages"])
-    if message["role"] != "assistant":
-        return 1
-    return bool(message.get("content") or message.get("refusal")) + len(message.get("tool_calls") or ())
+def _items(entry: Mapping[str, Any]) -> list[Any]:
+    """The items of a stored entry; none while it is being written."""
+    return [] if entry.get("status") == "in_progress" else entry.get("own") or [entry["message"]]

@@ -102,8 +102,9 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
     size = len(msgspec.json.encode(native)) + len(',"native":')
     if has_foreign(message):
         return Beside(native["format"], size)
+    thinks = message["role"] == "assistant"
     for part in parts_of(native["messages"]):
-        (thoughts if is_thought(part) else rest).add(part, thoughts)
+        (thoughts if thinks and is_thought(part) else rest).add(part, thoughts)
     rest.texts += repeated(thoughts.references + rest.references, message)
     wrappings, apart = _items_apart(message)
     words, others = text_tokens(thoughts.texts), text_tokens(rest.texts)

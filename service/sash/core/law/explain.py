@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from sash.core.counts.families import ROLES, TOOL
+from sash.core.counts.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.models import Model
 from sash.core.law.costs import costs_as_counted, reference_cost, reference_costs
 from sash.core.law.grounding import Grounded
@@ -49,7 +49,7 @@ def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int,
         why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
         if why is Reason.UNANSWERED and history.records.in_progress[starts[index]]:
             why = Reason.IN_PROGRESS
-        elif why is Reason.UNANSWERED and view.role(index) == TOOL:
+        elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
             why = Reason.APART
         seqs = range(first + starts[index], first + starts[index + 1])
         lines += [_line(view, seq, why, sent, left, is_kept=is_kept) for seq in seqs]

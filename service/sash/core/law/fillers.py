@@ -35,7 +35,7 @@ def _is_silent(measure: Measure, form: str) -> bool:
     if measure.o200k or (extra is not None and (extra.images or extra.estimated)):
         return False
     own = extra.native_in(form) if extra is not None else None
-    return own is None or not (own.only or own.images or any(own.rest) or own.rest_sealed or own.estimated)
+    return own is None or not (own.images or any(own.rest) or own.rest_sealed or own.estimated)
 
 
 def opening_tokens(

@@ -37,16 +37,17 @@ def arranged(history: History, *, drops: bool) -> History | None:
     if history.outside and history.first_seq > 1 and _is_unfinished(history.outside):
         return None
     records = history.records
-    if not records.details or _is_in_order(records):
+    is_whole = history.first_seq == 1
+    if not records.details or _is_in_order(records, is_whole=is_whole):
         return history
-    groups, apart = _read(records)
+    groups, apart = _read(records, is_whole=is_whole)
     if history.first_seq > 1 and _needs_its_call(records, apart):
         return None
     return _in_places(history, groups, apart, drops=drops)
 
 
-def _is_in_order(records: Records) -> bool:
-    """Whether each result stands behind its call, and each call has its result."""
+def _is_in_order(records: Records, *, is_whole: bool) -> bool:
+    """Whether each result stands behind its call, and each call has its result. ``is_whole``: no message is before."""
     if records.plain and TOOL not in records.roles and FUNCTION not in records.roles:
         return True
     roles, flags, calls, is_open = (
@@ -57,7 +58,7 @@ def _is_in_order(records: Records) -> bool:
     asks = (roles == ASSISTANT) & (is_open == 0)
     is_legacy = asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
     is_answer = roles == FUNCTION
-    if (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1]:
+    if (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
         return False
     units = group_units(records)
     if units.single:
@@ -80,38 +81,56 @@ class _Group(msgspec.Struct):
     members: list[int] = []
     late: set[int] = set()
 
+    def answer(self, link: str, index: int, *, is_late: bool) -> set[int]:
+        """Note the newest result of the call with this link. Returns the index of an older one."""
+        older = self.results.get(link)
+        self.results[link] = index
+        self.members.append(index)
+        if is_late:
+            self.late.add(index)
+        return set() if older is None else {older}
+
     @property
     def missing(self) -> tuple[int, ...]:
         """The numbers of the calls without a result."""
         return tuple(number for number, link in enumerate(self.links) if link not in self.results)
 
 
-def _read(records: Records) -> tuple[list[_Group], set[int]]:
-    """The tool groups, and the indexes of results that are apart: without their call here, or with a newer result."""
+def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
+    """The tool groups, and the indexes of results that are apart: without their call here, or with a newer result.
+
+    A result in the form before tool calls has no id. It answers the message right before it, or nothing.
+    """
     groups: list[_Group] = []
     makers: dict[str, _Group] = {}
     apart: set[int] = set()
+    leading = len(records) - len(
+        records.roles.lstrip(bytes((TOOL, FUNCTION)))
+    )  # the call of these may be before the tail
     before = -1  # the newest message that is no result
     for index, role in enumerate(records.roles):
-        is_late = role == TOOL and bool(records.flags[index] & Flags.LATE)
         if role not in (TOOL, FUNCTION):
             before = index
             if _is_call(records, index):
                 groups.append(group := _Group(index, links_in(records.details[index].links), members=[index]))
                 makers |= dict.fromkeys(group.links, group)
             continue
+        is_late = role == TOOL and bool(records.flags[index] & Flags.LATE)
         link = records.details[index].links
-        if (maker := makers.get(link)) is None:
-            if is_late or (role == TOOL and before >= 0):  # else its call may be before the tail
-                apart.add(index)
-            continue
-        if (older := maker.results.get(link)) is not None:
-            apart.add(older)
-        if is_late or maker.head != before:
-            maker.late.add(index)
-        maker.results[link] = index
-        maker.members.append(index)
+        maker = makers.get(link) if role == TOOL else _called_right_before(records, groups, index)
+        if maker is not None:
+            apart |= maker.answer(
+                link if role == TOOL else maker.links[0], index, is_late=is_late or maker.head != before
+            )
+        elif is_late or is_whole or index >= leading:
+            apart.add(index)
     return groups, apart
+
+
+def _called_right_before(records: Records, groups: Sequence[_Group], index: int) -> _Group | None:
+    """The group of a call in the form before tool calls, if the message right before makes one."""
+    is_call = bool(groups) and groups[-1].head == index - 1 and not records.calls[index - 1]
+    return groups[-1] if is_call else None
 
 
 def _is_call(records: Records, index: int) -> bool:
@@ -202,7 +221,7 @@ def _row(records: Records, index: int, *, is_late: bool, is_single: bool) -> byt
     """A message's record in its place, where it is late if it is left out."""
     row = records.packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES]
     flags = row[0]
-    if records.roles[index] == TOOL:
+    if records.roles[index] in (TOOL, FUNCTION):
         flags = flags & ~Flags.LATE | (Flags.LATE if is_late else 0)
     if is_single:
         flags &= ~Flags.PARALLEL

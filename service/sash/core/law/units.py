@@ -71,6 +71,7 @@ def group_units(records: Records) -> Units:
     starts = np.append(np.flatnonzero(np.logical_not(follows)), len(records))
     first, ends = starts[:-1], starts[1:]
     is_short = asks[first] & (ends - first <= calls[first]) & (ends < len(records))
-    broken = np.flatnonzero((is_open[first] != 0) | (roles[first] == TOOL) | is_short)
+    is_apart = (roles[first] == TOOL) | (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)
+    broken = np.flatnonzero((is_open[first] != 0) | is_apart | is_short)
     whole = {int(np.searchsorted(first, index)) for index in records.mended}
     return Units(starts.tolist(), frozenset(broken.tolist()).difference(whole))

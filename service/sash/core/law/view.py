@@ -240,7 +240,7 @@ def _always(history: History, units: Units) -> dict[int, Reason]:
         index: _why(records.roles[units.starts[index]], pinned=index in pinned)
         for index in sorted(pinned | leading | question)
     }
-    if (newest := _newest(history, units)) is not None:
+    if (newest := _newest(history, units)) is not None and newest not in units.broken:
         always.setdefault(newest, Reason.NEWEST)
     for seq in sorted(history.recalled):
         if seq >= history.first_seq:
@@ -253,7 +253,7 @@ def _newest(history: History, units: Units) -> int | None:
     last = history.records.in_progress.rfind(0)
     if last >= 0 and history.order is not None:
         placed = history.order.newest - history.first_seq
-        last = placed if placed <= last else last  # the history may end before it
+        last = min(placed, last)  # the history may end before it
     return unit_at(units, last) if last >= 0 else None
 
 

@@ -30,20 +30,20 @@ def without_calls(message: Mapping[str, Any], numbers: Collection[int], provider
 def _without(messages: list[Object], numbers: set[int], provider: Provider) -> Iterator[Object]:
     """Yield own messages without calls of these numbers, and without messages that had nothing else."""
     number = -1
-    key = provider.shape.parts
     for message in messages:
         if provider.is_call(message):
             number += 1
             if number not in numbers:
                 yield message
             continue
-        parts, left = message.get(key), []
-        if not isinstance(parts, list):
-            yield message
-            continue
-        for part in parts:
-            number += provider.is_call(part)
-            if not (provider.is_call(part) and number in numbers):
-                left.append(part)
-        if left or not parts:
-            yield {**message, key: left}
+        changed = dict(message)
+        for name, parts in message.items():
+            if isinstance(parts, list):
+                changed[name] = []
+                for part in parts:
+                    is_call = isinstance(part, dict) and provider.is_call(part)
+                    number += is_call
+                    if not (is_call and number in numbers):
+                        changed[name].append(part)
+        if changed == message or any(changed.get(name) for name in message if isinstance(message[name], list)):
+            yield changed

@@ -186,6 +186,8 @@ _EITHER_CASE: Final = frozenset(PARTS) | frozenset(map(_snake, PARTS))
 
 def unknown_kind(found: UnknownKind) -> InvalidEntry:
     """Return the problem of an unknown kind: the nearest known one, all known ones, and the setting that lets it pass."""
+    if found.name == "None":
+        return InvalidEntry.at(f"#{found.pointer.removesuffix('/type')}", "The field 'type' is missing")
     near = difflib.get_close_matches(found.name.lower(), [name.lower() for name in found.known], n=1)
     meant = did_you_mean([name for name in found.known if name.lower() in near])
     names = ", ".join(f"'{name}'" for name in found.known)

@@ -133,7 +133,7 @@ def without_members(message: Mapping[str, Any], gone: Sequence[Unknown]) -> dict
     if isinstance(legacy := message.get("function_call"), dict):
         left["function_call"] = dict(legacy)
     for each in gone:
-        del _object_at(left, each.path)[each.name]
+        del object_at(left, each.path)[each.name]
     return left
 
 
@@ -152,7 +152,7 @@ def has_foreign(message: Mapping[str, Any]) -> bool:
 def as_it_came(message: dict[str, Any]) -> dict[str, Any]:
     """Return a decoded stored message with its foreign members at their places."""
     for path, name, value in message.pop("native")["members"]:
-        _object_at(message, path)[name] = value
+        object_at(message, path)[name] = value
     return message
 
 
@@ -163,7 +163,7 @@ def _copied(value: Any) -> Any:
     return {name: dict(each) if isinstance(each, dict) else each for name, each in value.items()}
 
 
-def _object_at(message: dict[str, Any], path: str) -> dict[str, Any]:
+def object_at(message: dict[str, Any], path: str) -> dict[str, Any]:
     found: Any = message
     for step in path.split("/")[:-1]:
         found = found[int(step)] if isinstance(found, list) else found[step]

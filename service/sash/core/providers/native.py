@@ -34,11 +34,12 @@ import msgspec
 from sash.core.chat.messages import own_member
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers import PROVIDERS
-from sash.core.providers.members import EVERY_MEMBER, Names
+from sash.core.providers.members import EVERY_MEMBER, Names, object_at
 from sash.core.providers.pieces import Object, Piece, chat_message
 from sash.core.providers.recognition import foreign
 from sash.core.providers.requests_read import ChatRequest
 from sash.core.providers.sharing import fill, restore
+from sash.core.providers.turns import Outgoing, Refusals, is_of
 from sash.problems import InvalidEntry
 
 
@@ -88,6 +89,39 @@ def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:
     pieces = PROVIDERS[form].read(own, pointer)
     pieces[0].beside = beside
     return pieces
+
+
+def own_messages(form: str, message: Object) -> list[Object]:
+    """Return a chat message as the provider's messages: as they came, or as they are sent for this message alone.
+
+    Raises FormatCannotCarry.
+    """
+    native = message.get("native")
+    if is_of(message, form):
+        own = restore(message)
+        for place, name, value in message["native"].get("beside", ()):
+            at, _, path = place.partition("/")
+            object_at(own[int(at)], path)[name] = value
+        return own
+    provider, refusals = PROVIDERS[form], Refusals(form)
+    call = _call_of(message)
+    chat = message if native is None else {name: value for name, value in message.items() if name != "native"}
+    sent = [Outgoing(0, each) for each in (*call, chat)]
+    written: list[Object] = provider.write(sent, [], None, refusals)[provider.shape.messages]
+    refusals.check()
+    return written if provider.replies_are_items and not call else written[-1:]
+
+
+def _call_of(result: Object) -> list[Object]:
+    """The call that a result answers, whose name and arguments are not known; nothing for another message."""
+    call = {"name": "unknown", "arguments": "{}"}
+    match result["role"]:
+        case "tool":
+            calls = [{"id": result["tool_call_id"], "type": "function", "function": call}]
+            return [{"role": "assistant", "content": None, "tool_calls": calls}]
+        case "function":
+            return [{"role": "assistant", "content": None, "function_call": {**call, "name": result["name"]}}]
+    return []
 
 
 def read_compaction(item: Object, pointer: str) -> tuple[Object, str]:

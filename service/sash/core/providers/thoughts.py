@@ -75,6 +75,8 @@ def _without_thoughts(native: Mapping[str, Any], *, seals: bool) -> list[Object]
 
 def _without_parts(message: Object, *, seals: bool) -> list[Object]:
     """Return the message without thoughts; nothing where it held only thoughts."""
+    if message.get("role") == "user":  # it has none of its own
+        return [message]
     if is_thought(message):
         return []
     for key in ("content", "parts"):
