@@ -1,33 +1,45 @@
 """A stand-in for OpenAI, Anthropic and Gemini on loopback. It calls the tool ``find_talk``, or says where the talk is.
 
-Chat completions and Claude's messages report the tokens that ``POST /count`` returns. As with the providers, a tool call
-without its result, or a result without its call, answers 400.
+It takes chat completions, Responses, Anthropic's Messages and Gemini's contents, whole and streamed, and reports the tokens
+that ``POST /count`` returns. What a provider refuses answers 400 with that provider's error (``standin/rules.py``).
 ``python tests/readme_provider.py [PORT [SASH]]`` serves it on port 8001, for the Sash at http://127.0.0.1:8000.
 """
 
 import json
+import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
+from standin.replies import ANSWER, TOPIC, Said, reply, talk
+from standin.rules import error, form_of, refused, window_of
+from standin.streams import events
 
-ANSWER = "At 12:10, in Robertson 2."
-TOPIC = '{"topic": "gradle"}'
+__all__ = ["ANSWER", "TOPIC", "Plan", "Provider", "Said", "provided"]
+
+Plan = Callable[[str, dict[str, Any]], Said]
+"""Returns what is said to a request, by its format and its body."""
+_MODEL = re.compile(r"/models/([^/:]+):")
 
 
 class Provider(ThreadingHTTPServer):
-    """The server: ``requests`` are the request bodies in order, ``environment`` the variables that point SDKs to it."""
+    """The server: ``requests`` are the taken bodies in order, ``environment`` the variables that point SDKs to it.
+
+    ``refusals`` are the reasons of its answers 400.
+    """
 
     daemon_threads = True
 
-    def __init__(self, sash: str, port: int = 0) -> None:
+    def __init__(self, sash: str, port: int = 0, plan: Plan = talk) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
-        self.sash = sash
+        self.sash = httpx.Client(base_url=sash)
+        self.plan = plan
         self.requests: list[dict[str, Any]] = []
+        self.refusals: list[str] = []
 
     @property
     def environment(self) -> dict[str, str]:
@@ -37,128 +49,73 @@ class Provider(ThreadingHTTPServer):
         google = {"GOOGLE_GEMINI_BASE_URL": here, "GEMINI_API_KEY": "none"}
         return {**openai, **google, "ANTHROPIC_BASE_URL": here, "ANTHROPIC_API_KEY": "none"}
 
-    def reply(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def handle_error(self, *told: Any) -> None:
+        """Print what went wrong, unless a client left."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(*told)
+
+    def server_close(self) -> None:
+        super().server_close()
+        self.sash.close()
+
+    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return the status and the body of the answer to a request."""
+        form = form_of(path)
+        named = _MODEL.search(path)
+        model = named[1] if named else body["model"]
+        request = window_of(form, body)
+        if found := refused(form, request, model):
+            self.refusals += found
+            return 400, error(form, found[0])
         self.requests.append(body)
-        answers = {"/v1/chat/completions": self._completion, "/v1/messages": self._message}
-        return answers.get(path, self._content if path.endswith(":generateContent") else self._response)(body)
-
-    def _tokens(self, body: dict[str, Any]) -> int:
-        counted = {name: body[name] for name in ("model", "messages", "tools") if name in body}
-        tokens: int = httpx.post(f"{self.sash}/count", json=counted).raise_for_status().json()["tokens"]
-        return tokens
-
-    def _message(self, body: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "id": f"msg_{len(self.requests)}",
-            "type": "message",
-            "role": "assistant",
-            "model": body["model"],
-            "content": [{"type": "text", "text": ANSWER}],
-            "stop_reason": "end_turn",
-            "stop_sequence": None,
-            "usage": {"input_tokens": self._tokens(body), "output_tokens": 1},
-        }
-
-    def _completion(self, body: dict[str, Any]) -> dict[str, Any]:
-        tokens = self._tokens(body)
-        message: dict[str, Any] = {"role": "assistant", "content": ANSWER, "refusal": None, "annotations": []}
-        if _wants_talk(body, body["messages"]):
-            call = {"id": f"call_{len(self.requests)}", "type": "function"}
-            call["function"] = {"name": "find_talk", "arguments": TOPIC}
-            message |= {"content": None, "tool_calls": [call]}
-        reason = "tool_calls" if message["content"] is None else "stop"
-        return {
-            "id": f"chatcmpl-{len(self.requests)}",
-            "object": "chat.completion",
-            "created": 1,
-            "model": body["model"],
-            "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": None}],
-            "usage": {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1},
-        }
-
-    def _response(self, body: dict[str, Any]) -> dict[str, Any]:
         number = len(self.requests)
-        said: dict[str, Any] = {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed"}
-        said["content"] = [{"type": "output_text", "text": ANSWER, "annotations": []}]
-        if _wants_talk(body, body["input"]):
-            said = {"id": f"fc_{number}", "type": "function_call", "status": "completed", "call_id": f"call_{number}"}
-            said |= {"name": "find_talk", "arguments": TOPIC}
-        return {
-            "id": f"resp_{number}",
-            "object": "response",
-            "created_at": 1,
-            "status": "completed",
-            "model": body["model"],
-            "output": [{"id": f"rs_{number}", "type": "reasoning", "summary": []}, said],
-            "parallel_tool_calls": True,
-            "tool_choice": "auto",
-            "tools": [],
-            "usage": {
-                "input_tokens": 1,
-                "input_tokens_details": {"cached_tokens": 0},
-                "output_tokens": 1,
-                "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": 2,
-            },
-        }
+        tokens = self._tokens(form, {"model": model, **request})
+        return 200, reply(form, self.plan(form, body), model=model, number=number, tokens=tokens)
 
-    def _content(self, body: dict[str, Any]) -> dict[str, Any]:
-        part: dict[str, Any] = {"text": ANSWER}
-        if _wants_talk(body, body["contents"]):
-            part = {
-                "functionCall": {"id": f"call_{len(self.requests)}", "name": "find_talk", "args": json.loads(TOPIC)}
-            }
-        return {
-            "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}],
-            "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
-        }
-
-
-def _wants_talk(body: dict[str, Any], messages: list[dict[str, Any]]) -> bool:
-    last = messages[-1]
-    said = json.dumps(last)
-    return (
-        bool(body.get("tools")) and last.get("role") == "user" and "gradle" in said and "functionResponse" not in said
-    )
-
-
-def _unpaired(body: dict[str, Any]) -> list[str]:
-    """Return the ids of tool calls without a tool result, and of tool results without a tool call."""
-    messages = [*body.get("messages", ()), *body.get("input", ())]
-    calls = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
-    calls += [item["call_id"] for item in messages if item.get("type") == "function_call"]
-    results = [message["tool_call_id"] for message in messages if message.get("role") == "tool"]
-    results += [item["call_id"] for item in messages if item.get("type") == "function_call_output"]
-    parts = [part for content in body.get("contents", ()) for part in content["parts"]]
-    calls += [part["functionCall"]["id"] for part in parts if "functionCall" in part]
-    results += [part["functionResponse"]["id"] for part in parts if "functionResponse" in part]
-    return sorted(set(calls) ^ set(results))
+    def _tokens(self, form: str, request: dict[str, Any]) -> int:
+        counted = self.sash.post("/count", params={"format": form}, json=request)
+        tokens: int = counted.raise_for_status().json()["tokens"]
+        return tokens
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: Provider
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        alone = _unpaired(body)
-        answer = {"error": {"message": f"unpaired: {alone}"}} if alone else self.server.reply(self.path, body)
+        path = self.path.partition("?")[0]
+        status, answer = self.server.answer(path, body)
+        if status == 200 and (body.get("stream") or path.endswith(":streamGenerateContent")):
+            self._stream(events(form_of(path), answer, body))
+            return
         data = json.dumps(answer).encode()
-        self.send_response(400 if alone else 200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _stream(self, told: Iterator[str]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for event in told:
+            data = event.encode()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, *_: Any) -> None:
         """Log nothing: a failed test shows what the client received."""
 
 
 @contextmanager
-def provided(sash: str) -> Iterator[Provider]:
+def provided(sash: str, plan: Plan = talk) -> Iterator[Provider]:
     """Yield a running provider that counts tokens with the server at ``sash``."""
-    with Provider(sash) as provider:
-        thread = threading.Thread(target=provider.serve_forever, daemon=True)
+    with Provider(sash, plan=plan) as provider:
+        thread = threading.Thread(target=provider.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         yield provider
         provider.shutdown()

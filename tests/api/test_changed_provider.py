@@ -134,6 +134,24 @@ async def test_a_picture_in_a_result_is_carried(
     assert await counted(client, made, form) <= made["tokens"]["total"]
 
 
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4", "gpt-5"])
+@pytest.mark.parametrize("text", ["", "a", "12:10.\n", '{"a": 1}', "[1]", "talk " * 300])
+async def test_a_pictures_line_is_counted_at_each_place_of_parallel_results(
+    client: httpx.AsyncClient, conversation: str, text: str, model: str
+) -> None:
+    """Results of parallel calls are billed as a list; the total covers a picture's line at its start, middle and end."""
+    uses = [{"type": "tool_use", "id": f"t{place}", "name": "shot", "input": {}} for place in range(3)]
+    await append(client, conversation, user("Look."), {"role": "assistant", "content": uses}, format="anthropic")
+    shown = [{"type": "text", "text": text}, CLAUDE_SHOT]
+    for given in range(8):  # each of the three results has a picture, or none
+        contents = [shown if given >> place & 1 else "none" for place in range(3)]
+        results = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": each} for n, each in enumerate(contents)]
+        await append(client, conversation, {"role": "user", "content": results}, format="anthropic")
+        made = await window(client, conversation, model=model)
+        counted_tokens = await counted(client, made, "openai")
+        assert counted_tokens <= made["tokens"]["total"] <= counted_tokens + 2 * given.bit_count()
+
+
 @pytest.mark.parametrize(("model", "within"), [("gemini-2.5-pro", False), ("gemini-3-pro-preview", True)])
 async def test_gemini_3_gets_a_picture_inside_the_result(
     client: httpx.AsyncClient, conversation: str, model: str, *, within: bool

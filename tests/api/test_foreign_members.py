@@ -273,11 +273,18 @@ NATIVE: dict[str, list[Any]] = {
     ],
     "responses": [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go.", "uiState": "open"}]},
-        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "parsed_arguments": {}},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "parsed_arguments": None},
         {"type": "function_call_output", "call_id": "c", "output": "x", "elapsed": 3},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "Gone.", "annotations": [], "parsed": None}],
+        },
     ],
 }
-THEIRS = {"createdAt", "uiState", "modelInfo", "parsed_arguments", "elapsed", "alt"}
+THEIRS = {"createdAt", "uiState", "modelInfo", "parsed", "parsed_arguments", "elapsed", "alt"}
 
 
 def without(value: Any) -> Any:

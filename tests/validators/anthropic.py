@@ -18,6 +18,16 @@ _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _THOUGHTS = ("thinking", "redacted_thinking")
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _MOST_MARKS = 4
+_MARKED = {"type", "cache_control"}
+_MEMBERS = {
+    "text": _MARKED | {"text", "citations"},
+    "image": _MARKED | {"source", "transformations"},
+    "tool_use": _MARKED | {"id", "name", "input", "caller", "toolset_name"},
+    "tool_result": _MARKED | {"tool_use_id", "content", "is_error", "toolset_name"},
+    "thinking": _MARKED | {"thinking", "signature"},
+    "redacted_thinking": _MARKED | {"data"},
+}
+"""Members of the SDK's types. Another rule is about marks on thinking."""
 _BEFORE_OPUS_4_8 = re.compile(r"claude-(3|(opus|sonnet|haiku)-4-[0-7]\b)")
 
 
@@ -42,6 +52,8 @@ def _blocks(content: Any) -> list[Object]:
 
 def _message(message: Object, at: str, *, is_last: bool) -> Iterator[str]:
     role, content = message.get("role"), message.get("content")
+    for name in sorted(message.keys() - {"role", "content"}):
+        yield f"{at}.{name}: Extra inputs are not permitted"
     if role not in ("user", "assistant", "system"):
         yield f"{at}.role: Input should be 'user' or 'assistant'"
     if not isinstance(content, str | list):
@@ -61,6 +73,7 @@ def _message(message: Object, at: str, *, is_last: bool) -> Iterator[str]:
 
 
 def _block(block: Object, at: str, role: str) -> Iterator[str]:
+    yield from _extra(block, at)
     match block.get("type"):
         case "text":
             if not isinstance(block.get("text"), str) or not block["text"].strip():
@@ -78,6 +91,11 @@ def _block(block: Object, at: str, role: str) -> Iterator[str]:
                 yield f"{at}.image.source.base64.media_type: Input should be one of {_IMAGES}"
         case None:
             yield f"{at}.type: Field required"
+
+
+def _extra(block: Object, at: str) -> Iterator[str]:
+    for name in sorted(block.keys() - _MEMBERS.get(str(block.get("type")), block.keys())):
+        yield f"{at}.{block['type']}.{name}: Extra inputs are not permitted"
 
 
 def _use(block: Object, at: str, role: str) -> Iterator[str]:

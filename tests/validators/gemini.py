@@ -27,12 +27,17 @@ _SNAKE = re.compile(r"[a-z]+(_[a-z]+)+")
 
 
 def refused(request: Object, model: str) -> list[str]:
-    """Return why the provider answers 400 to this request for this model; nothing where it takes the request."""
+    """Return why this request does not reach the model as it is; nothing where the provider and its SDKs take it."""
+    return [*refused_by_server(request, model), *_spelling(request, "")]
+
+
+def refused_by_server(request: Object, model: str) -> list[str]:
+    """Return why the provider answers 400 to this request for this model. It reads camel case and snake case."""
     contents = request.get("contents") or []
     found = [] if contents else ["contents is not specified"]
     for index, content in enumerate(contents):
         found += _content(content, f"contents[{index}]")
-    found += [*_turns(contents), *_spelling(request, ""), *_config(request.get("config") or {})]
+    found += [*_turns(contents), *_config(request.get("config") or {})]
     if _STRICT.search(model) and "-image" not in model:
         found += _signed(contents)
     return found
@@ -47,6 +52,8 @@ def _of(content: Object, kind: str) -> list[Any]:
 
 
 def _content(content: Object, at: str) -> Iterator[str]:
+    if unknown := content.keys() - {"role", "parts"}:
+        yield f"{at}: Invalid JSON payload received. Unknown name {sorted(unknown)}"
     if content.get("role") not in ("user", "model", "function", None):
         yield f"{at}.role: Please use a valid role: user, model."
     if not _parts(content):

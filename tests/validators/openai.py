@@ -25,10 +25,11 @@ MEMBERS = {
     "system": {"content", "name"},
     "developer": {"content", "name"},
     "user": {"content", "name"},
-    "assistant": {"content", "name", "refusal", "audio", "tool_calls", "function_call"},
+    "assistant": {"content", "name", "refusal", "audio", "tool_calls", "function_call", "annotations"},
     "tool": {"content", "tool_call_id", "name"},
     "function": {"content", "name"},
 }
+"""Members by role. Replies have ``annotations``, and OpenAI's guides append a reply as it came (guides/function-calling)."""
 
 
 def refused(request: dict[str, Any], model: str) -> list[str]:

@@ -35,6 +35,16 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "item_reference": ("id",),
 }
 """Members that each item must have."""
+_OF_CALL = {"type", "id", "call_id", "status", "name", "namespace", "caller"}
+MEMBERS = {
+    "message": {"type", "role", "content", "id", "status", "phase"},
+    "function_call": _OF_CALL | {"arguments", "async"},
+    "custom_tool_call": _OF_CALL | {"input", "async"},
+    "function_call_output": _OF_CALL | {"output"},
+    "custom_tool_call_output": _OF_CALL | {"output"},
+    "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
+}
+"""Members that items may have: 'Unknown parameter: input[0].timestamp' is the answer to others."""
 OF_CALLS = {
     "function_call": "function_call_output",
     "custom_tool_call": "custom_tool_call_output",
@@ -65,6 +75,8 @@ def _item(item: dict[str, Any]) -> Iterator[str]:
         if isinstance(identity, str) and not 0 < len(identity) <= LONGEST:
             yield f"{name} of {len(identity)} characters"
     kind = _kind(item)
+    for name in sorted(item.keys() - MEMBERS.get(kind, item.keys())):
+        yield f"Unknown parameter: '{name}'"
     if kind == "message":
         yield from _message(item)
         return

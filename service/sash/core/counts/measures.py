@@ -6,7 +6,7 @@ and two counts.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -222,6 +222,15 @@ def _stated_size(fields: Mapping[str, Any]) -> tuple[int, int] | None:
 # ---- tool calls and results
 
 
+_PLACES: Final = (
+    ("listed",),
+    ("listed", "opens_list"),
+    ("listed", "closes_list"),
+    ("listed", "opens_list", "closes_list"),
+)
+"""What an item of a list costs in its middle, at its beginning, at its end, and alone in it."""
+
+
 def mended_fields(message: Mapping[str, Any], text: str, counted: Pair) -> dict[str, Any]:
     """The measure's fields of a message that is not sent as it came. Names are measured as OpenAI gets them."""
     odd = oddities(message)
@@ -251,11 +260,14 @@ def _unfitted(names: Sequence[str]) -> Pair:
 
 
 def _pictured(content: str, text: str, counted: Pair) -> Pair:
-    """The tokens that a result has more with lines in place of its pictures, alone or in a list of results."""
+    """The most that a result has more with lines in place of its pictures, in tokens: alone, or at any place of a list."""
     alone = both(content)
-    told, bare = (sum_of(listed_tokens(each, pair)) for each, pair in ((content, alone), (text, counted)))
-    a, b = (max(0, x, y) for x, y in zip(_difference(alone, counted), _difference(told, bare), strict=True))
-    return a, b
+    more = [_difference(alone, counted)]
+    told, bare = listed_tokens(content, alone), listed_tokens(text, counted)
+    for place in _PLACES:
+        with_lines, without = (sum_of({name: each.get(name, ZERO) for name in place}) for each in (told, bare))
+        more.append(_difference(with_lines, without))
+    return max(0, *(o200k for o200k, _ in more)), max(0, *(cl100k for _, cl100k in more))
 
 
 def sum_of(pairs: Mapping[str, Pair]) -> Pair:

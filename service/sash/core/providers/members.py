@@ -91,7 +91,9 @@ back its replies' ``annotations`` and ``audio``.
 
 
 _TAKEN_AS_NULL: Final = frozenset({"parsed", "parsed_arguments"})
-"""Members that OpenAI's SDK adds to replies. Nine recorded requests have null ones; the SDK leaves out others."""
+"""Members that OpenAI's SDK adds to replies. Nine recorded chat requests have null ones; the SDK leaves out others.
+
+In Responses it leaves out all (``__api_exclude__``)."""
 
 
 class Unknown(NamedTuple):

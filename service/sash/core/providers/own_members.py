@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.providers.members import Names, Unknown, is_sent
+from sash.core.providers.members import Names, Unknown
 
 Object = dict[str, Any]
 _KEYS: Final = ("content", "parts")
@@ -50,8 +50,7 @@ def _type_of(value: Object, default: str) -> str:
 def _others(path: str, value: Object, known: frozenset[str] | None, send: Names) -> list[Unknown]:
     if known is None or value.keys() <= known:
         return []
-    beside = [Unknown(path, name, value[name]) for name in value if name not in known]
-    return [each for each in beside if not is_sent(each, send)]
+    return [Unknown(path, name, value[name]) for name in value if name not in known and name not in send]
 
 
 def _without(value: Any, gone: list[Unknown]) -> Any:

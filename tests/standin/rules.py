@@ -1,0 +1,103 @@
+"""What the stand-in answers 400 to: what ``tests/validators`` know, and a request that ends with calls that wait."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from validators import anthropic, gemini, openai, responses
+
+Object = dict[str, Any]
+
+_JUDGES: dict[str, Callable[[Object, str], list[str]]] = {
+    "openai": openai.refused,
+    "responses": responses.refused,
+    "anthropic": anthropic.refused,
+    "gemini": gemini.refused_by_server,
+}
+_COUNTED = {
+    "openai": ("messages", "tools", "tool_choice", "response_format"),
+    "responses": ("input", "instructions", "tools", "tool_choice"),
+    "anthropic": ("messages", "system", "tools", "tool_choice"),
+}
+_CONFIG = ("systemInstruction", "tools", "toolConfig")
+
+
+def form_of(path: str) -> str:
+    """Return the format of a request by its path."""
+    if path.endswith(("/chat/completions", "/messages")):
+        return "openai" if path.endswith("completions") else "anthropic"
+    return "gemini" if "enerateContent" in path else "responses"
+
+
+def window_of(form: str, body: Object) -> Object:
+    """Return what a body has of a window's request. Google's SDKs write the members of ``config`` beside ``contents``."""
+    if form == "gemini":
+        config = {name: body[name] for name in _CONFIG if name in body}
+        return {"contents": body.get("contents"), **({"config": config} if config else {})}
+    found = {name: body[name] for name in _COUNTED[form] if name in body}
+    if isinstance(found.get("input"), str):
+        found["input"] = [{"role": "user", "content": found["input"]}]
+    return found
+
+
+def refused(form: str, request: Object, model: str) -> list[str]:
+    """Return why the provider answers 400 to a window's request; nothing where it takes the request."""
+    waiting: dict[str, None] = {}
+    for kind, identity in _EVENTS[form](request):
+        if kind == "call":
+            waiting[identity] = None
+        else:
+            waiting.pop(identity, None)
+    told = [f"calls without results at the end of the request: {', '.join(waiting)}"] if waiting else []
+    return [*_JUDGES[form](request, model), *told]
+
+
+def error(form: str, message: str) -> Object:
+    """Return the body of an answer 400, as the provider writes it."""
+    if form == "anthropic":
+        return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+    if form == "gemini":
+        return {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
+    param = "messages" if form == "openai" else "input"
+    return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": None}}
+
+
+def _of_chat(request: Object) -> Iterator[tuple[str, str]]:
+    for message in request.get("messages") or ():
+        yield from (("call", str(call.get("id"))) for call in message.get("tool_calls") or ())
+        if message.get("role") == "tool":
+            yield "result", str(message.get("tool_call_id"))
+
+
+def _of_items(request: Object) -> Iterator[tuple[str, str]]:
+    for item in request.get("input") or ():
+        kind = str(item.get("type"))
+        if kind in responses.OF_CALLS:
+            yield "call", str(item.get("call_id"))
+        elif kind in responses.OF_CALLS.values():
+            yield "result", str(item.get("call_id"))
+
+
+def _of_blocks(request: Object) -> Iterator[tuple[str, str]]:
+    for message in request.get("messages") or ():
+        content = message.get("content")
+        for block in content if isinstance(content, list) else ():
+            if block.get("type") == "tool_use":
+                yield "call", str(block.get("id"))
+            elif block.get("type") == "tool_result":
+                yield "result", str(block.get("tool_use_id"))
+
+
+def _of_parts(request: Object) -> Iterator[tuple[str, str]]:
+    for content in request.get("contents") or ():
+        for part in content.get("parts") or ():
+            for kind, name in (("call", "functionCall"), ("result", "functionResponse")):
+                if name in part:
+                    yield kind, str(part[name].get("id") or part[name].get("name"))
+
+
+_EVENTS: dict[str, Callable[[Object], Iterator[tuple[str, str]]]] = {
+    "openai": _of_chat,
+    "responses": _of_items,
+    "anthropic": _of_blocks,
+    "gemini": _of_parts,
+}
