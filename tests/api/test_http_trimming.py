@@ -57,9 +57,11 @@ async def test_a_conversation_goes_on_behind_a_huge_result(client: httpx.AsyncCl
         await append(client, conversation, calling(f"b{turn}"), result(f"b{turn}", "short"))
 
 
-async def test_a_function_result_without_its_call_is_cut_too(client: httpx.AsyncClient, conversation: str) -> None:
+async def test_a_function_result_is_cut_too(client: httpx.AsyncClient, conversation: str) -> None:
     """A long result of an older function call fits the window, whether or not messages outside the tail were read."""
-    entries = [user("Look it up."), {"message": {"role": "function", "name": "look", "content": "word " * 2000}}]
+    call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+    found = {"message": {"role": "function", "name": "look", "content": "word " * 2000}}
+    entries = [user("Look it up."), {"message": call}, found]
     await append(client, conversation, *entries)
     for limit in (1, 2):
         stored = await window(client, conversation, model="gpt-4o", max_tokens=200, limit=limit)

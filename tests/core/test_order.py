@@ -314,6 +314,9 @@ def test_every_window_is_in_order(found: Talk, query: WindowQuery) -> None:
         wanted = msgspec.convert(wanted, CountRequest)
     counted = count_in_format(wanted, model, form).tokens
     total = body["tokens"]["total"]
+    if query.explain:
+        told = sum(line["tokens"] for line in body["explain"] if line["kept"])
+        assert told == body["tokens"]["messages"] + body["tokens"]["reasoning"]
     assert counted <= total <= body["budget"]
     assert not body["exact"] or counted == total
 
