@@ -39,8 +39,8 @@ HISTORIES = int(os.environ.get("HISTORIES", "20000"))
 SDK_EVERY = 20
 """The SDKs' own types judge one window in so many."""
 SEALED = ("reasoning", "thinking", "redacted_thinking")
-UNTOLD = frozenset({"unanswered_call", "left_out_part"})
-"""Mends that leave words out, and say so."""
+UNTOLD = frozenset({"unanswered_call", "left_out_part", "hosted_pair", "spoken_reply"})
+"""Mends that leave words out, and say so. OpenAI has the words of a spoken reply, by its id."""
 many = settings(
     max_examples=max(1, HISTORIES // len(JUDGES)),
     deadline=None,

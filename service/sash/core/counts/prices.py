@@ -111,6 +111,10 @@ def _as_chat(row: Row, by: Arithmetic) -> Row:
             listed = row["listed" + column]
             sent["listed" + column] = listed + by.where(listed != 0, more, 0)
     sent["more_said"] = row["more_said"] + 2 * row["pictured0"]
+    if "parts" in row and is_told:
+        del sent["parts"]  # the texts and the lines are one string
+    if "mix" in row:
+        sent["mix"] = _sized(row["mix"], by.where(is_told & (row["mix"].size > 0), _UNBOUNDED, row["mix"].size))
     return sent
 
 

@@ -49,6 +49,8 @@ SPOKEN: Final = Mend(
 CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN)
 
 _CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA = (1 << bit for bit in range(6))
+CALLED: Final = NAMES | _IDS
+"""What may be odd in a call's result: the name and the id of its call."""
 _LONGEST_ID: Final = 40
 _LONGEST_NAME: Final = 64
 _DIGEST_BYTES: Final = 4
