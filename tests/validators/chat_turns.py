@@ -56,7 +56,7 @@ def reply(log: Log) -> None:
             {"audio": {"id": "audio_1", "expires_at": 1, "data": "AAAA", "transcript": f"heard {log.word()}"}},
         )
     )
-    content = log.pick((log.text(), None, [], _parts(log)))
+    content = log.pick((log.text(), None, [], _parts(log))) if "audio" not in more else log.pick((None, "", []))
     _said(log, "assistant", content, **more, **_reasoning(log))
 
 

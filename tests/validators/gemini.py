@@ -1,7 +1,7 @@
 """What Gemini's generateContent refuses with 400, and what Google's SDK for JavaScript drops in silence.
 
 Sources: ai.google.dev/gemini-api/docs (function-calling, thought-signatures, api/caching#Content), and the error messages of
-public reports, which are quoted. A request may end with calls that wait for their results, and with the model's words: the
+public reports, which are quoted. A request may end with calls that wait for results, of which some may be there, and with the model's words: the
 client adds its next content.
 """
 
@@ -80,6 +80,8 @@ def _turns(contents: list[Object]) -> Iterator[str]:
     for index, content in enumerate(contents):
         before = contents[index - 1] if index else {}
         asked, answered = _of(before, "functionCall"), _of(content, "functionResponse")
+        if index == len(contents) - 1 and answered and len(_parts(content)) == len(answered) < len(asked):
+            continue  # the client adds the others
         if len(asked) != len(answered):
             yield (
                 f"contents[{index}]: the number of function response parts is not equal to the number of function call "
