@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -18,6 +19,16 @@ from sash.core.law.reasons import Reason
 from sash.core.law.results import RESULTS, Edit, line_cost, line_costs, share_of, shared_limits
 from sash.core.law.view import History, View, unit_at, unit_costs
 from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.openai import OPENAI
+
+Q = TypeVar("Q", bound=WindowQuery)
+
+
+def without_thoughts(query: Q, model: Model) -> Q:
+    """The query with ``reasoning=none`` for a model of OpenAI in chat completions, which refuse members with reasoning."""
+    if query.reasoning == "none" or model.provider != OPENAI.maker or not PROVIDERS[query.format].is_chat_form:
+        return query
+    return msgspec.structs.replace(query, reasoning="none")
 
 
 def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:

@@ -43,6 +43,7 @@ from sash.core.law.sending import (
     recosted,
     with_fillers,
     with_reasoning,
+    without_thoughts,
 )
 from sash.core.law.stable import Before, Cut, cut_seq
 from sash.core.law.view import History, View, view_history
@@ -135,6 +136,7 @@ def build_window(
     plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
     if plain is not None:
         return plain
+    options = without_thoughts(options, model)
     view = None if is_turn_unknown(history, options) else view_history(history, model)
     if view is None:
         return older(history, budget)

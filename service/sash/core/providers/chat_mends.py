@@ -1,7 +1,7 @@
 """What OpenAI's chat completions refuse in a stored chat message, and the message that is sent in its place.
 
 A message is looked at once, when it is measured: its oddities are stored beside its tokens. A window decodes only messages
-with oddities. Ids, names and links are changed for OpenAI's own models: other servers keep more in ids, such as Gemini's signature.
+with oddities. Ids, names, links and thoughts are changed for OpenAI's own models: other servers keep more in ids, such as Gemini's signature.
 """
 
 import re
@@ -12,6 +12,7 @@ from typing import Any, Final
 from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.providers.hosted import media_line
 from sash.core.providers.mends import AS_TEXT, Mend
+from sash.core.providers.thoughts import MEMBERS, SIGNED
 
 Message = dict[str, Any]
 
@@ -47,10 +48,17 @@ SPOKEN: Final = Mend(
     sent="`audio` with the id alone",
     evidence="OpenAI's reference: an assistant message's `audio` is an object with `id`",
 )
-CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN)
+THOUGHTS: Final = Mend(
+    name="reasoning_members",
+    refused="Members with another provider's reasoning, sent to OpenAI's own models: `reasoning_content`, `thinking_blocks`, "
+    "`extra_content` and their like",
+    sent="The message without them",
+    evidence="OpenAI's reference has no such member; it answers 400: 'Unknown parameter: messages[1]…'",
+)
+CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, THOUGHTS)
 
-_CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED = (1 << bit for bit in range(7))
-_OF_OPENAI: Final = NAMES | _IDS | _LINKED
+_CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _THOUGHTS = (1 << bit for bit in range(8))
+_OF_OPENAI: Final = NAMES | _IDS | _LINKED | _THOUGHTS
 """What only OpenAI's own models refuse."""
 CALLED: Final = NAMES | _IDS
 """What may be odd in a call's result: the name and the id of its call."""
@@ -77,6 +85,8 @@ def oddities(message: Mapping[str, Any]) -> int:
         found |= _MEMBERS
     if role == "assistant" and isinstance(audio := message.get("audio"), dict) and audio.keys() > {"id"}:
         found |= _AUDIO
+    if role == "assistant" and _thoughtless(message) != message:
+        found |= _THOUGHTS
     return found | (NAMES if _renamed(message) != message else 0) | (_IDS if _shortened(message) != message else 0)
 
 
@@ -189,12 +199,20 @@ def _taken(part: Message) -> Message:
     return {"type": "text", "text": media_line(part)} if is_address or part.get("type") in LINKS else part
 
 
+def _thoughtless(message: Mapping[str, Any]) -> Message:
+    left = {name: value for name, value in message.items() if name not in MEMBERS}
+    if calls := message.get("tool_calls"):
+        left["tool_calls"] = [{name: value for name, value in call.items() if name != SIGNED} for call in calls]
+    return left
+
+
 _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (_CONTENT, EMPTY_CONTENT, _filled),
     (_MEMBERS, EMPTY_MEMBER, _without_empties),
     (_AUDIO, SPOKEN, _unspoken),
     (MEDIA, AS_TEXT, told),
     (_LINKED, AS_TEXT, _unlinked),
+    (_THOUGHTS, THOUGHTS, _thoughtless),
     (NAMES, NAME, _renamed),
     (_IDS, CALL_ID, _shortened),
 )
