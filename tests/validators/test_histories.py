@@ -84,6 +84,10 @@ def _ways() -> st.SearchStrategy[Object]:
     )
 
 
+def words_of(value: Any) -> set[str]:
+    return words(json.dumps(value, ensure_ascii=False))
+
+
 def entries_of(conversation: list[Group]) -> list[Entry]:
     """Return the entries as appends read them, each request in its format."""
     return [
@@ -124,13 +128,16 @@ def assert_counted(form: str, model: str, window: Object) -> None:
     assert not window["exact"] or counted.tokens == total
 
 
-def lost(entries: list[Entry], window: Object) -> dict[int, set[str]]:
-    """Return the words that kept messages have and the request has not, by message, unless the window tells why."""
-    sent = words(json.dumps(window["request"], ensure_ascii=False))
-    found: dict[int, set[str]] = {}
+def lost(entries: list[Entry], window: Object, fixed: Object) -> dict[int, set[str]]:
+    """Return the words that kept messages have and the request has not, by message, unless the window tells why.
+
+    Words of ``fixed``, which are in every window, are those of message 0.
+    """
+    sent = words_of(window["request"])
+    found = {0: words_of(fixed) - sent} if words_of(fixed) - sent else {}
     for line in window["explain"]:
         if line["kept"] and not line.get("trimmed") and UNTOLD.isdisjoint(line.get("mended", ())):
-            missing = words(json.dumps(entries[line["seq"] - 1].message, ensure_ascii=False)) - sent
+            missing = words_of(entries[line["seq"] - 1].message) - sent
             if missing:
                 found[line["seq"]] = missing
     return found
@@ -145,12 +152,13 @@ def test_a_window_is_a_request_that_its_provider_takes(
 ) -> None:
     """No rule of the provider refuses it, its total covers it, and no word of a kept message is lost without a reason."""
     entries = entries_of(conversation)
+    assert words_of(conversation) == words_of([each.message for each in entries])
     window = window_of(form, model, entries, ways)
     if window is None:
         return
     request = window["request"]
     assert refusals(form, model, request) == []
     assert_counted(form, model, window)
-    assert lost(entries, window) == {}
+    assert lost(entries, window, ways["settings"]) == {}
     if zlib.crc32(json.dumps(request).encode()) % SDK_EVERY == 0:
         assert sdk_types.refused(form, model, request) == []

@@ -253,14 +253,15 @@ def _unfitted(names: Sequence[str]) -> Pair:
 def _pictured(content: str, text: str, counted: Pair) -> Pair:
     """The tokens that a result has more with lines in place of its pictures, alone or in a list of results."""
     alone = both(content)
-    told, bare = (sum_of(listed_tokens(each, pair)) for each, pair in ((content, alone), (text, counted)))
-    a, b = (max(0, x, y) for x, y in zip(_difference(alone, counted), _difference(told, bare), strict=True))
-    return a, b
+    told, bare = (listed_tokens(each, pair) for each, pair in ((content, alone), (text, counted)))
+    places = [("listed", *ends) for ends in ((), ("opens_list",), ("closes_list",), ("opens_list", "closes_list"))]
+    more = [_difference(alone, counted), *(_difference(_sum(told, names), _sum(bare, names)) for names in places)]
+    o200k, cl100k = (max(0, *each) for each in zip(*more, strict=True))
+    return o200k, cl100k
 
 
-def sum_of(pairs: Mapping[str, Pair]) -> Pair:
-    """The sum of pairs."""
-    return _total(pairs.values()) if pairs else ZERO
+def _sum(pairs: Mapping[str, Pair], names: Sequence[str]) -> Pair:
+    return _total([pairs.get(name, ZERO) for name in names])
 
 
 def _calls(message: Mapping[str, Any], objects: Sequence[str], *, has_text: bool) -> dict[str, Any]:
