@@ -49,8 +49,8 @@ many = settings(
 )
 
 
-def _ways() -> st.SearchStrategy[Object]:
-    """Return the parameters of a window. Most are as by default, because each changes what the others do."""
+def parameters() -> st.SearchStrategy[Object]:
+    """Draw the parameters of a window. Most are as by default, because each changes what the others do."""
     return st.fixed_dictionaries(
         {
             "max_tokens": st.sampled_from([100_000, 100_000, 20_000, 1500, 600, 300]),
@@ -145,7 +145,7 @@ def lost(entries: list[Entry], window: Object, fixed: Object) -> dict[int, set[s
 
 @pytest.mark.no_cover
 @many
-@given(conversations(), _ways(), st.sampled_from(MODELS))
+@given(conversations(), parameters(), st.sampled_from(MODELS))
 @pytest.mark.parametrize("form", JUDGES)
 def test_a_window_is_a_request_that_its_provider_takes(
     form: str, conversation: list[Group], ways: Object, model: str

@@ -1,7 +1,7 @@
 """What OpenAI's chat completions refuse in a stored chat message, and the message that is sent in its place.
 
 A message is looked at once, when it is measured: its oddities are stored beside its tokens. A window decodes only messages
-with oddities. Ids, names, links and thoughts are changed for OpenAI's own models: other servers keep more in ids, such as Gemini's signature.
+with oddities. Ids, names, links and members are changed for OpenAI's own models: other servers keep more in ids, such as Gemini's signature.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any, Final
 from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.providers.hosted import media_line
 from sash.core.providers.mends import AS_TEXT, Mend
-from sash.core.providers.thoughts import MEMBERS, SIGNED
+from sash.core.providers.thoughts import MEMBERS
 
 Message = dict[str, Any]
 
@@ -48,17 +48,17 @@ SPOKEN: Final = Mend(
     sent="`audio` with the id alone",
     evidence="OpenAI's reference: an assistant message's `audio` is an object with `id`",
 )
-THOUGHTS: Final = Mend(
-    name="reasoning_members",
-    refused="Members with another provider's reasoning, sent to OpenAI's own models: `reasoning_content`, `thinking_blocks`, "
-    "`extra_content` and their like",
+OTHERS: Final = Mend(
+    name="others_members",
+    refused="Members that other servers of the form take, sent to OpenAI's own models: reasoning such as "
+    "`reasoning_content` and `thinking_blocks`, `extra_content`, `cache_control`, `prefix`, `index` of a call",
     sent="The message without them",
-    evidence="OpenAI's reference has no such member; it answers 400: 'Unknown parameter: messages[1]…'",
+    evidence="openai-node: ChatCompletionMessageParam has no such member; OpenAI answers 400: 'Unknown parameter'",
 )
-CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, THOUGHTS)
+CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, OTHERS)
 
-_CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _THOUGHTS = (1 << bit for bit in range(8))
-_OF_OPENAI: Final = NAMES | _IDS | _LINKED | _THOUGHTS
+_CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS = (1 << bit for bit in range(8))
+_OF_OPENAI: Final = NAMES | _IDS | _LINKED | _OTHERS
 """What only OpenAI's own models refuse."""
 CALLED: Final = NAMES | _IDS
 """What may be odd in a call's result: the name and the id of its call."""
@@ -67,6 +67,10 @@ _LONGEST_NAME: Final = 64
 _DIGEST_BYTES: Final = 4
 _NO_NAME: Final = re.compile(r"[\s<|\\/>]")
 _NO_FUNCTION: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_OTHERS_MEMBERS: Final = MEMBERS | {
+    *("cache_control", "encrypted_content", "partial", "prefix", "provider_specific_fields", "index"),
+    *("fps", "max_pixels", "min_pixels", "total_pixels"),
+}
 _SPEAKERS: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 
@@ -85,8 +89,8 @@ def oddities(message: Mapping[str, Any]) -> int:
         found |= _MEMBERS
     if role == "assistant" and isinstance(audio := message.get("audio"), dict) and audio.keys() > {"id"}:
         found |= _AUDIO
-    if role == "assistant" and _thoughtless(message) != message:
-        found |= _THOUGHTS
+    if _without_others(message) != message:
+        found |= _OTHERS
     return found | (NAMES if _renamed(message) != message else 0) | (_IDS if _shortened(message) != message else 0)
 
 
@@ -199,11 +203,17 @@ def _taken(part: Message) -> Message:
     return {"type": "text", "text": media_line(part)} if is_address or part.get("type") in LINKS else part
 
 
-def _thoughtless(message: Mapping[str, Any]) -> Message:
-    left = {name: value for name, value in message.items() if name not in MEMBERS}
-    if calls := message.get("tool_calls"):
-        left["tool_calls"] = [{name: value for name, value in call.items() if name != SIGNED} for call in calls]
+def _without_others(message: Mapping[str, Any]) -> Message:
+    """The message without members that only other servers take, in it, in its parts and in its calls."""
+    left = _without(message)
+    for name in ("content", "tool_calls"):
+        if isinstance(inner := message.get(name), list):
+            left[name] = [_without(each) for each in inner]
     return left
+
+
+def _without(value: Mapping[str, Any]) -> Message:
+    return {name: each for name, each in value.items() if name not in _OTHERS_MEMBERS}
 
 
 _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
@@ -212,7 +222,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (_AUDIO, SPOKEN, _unspoken),
     (MEDIA, AS_TEXT, told),
     (_LINKED, AS_TEXT, _unlinked),
-    (_THOUGHTS, THOUGHTS, _thoughtless),
+    (_OTHERS, OTHERS, _without_others),
     (NAMES, NAME, _renamed),
     (_IDS, CALL_ID, _shortened),
 )
