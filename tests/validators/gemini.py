@@ -80,8 +80,9 @@ def _turns(contents: list[Object]) -> Iterator[str]:
     for index, content in enumerate(contents):
         before = contents[index - 1] if index else {}
         asked, answered = _of(before, "functionCall"), _of(content, "functionResponse")
-        if index == len(contents) - 1 and answered and len(_parts(content)) == len(answered) < len(asked):
-            continue  # the client adds the others
+        behind = [*_parts(content)[len(answered) :], *(part for each in contents[index + 1 :] for part in _parts(each))]
+        if answered and len(answered) < len(asked) and all("inlineData" in part or "fileData" in part for part in behind):
+            continue  # the client adds the others; pictures stand behind their results
         if len(asked) != len(answered):
             yield (
                 f"contents[{index}]: the number of function response parts is not equal to the number of function call "

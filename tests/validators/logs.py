@@ -26,7 +26,7 @@ TEXTS = (
     *("{}" + "0" * 40, "day " * 40 + "{}", "word " * 90 + "{}" + " word" * 90),
 )
 IDS = ("call_{}", "call_1", "toolu_1", "functions.look:{}", "é|x{}", "x" * 90 + "{}", "x" * 70, "t {}")
-NAMES = ("look", "look", "find talks!", "mcp.files/read", "поиск", "n" * 140, "mcp.server:look", "a-b_C")
+NAMES = ("look", "look", "find talks!", "mcp.files/read", "поиск", "find_talks_" * 13, "mcp.server:look", "a-b_C")
 MARKS: tuple[Object, ...] = (
     {},
     {},

@@ -41,7 +41,7 @@ _LISTED_NOTHING: Final = 3
 _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
 _JOINED: Final = 2
-"""Tokens that an estimate may be lower for a text and a line together than for both."""
+"""Tokens, beside a quarter of the line's, that an estimate may be higher for a text and a line together than for both."""
 _NAMED: Final = 3
 """Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
 after it may split into more tokens there."""
@@ -107,7 +107,8 @@ def _as_chat(row: Row, model: Model, by: Arithmetic) -> Row:
         if name in row:
             sent[name] = by.where(is_told, 0, row[name])
     for column in COLUMNS:
-        more = row["pictured" + column] + by.where(is_told & (model.ratios is not None), _JOINED, 0)
+        told = row["pictured" + column]
+        more = told + by.where(is_told & (model.ratios is not None), told // 4 + _JOINED, 0)
         sent["text" + column] = row["text" + column] + more
         if "listed" + column in row:
             listed = row["listed" + column]

@@ -54,7 +54,7 @@ def _sent_and_whole(
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that are sent, and of all that it has."""
     history, form = view.history, options.format
-    is_forgotten = (seq < history.question) & model.rules.forgets
+    is_forgotten = (seq < history.question) & (model.rules.forgets and _knows_questions(model, form))
     tokens = reasoning_cost(row, model, form, by, is_forgotten=is_forgotten)
     whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
     if options.reasoning == "all":
@@ -67,6 +67,11 @@ def _sent_and_whole(
     if PROVIDERS[form].replies_are_items:  # free thoughts are left out too: they only make the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
+
+
+def _knows_questions(model: Model, form: str) -> bool:
+    """Whether ``form`` sends every question as one. Another provider's form may leave out a blank one."""
+    return PROVIDERS[form].is_chat_form or PROVIDERS[form].maker == model.provider
 
 
 def _lasting_and_passing(
@@ -253,9 +258,9 @@ class Trimming(msgspec.Struct, frozen=True):
     def _lines(self, view: View, seqs: Sequence[int]) -> dict[int, int]:
         """Tokens of these results as one line each, which is sent alone."""
         first, records = view.history.first_seq, view.history.records
-        rare = set(records.rare)
-        places = [seq - first for seq in seqs if seq >= first and seq - first not in rare]
-        lines = {seq: self._line(view, seq, alone=True) for seq in seqs if seq < first or seq - first in rare}
+        apart = records.with_parts
+        places = [seq - first for seq in seqs if seq >= first and seq - first not in apart]
+        lines = {seq: self._line(view, seq, alone=True) for seq in seqs if seq < first or seq - first in apart}
         names = [view.history.name(first + place) for place in places]
         costs = line_costs(records, places, names, self.place, self.model) if places else []
         return lines | {first + place: cost for place, cost in zip(places, costs, strict=True)}
