@@ -43,7 +43,11 @@ async def test_all_reasoning_is_counted_when_it_is_sent(client: httpx.AsyncClien
     await append(client, conversation, user("2+2?"), {"message": THOUGHT}, user("And 3+3?"))
     body = await window(client, conversation, model="llama-3.3-70b", reasoning="all")
     assert body["tokens"]["reasoning"] > 3000
-    assert sum(body["tokens"].values()) == 2 * body["tokens"]["total"] == 2 * await count(client, body["request"], "llama-3.3-70b")
+    assert (
+        sum(body["tokens"].values())
+        == 2 * body["tokens"]["total"]
+        == 2 * await count(client, body["request"], "llama-3.3-70b")
+    )
     assert body["exact"] is False
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from clients.test_generated import needs, run
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 from validators.conversations import conversations
 from validators.test_histories import JUDGES, entries_of, parameters, window_of
 
@@ -20,7 +19,12 @@ WINDOWS = 200
 PACKAGE = {
     "private": True,
     "type": "module",
-    "dependencies": {"openai": "7.57.0", "@anthropic-ai/sdk": "1.14.0", "@google/genai": "3.3.0", "typescript": "5.9.3"},
+    "dependencies": {
+        "openai": "7.57.0",
+        "@anthropic-ai/sdk": "1.14.0",
+        "@google/genai": "3.3.0",
+        "typescript": "5.9.3",
+    },
 }
 OPTIONS = {
     "strict": True,
@@ -36,10 +40,13 @@ TYPES = {
     "anthropic": ("MessageCreateParamsNonStreaming", "@anthropic-ai/sdk/resources/messages"),
     "gemini": ("GenerateContentParameters", "@google/genai"),
 }
-MODELS = {"openai": "gpt-4o-mini", "responses": "gpt-5", "anthropic": "claude-opus-5-5", "gemini": "gemini-3-pro-preview"}
-WIDE = (
-    "type Wide<T> = T extends string ? `${T}` : T extends object ? { [K in keyof T]: Wide<T[K]> } : T;"  # enums as strings
-)
+MODELS = {
+    "openai": "gpt-4o-mini",
+    "responses": "gpt-5",
+    "anthropic": "claude-opus-5-5",
+    "gemini": "gemini-3-pro-preview",
+}
+WIDE = "type Wide<T> = T extends string ? `${T}` : T extends object ? { [K in keyof T]: Wide<T[K]> } : T;"  # enums as strings
 BESIDE: dict[str, dict[str, Any]] = {"anthropic": {"max_tokens": 1}}
 """What a request needs beside what a window has."""
 

@@ -70,7 +70,7 @@ def _reasoning(log: Log) -> Object:
     kind = log.number(6)
     if kind == 1:
         return {"reasoning_content": log.thought()}
-    if kind == 2:  # noqa: PLR2004 - one of the kinds
+    if kind == 2:
         thought = {"type": "thinking", "thinking": log.thought(), "signature": log.pick(SIGNATURES)}
         return {"thinking_blocks": [thought, *log.maybe({"type": "redacted_thinking", "data": "x"})]}
     return {}

@@ -21,9 +21,7 @@ def _texts(log: Log) -> list[Object]:
 
 def _thought(log: Log) -> Object:
     sealed = {"type": "redacted_thinking", "data": log.pick(SIGNATURES)}
-    return log.pick(
-        ({"type": "thinking", "thinking": log.thought(), "signature": log.pick(SIGNATURES)}, sealed)
-    )
+    return log.pick(({"type": "thinking", "thinking": log.thought(), "signature": log.pick(SIGNATURES)}, sealed))
 
 
 def user(log: Log) -> None:
@@ -54,7 +52,13 @@ def hosted(log: Log) -> None:
         "encrypted_content": "c2Vh",
     }
     failed = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
-    ran = {"type": "code_execution_result", "stdout": f"out {log.word()}", "stderr": "", "return_code": 0, "content": []}
+    ran = {
+        "type": "code_execution_result",
+        "stdout": f"out {log.word()}",
+        "stderr": "",
+        "return_code": 0,
+        "content": [],
+    }
     name, given, found = log.pick(
         (
             ("web_search", {"query": f"talks {log.word()}"}, [page]),

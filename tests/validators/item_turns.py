@@ -43,7 +43,10 @@ def note(log: Log) -> None:
 def _reasoning(log: Log) -> Object:
     summary = [{"type": "summary_text", "text": log.thought()}]
     sealed = {"summary": [], "encrypted_content": "gAAAAA" + "b" * 300, "content": None, "status": None}
-    return {"type": "reasoning", **log.pick(({"id": log.word("rs_"), "summary": summary}, sealed, {**sealed, "id": "rs_1"}))}
+    return {
+        "type": "reasoning",
+        **log.pick(({"id": log.word("rs_"), "summary": summary}, sealed, {**sealed, "id": "rs_1"})),
+    }
 
 
 def _message(log: Log) -> Object:
@@ -60,7 +63,13 @@ def _hosted(log: Log) -> Object:
     found: tuple[Object, ...] = (
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": search},
         {"type": "web_search_call", "action": search},
-        {"type": "file_search_call", "id": "fs_1", "status": "completed", "queries": [log.word(), "b"], "results": None},
+        {
+            "type": "file_search_call",
+            "id": "fs_1",
+            "status": "completed",
+            "queries": [log.word(), "b"],
+            "results": None,
+        },
         {"type": "code_interpreter_call", "id": "ci_1", "status": "completed", **code},
         {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PIXEL},
         {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "n", "arguments": "{}", "output": log.word()},

@@ -41,7 +41,9 @@ def regular(message: Object) -> Object:
     """Return a message with regular images and calls; a regular one as it is."""
     content = message.get("content")
     if isinstance(content, list) and any(map(_is_bare_image, content)):
-        images = ({**part, "image_url": {"url": part["image_url"]}} if _is_bare_image(part) else part for part in content)
+        images = (
+            {**part, "image_url": {"url": part["image_url"]}} if _is_bare_image(part) else part for part in content
+        )
         message = {**message, "content": [*images]}
     if message.get("role") != "assistant" or _CALLING.isdisjoint(message):
         return message

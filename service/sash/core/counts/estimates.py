@@ -53,7 +53,11 @@ def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
     content, called = message.get("content"), functions_called(message)
     parts = [{"text": content}] if isinstance(content, str) else content or ()
     texts = [text for part in parts for text in (part.get("text"), part.get("refusal"), text_in(part))]
-    texts += [message.get("refusal"), message.get("name"), *(_longer_name(call.get("name"), vocabulary) for call in called)]
+    texts += [
+        message.get("refusal"),
+        message.get("name"),
+        *(_longer_name(call.get("name"), vocabulary) for call in called),
+    ]
     # Numbers may be sent in a longer form: 1e5 as 100000.0.
     texts += [max(arguments_of(call), compact(arguments_of(call)), key=len) for call in called]
     return sum(vocabulary.count(text) for text in texts if text and isinstance(text, str))

@@ -44,7 +44,7 @@ def opening_tokens(
     """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest.
 
     ``is_beside_system`` if a system message is sent in the provider's own form: whether it stands before ``first`` depends
-    on the model. ``is_followed`` if the next message is the assistant's too.
+    on the model. ``is_followed`` if the next message, beside instructions, is the assistant's too.
     """
     if first.measure.role != ASSISTANT:
         return 0

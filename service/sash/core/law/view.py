@@ -253,7 +253,7 @@ def _newest(history: History, units: Units) -> int | None:
     last = history.records.in_progress.rfind(0)
     if last >= 0 and history.order is not None:
         placed = history.order.newest - history.first_seq
-        last = placed if placed <= last else last  # the history may end before it
+        last = min(placed, last)  # the history may end before it
     return unit_at(units, last) if last >= 0 else None
 
 

@@ -1,7 +1,8 @@
 """What OpenAI's chat completions refuse in a stored chat message, and the message that is sent in its place.
 
 A message is looked at once, when it is measured: its oddities are stored beside its tokens. A window decodes only messages
-with oddities. Ids, names, links and members are changed for OpenAI's own models: other servers keep more in ids, such as Gemini's signature.
+with oddities. Ids, names, links and members are changed for OpenAI's own models: other servers keep more in ids, such as
+Gemini's signature.
 """
 
 import re

@@ -51,8 +51,8 @@ def media_line(part: Mapping[str, Any]) -> str:
             return _line("file", ", ".join(filter(None, (_short(str(file.get("filename") or "")), _short(told)))))
         case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
             return _line("audio", f"audio/{form}, {_kilobytes(data)}")
-    url = link_of(part)
-    return _line(_spaced(str(part.get("type")).removesuffix("_url")), _told(url) if url else "")
+    link = link_of(part)
+    return _line(_spaced(str(part.get("type")).removesuffix("_url")), _told(link) if link else "")
 
 
 def _line(kind: str, told: str) -> str:
