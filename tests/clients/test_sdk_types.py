@@ -46,7 +46,8 @@ MODELS = {
     "anthropic": "claude-opus-5-5",
     "gemini": "gemini-3-pro-preview",
 }
-WIDE = "type Wide<T> = T extends string ? `${T}` : T extends object ? { [K in keyof T]: Wide<T[K]> } : T;"  # enums as strings
+WIDE = "type Wide<T> = T extends string ? `${T}` : T extends object ? { [K in keyof T]: Wide<T[K]> } : T;"
+"""A type with strings in place of enumerations."""
 BESIDE: dict[str, dict[str, Any]] = {"anthropic": {"max_tokens": 1}}
 """What a request needs beside what a window has."""
 
