@@ -18,7 +18,7 @@ async def mended(client: httpx.AsyncClient, conversation: str, form: str = "open
     return made
 
 
-@pytest.mark.parametrize("message", [{"content": None}, {"content": []}, {}, {"content": None, "tool_calls": None}])
+@pytest.mark.parametrize("message", [{"content": None}, {"content": []}, {}])
 async def test_no_content_is_an_empty_text(
     client: httpx.AsyncClient, conversation: str, message: dict[str, Any]
 ) -> None:

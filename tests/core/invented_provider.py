@@ -92,6 +92,7 @@ INVENTED = Provider(
     carries=frozenset(),
     seals_calls=False,
     replies_are_items=False,
+    is_call=lambda _: False,
     fills=False,
     with_result_text=lambda line, text, _: {**line, "say": text},
     maker="inventors",
