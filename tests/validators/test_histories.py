@@ -35,7 +35,7 @@ MODELS = (
     *("gpt-4o-mini", "gpt-5", "claude-sonnet-4-5", "claude-opus-5-5", "gemini-2.5-flash", "gemini-3-pro-preview"),
     *("deepseek-chat", "llama-3.3-70b", "gpt-4", "claude-opus-4-8", "gemini-3.8-flash"),
 )
-HISTORIES = int(os.environ.get("HISTORIES", "20000"))
+HISTORIES = int(os.environ.get("HISTORIES", "16000"))
 SDK_EVERY = 20
 """The SDKs' own types judge one window in so many."""
 SEALED = ("reasoning", "thinking", "redacted_thinking")
