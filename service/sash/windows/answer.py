@@ -337,9 +337,9 @@ def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tu
     first, records = history.first_seq, history.records
     if model.vocabulary is not None or not records.details:
         return {}
-    native, rare = records.columns["form"], set(records.rare)
+    native, apart = records.columns["form"], records.with_parts
     lines = (seq - first for seq, each in window.edits.items() if each.limit == 0 and seq >= first)
-    places = [place for place in lines if place not in rare and not (isinstance(native, np.ndarray) and native[place])]
+    places = [place for place in lines if place not in apart and not (isinstance(native, np.ndarray) and native[place])]
     if not places:
         return {}
     tokens = records.tokens(model.column)

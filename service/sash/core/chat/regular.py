@@ -7,6 +7,7 @@ irregular                                       made regular                    
 a call without ``type``                         ``function``, or ``custom``       Mistral, Ollama
 ``arguments`` as an object                      its JSON text                     Mistral, Ollama
 ``arguments`` null, or a call with only a name  ``{}``                            vLLM (#12937)
+an image's URL as ``image_url``                 ``{"url": …}``                    Mistral
 a result without ``tool_call_id``               the only open call's              Z.ai
 a tool without ``type``, or without             ``{"type": …, "function": {…}}``  Responses' tools, sent to chat
 ``function`` around its members
@@ -37,7 +38,13 @@ _AROUND: Final = frozenset({"type", "cache_control"})
 
 
 def regular(message: Object) -> Object:
-    """Return an assistant's message with regular calls; another message, or a regular one, as it is."""
+    """Return a message with regular images and calls; a regular one as it is."""
+    content = message.get("content")
+    if isinstance(content, list) and any(map(_is_bare_image, content)):
+        images = (
+            {**part, "image_url": {"url": part["image_url"]}} if _is_bare_image(part) else part for part in content
+        )
+        message = {**message, "content": [*images]}
     if message.get("role") != "assistant" or _CALLING.isdisjoint(message):
         return message
     changed = dict(message)
@@ -49,6 +56,10 @@ def regular(message: Object) -> Object:
     if "function_call" in message:
         changed["function_call"] = _function(message["function_call"])
     return changed
+
+
+def _is_bare_image(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "image_url" and isinstance(part.get("image_url"), str)
 
 
 def _call(call: Any) -> Any:
