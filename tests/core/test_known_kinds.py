@@ -53,7 +53,7 @@ def test_every_type_of_a_messages_part_is_known() -> None:
     """Each type of a part of a message in OpenAI's SDK is in the list, which has sounds besides."""
     union = get_args(get_args(message.Content)[0])
     assert {word for each in union for word in literals(each.model_fields["type"].annotation)} == {*CONTENTS} - {
-        "input_audio"
+        *("input_audio", "output_audio", "audio")
     }
 
 

@@ -166,7 +166,7 @@ def _read_result(block: Object, piece: Piece, pointer: str) -> None:
         piece.add_text(given.content)
     for index, inner in enumerate(given.content if isinstance(given.content, list) else ()):
         place, kind = f"{pointer}/content/{index}", _kind(inner)
-        if kind in ("text", "search_result"):
+        if kind in ("text", "search_result") or (kind == "document" and _held(inner)):
             _read_block(inner, piece, place)
         elif kind in ("image", "document") and (part := _media(inner, kind, place)):
             piece.add_told(kind, part)
@@ -184,12 +184,25 @@ def _read_block(block: Object, piece: Piece, pointer: str) -> None:
         case "search_result":
             found = convert(block, _SearchResult, pointer)
             piece.add_text("\n".join([found.title or "", found.source, *(text.text for text in found.content)]))
+        case "document" if inner := _held(block):
+            for index, each in enumerate(inner):
+                _read_block(each, piece, f"{pointer}/source/content/{index}")
         case "image" | "document" as kind if piece.role == "user" and (part := _media(block, kind, pointer)):
             piece.parts.append(part)
         case "thinking" | "redacted_thinking" | "compaction" as kind:  # not sent to other providers
             convert(block, _SILENT[kind], pointer)
         case _:
             piece.tell(_kind(block), block)
+
+
+def _held(block: Object) -> list[Object]:
+    """Return the blocks in a document that is made of blocks; none for another document."""
+    match block.get("source"):
+        case {"type": "content", "content": str(text)} if text:
+            return [{"type": "text", "text": text}]
+        case {"type": "content", "content": [*blocks]} if all(isinstance(each, dict) for each in blocks):
+            return blocks
+    return []
 
 
 def _media(block: Object, kind: str, pointer: str) -> Object | None:
@@ -204,6 +217,8 @@ def _media(block: Object, kind: str, pointer: str) -> Object | None:
             return file_part(filename=given.title, file_data=data_url(media_type, data))
         case {"type": "text", "data": str(data)}:
             return {"type": "text", "text": data}
+        case {"type": "url", "url": str(url)}:
+            return file_part(filename=given.title, file_id=url)
         case {"type": "file", "file_id": str(file_id)} if kind == "document":
             return file_part(file_id=file_id)
     return None

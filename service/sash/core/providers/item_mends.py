@@ -99,12 +99,16 @@ _PAIRED: Final[Mapping[str, Sequence[str]]] = {
 """Members of calls with a result that have no default. Without one, call and result are sent as a function's."""
 _NAMED_BY_ID: Final = frozenset({"mcp_approval_request", "item_reference"})
 """Items that others refer to by their id, or that are nothing else."""
+_ANSWERED_BY_ID: Final = frozenset({"mcp_approval_request", "local_shell_call_output"})
+"""Items whose id, without a ``call_id``, is that of their call."""
 _WITH_ID: Final = frozenset(
     {"reasoning", *(kind for kind, names in (*_REQUIRED.items(), *_PAIRED.items()) if "id" in names)}
 )
 _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _TEXTS: Final = frozenset({"input_text", "output_text", "text"})
 _NAMED: Final = frozenset({"function_call", "custom_tool_call"})
+SOUNDS: Final = frozenset({"output_audio", "audio", "input_audio"})
+"""Parts of spoken messages, as the Realtime API writes them. They have their words in ``transcript``."""
 
 
 def kind_of(item: Mapping[str, Any]) -> str:
@@ -142,7 +146,9 @@ def _is_plain(item: Item) -> bool:
 
 def call_of(item: Item) -> str:
     """Return the id of the call that an item makes or answers; empty without one."""
-    identity = item.get("id" if item.get("type") == "mcp_approval_request" else "call_id")
+    identity = item.get("call_id")
+    if item.get("type") in _ANSWERED_BY_ID and identity is None:
+        identity = item.get("id")
     return identity if isinstance(identity, str) else ""
 
 
@@ -275,7 +281,7 @@ def _assistants(item: Item) -> Item:
             part if part["type"] == "refusal" or "annotations" in part else part | {"annotations": []} for part in parts
         ]
         return {**item, "type": "message", "content": whole}
-    text = "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
+    text = "".join(str(part.get("text") or part.get("refusal") or part.get("transcript") or "") for part in parts)
     phase = {"phase": item["phase"]} if item.get("phase") else {}
     return {"role": "assistant", "content": text, **phase}
 
@@ -298,6 +304,10 @@ def _input_part(part: Any) -> Any:
     match part:
         case {"type": "text" | "output_text", "text": str(text)}:
             return {"type": "input_text", "text": text}
+        case {"type": kind, "transcript": str(said)} if kind in SOUNDS and not isinstance(
+            part.get("input_audio"), dict
+        ):
+            return {"type": "input_text", "text": said}
         case {"type": "input_image"} if part.get("detail") is None:
             return {**part, "detail": "auto"}
     return part

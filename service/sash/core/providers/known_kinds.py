@@ -57,12 +57,14 @@ CONTENTS: Final = (
     "input_image",
     "input_file",
     "input_audio",
+    "output_audio",
+    "audio",
     "refusal",
     "summary_text",
     "reasoning_text",
     "computer_screenshot",
 )
-"""Types of parts of their messages: those of the SDK's messages, those of stored conversations, and sounds."""
+"""Types of parts of their messages: those of the SDK's messages, those of stored conversations, and the Realtime API's sounds."""
 
 BLOCKS: Final = (
     "text",

@@ -18,7 +18,7 @@ import msgspec
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
 from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
-from sash.core.providers.item_mends import ITEM_MENDS, Placed, as_taken
+from sash.core.providers.item_mends import ITEM_MENDS, SOUNDS, Placed, as_taken
 from sash.core.providers.known_kinds import unknown_items
 from sash.core.providers.openai import openai_caching, openai_marks
 from sash.core.providers.own_members import OwnMembers
@@ -184,6 +184,10 @@ def _read_part(part: Object, piece: Piece, pointer: str) -> None:
             piece.add_text(convert(part, Text, pointer).text)
         case {"type": "refusal", "refusal": str(refusal)} if piece.role == "assistant":
             piece.parts.append({"type": "refusal", "refusal": refusal})
+        case {"type": kind, "transcript": str(said)} if kind in SOUNDS and not isinstance(
+            part.get("input_audio"), dict
+        ):
+            piece.add_text(said)
         case {"type": "input_image", "image_url": str(url)} if piece.role in ("user", "tool"):
             detail = {"detail": part["detail"]} if isinstance(part.get("detail"), str) else {}
             _add_media(piece, "input_image", {"type": "image_url", "image_url": {"url": url, **detail}})
@@ -205,6 +209,8 @@ def _add_media(piece: Piece, kind: str, part: Object) -> None:
 
 def _file(part: Object) -> Object | None:
     known = {name: part[name] for name in ("file_id", "filename", "file_data") if isinstance(part.get(name), str)}
+    if not known.keys() & {"file_id", "file_data"} and is_link(url := part.get("file_url")):
+        known["file_id"] = url
     return file_part(**known) if known.keys() & {"file_id", "file_data"} else None
 
 
@@ -233,7 +239,8 @@ def _read_call(item: Object, kind: str, piece: Piece, pointer: str) -> None:
 
 
 def _output(item: Object, pointer: str) -> Piece:
-    given = convert(item, _Output, pointer)
+    by_id = {"call_id": item["id"]} if item.get("type") == "local_shell_call_output" and "id" in item else {}
+    given = convert({**by_id, **item}, _Output, pointer)  # in OpenAI's type, the id is the call's
     piece = Piece(role="tool", own=item, answers=given.call_id)
     match given.output:
         case str():

@@ -1,0 +1,82 @@
+"""Documents by address, documents made of blocks, and spoken words: each format gets them in its own form or as text."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, user, window
+
+URL = "https://x.test/a.pdf"
+BLOCKS = [{"type": "text", "text": "first block"}, {"type": "text", "text": "second block"}]
+FORMS = {"openai": "gpt-4o", "responses": "gpt-5", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}
+
+
+def claudes(source: dict[str, Any]) -> dict[str, Any]:
+    """Claude's message with a document."""
+    return {
+        "role": "user",
+        "content": [{"type": "document", "source": source}, {"type": "text", "text": "What is it?"}],
+    }
+
+
+def spoken(role: str, kind: str) -> dict[str, Any]:
+    """A spoken message, as the Realtime API has it in a conversation."""
+    part = {"type": kind, "audio": None, "transcript": "What is it?"}
+    return {"type": "message", "id": "item_1", "role": role, "status": "completed", "content": [part]}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("came", "message", "words"),
+    [
+        ("anthropic", claudes({"type": "url", "url": URL}), [URL]),
+        ("anthropic", claudes({"type": "content", "content": BLOCKS}), ["first block", "second block"]),
+        ("anthropic", claudes({"type": "content", "content": "one text"}), ["one text"]),
+        (
+            "responses",
+            {
+                "role": "user",
+                "content": [{"type": "input_file", "file_url": URL}, {"type": "input_text", "text": "What is it?"}],
+            },
+            [URL],
+        ),
+        ("responses", spoken("assistant", "output_audio"), []),
+        ("responses", spoken("assistant", "audio"), []),
+        ("responses", spoken("user", "input_audio"), []),
+    ],
+)
+async def test_a_document_or_spoken_words_are_in_every_format(
+    client: httpx.AsyncClient, conversation: str, came: str, message: dict[str, Any], words: list[str], form: str
+) -> None:
+    """The address or the text is sent in each format, and what is sent is counted."""
+    await append(client, conversation, user("Hello."))
+    await append(client, conversation, message, format=came)
+    await append(client, conversation, user("Go on."))
+
+    made = await window(client, conversation, model=FORMS[form], format=form)
+
+    sent = json.dumps(made["request"])
+    assert all(each in sent for each in ("What is it?", *words)), sent
+    if came == "responses" and form == came:
+        assert "transcript" not in sent
+    counted = await client.post("/count", params={"format": form}, json={"model": FORMS[form], **made["request"]})
+    assert counted.json()["tokens"] <= made["tokens"]["total"]
+
+
+async def test_a_shell_result_that_names_its_call_by_id_answers_it(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """A local shell's output has its call's id as ``id`` in OpenAI's type."""
+    call = {"type": "local_shell_call", "id": "ls_1", "call_id": "call_1", "status": "completed"}
+    call["action"] = {"type": "exec", "command": ["ls"], "env": {}}  # type: ignore[assignment]
+    output = {"type": "local_shell_call_output", "id": "call_1", "output": "a.txt"}
+    await append(client, conversation, user("Look."))
+    await append(client, conversation, call, output, format="responses")
+    await append(client, conversation, user("Go on."))
+
+    chat = await window(client, conversation, model="gpt-4o")
+    own = await window(client, conversation, model="gpt-5", format="responses")
+
+    assert [each["role"] for each in chat["request"]["messages"]] == ["user", "assistant", "tool", "user"]
+    assert own["request"]["input"][1:3] == [call, output]
