@@ -8,6 +8,9 @@ a call without ``type``                         ``function``, or ``custom``     
 ``arguments`` as an object                      its JSON text                     Mistral, Ollama
 ``arguments`` null, or a call with only a name  ``{}``                            vLLM (#12937)
 a result without ``tool_call_id``               the only open call's              Z.ai
+``content`` null or empty, of other roles       the empty string                  Python's ``None``
+a result without ``content``                    the empty string                  JavaScript's ``undefined``
+reasoning that is null                          left out                          vLLM
 a tool without ``type``, or without             ``{"type": …, "function": {…}}``  Responses' tools, sent to chat
 ``function`` around its members
 ==============================================  ================================  ==================================
@@ -27,6 +30,11 @@ from sash.problems import InvalidEntry, Pointer
 Object = dict[str, Any]
 
 _CALLING: Final = frozenset({"tool_calls", "function_call"})
+_THOUGHTS: Final = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+_IRREGULAR: Final = _CALLING.union(_THOUGHTS)
+_TOLD: Final = frozenset({"system", "developer", "user", "tool"})
+"""Roles whose content is never null. An assistant's may be, beside calls; a function's always."""
+_OF_RESULTS: Final = frozenset({"role", "tool_call_id", "name"})
 _NO_TYPE: Final = (None, "")
 _MOST_NAMED: Final = 5
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
@@ -37,10 +45,13 @@ _AROUND: Final = frozenset({"type", "cache_control"})
 
 
 def regular(message: Object) -> Object:
-    """Return an assistant's message with regular calls; another message, or a regular one, as it is."""
-    if message.get("role") != "assistant" or _CALLING.isdisjoint(message):
+    """Return an assistant's message with regular calls, another with its content; a regular message as it is."""
+    role = message.get("role")
+    if role != "assistant" and isinstance(role, str):
+        return _with_content(message) if role in _TOLD else message
+    if role != "assistant" or _IRREGULAR.isdisjoint(message):
         return message
-    changed = dict(message)
+    changed = {name: value for name, value in message.items() if value is not None or name not in _THOUGHTS}
     match message:
         case {"tool_calls": None | []}:
             del changed["tool_calls"]
@@ -49,6 +60,18 @@ def regular(message: Object) -> Object:
     if "function_call" in message:
         changed["function_call"] = _function(message["function_call"])
     return changed
+
+
+def _with_content(message: Object) -> Object:
+    """The message with the empty string as content, where it has none."""
+    is_empty = (
+        message["content"] is None or message["content"] == [] if "content" in message else _is_bare_result(message)
+    )
+    return {**message, "content": ""} if is_empty else message
+
+
+def _is_bare_result(message: Object) -> bool:
+    return message.get("role") == "tool" and message.keys() <= _OF_RESULTS
 
 
 def _call(call: Any) -> Any:
