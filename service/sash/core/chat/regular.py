@@ -9,6 +9,9 @@ a call without ``type``                         ``function``, or ``custom``     
 ``arguments`` null, or a call with only a name  ``{}``                            vLLM (#12937)
 an image's URL as ``image_url``                 ``{"url": …}``                    Mistral
 a result without ``tool_call_id``               the only open call's              Z.ai
+``content`` null or empty, of other roles       the empty string                  Python's ``None``
+a result without ``content``                    the empty string                  JavaScript's ``undefined``
+reasoning that is null                          left out                          vLLM
 a tool without ``type``, or without             ``{"type": …, "function": {…}}``  Responses' tools, sent to chat
 ``function`` around its members
 ==============================================  ================================  ==================================
@@ -28,6 +31,11 @@ from sash.problems import InvalidEntry, Pointer
 Object = dict[str, Any]
 
 _CALLING: Final = frozenset({"tool_calls", "function_call"})
+_THOUGHTS: Final = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+_IRREGULAR: Final = _CALLING.union(_THOUGHTS)
+_TOLD: Final = frozenset({"system", "developer", "user", "tool"})
+"""Roles whose content is never null. An assistant's may be, beside calls; a function's always."""
+_OF_RESULTS: Final = frozenset({"role", "tool_call_id", "name"})
 _NO_TYPE: Final = (None, "")
 _MOST_NAMED: Final = 5
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
@@ -38,16 +46,18 @@ _AROUND: Final = frozenset({"type", "cache_control"})
 
 
 def regular(message: Object) -> Object:
-    """Return a message with regular images and calls; a regular one as it is."""
-    content = message.get("content")
+    """Return a message with regular images, calls and content; a regular message as it is."""
+    role, content = message.get("role"), message.get("content")
     if isinstance(content, list) and any(map(_is_bare_image, content)):
         images = (
             {**part, "image_url": {"url": part["image_url"]}} if _is_bare_image(part) else part for part in content
         )
         message = {**message, "content": [*images]}
-    if message.get("role") != "assistant" or _CALLING.isdisjoint(message):
+    if role != "assistant" and isinstance(role, str):
+        return _with_content(message) if role in _TOLD else message
+    if role != "assistant" or _IRREGULAR.isdisjoint(message):
         return message
-    changed = dict(message)
+    changed = {name: value for name, value in message.items() if value is not None or name not in _THOUGHTS}
     match message:
         case {"tool_calls": None | []}:
             del changed["tool_calls"]
@@ -60,6 +70,18 @@ def regular(message: Object) -> Object:
 
 def _is_bare_image(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "image_url" and isinstance(part.get("image_url"), str)
+
+
+def _with_content(message: Object) -> Object:
+    """The message with the empty string as content, where it has none."""
+    is_empty = (
+        message["content"] is None or message["content"] == [] if "content" in message else _is_bare_result(message)
+    )
+    return {**message, "content": ""} if is_empty else message
+
+
+def _is_bare_result(message: Object) -> bool:
+    return message.get("role") == "tool" and message.keys() <= _OF_RESULTS
 
 
 def _call(call: Any) -> Any:
