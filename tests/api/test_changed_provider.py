@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from dialogue import append, user, window
-from openai_histories import PDF, PIXEL, PNG
+from validators.logs import PDF, PIXEL, PNG
 
 HELLO = {"role": "user", "content": "Hello."}
 SEARCH = {

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from dialogue import append, history, problem, window
-from openai_histories import PNG
+from validators.logs import PNG
 
 PATH = "/conversations/{}/messages"
 QUESTION = {"role": "user", "content": "hi"}

@@ -10,10 +10,7 @@ from histories import Talk, calling, result, said, talk
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sash.api.count_handlers import count_in_format
-from sash.api.schemas import CountRequest
 from sash.core.chat.messages import Entry
-from sash.core.counts.models import find_model
 from sash.core.law.conversation_settings import ConversationSettings
 from sash.core.law.lines import NO_RESULT
 from sash.core.law.parameters import WindowQuery
@@ -218,104 +215,16 @@ def queries(draw: st.DrawFn) -> WindowQuery:
     )
 
 
-def fault(form: str, request: dict[str, Any]) -> str | None:
-    """Return why a provider refuses the order of a request's calls and results; None if it does not."""
-    steps = list(_steps(form, request))
-    waiting: list[str] = []
-    for index, (kind, names) in enumerate(steps):
-        if kind == "calls":
-            if waiting:
-                return f"{waiting} have no results before {names}"
-            waiting = list(names)
-        elif kind == "result":
-            if names[0] not in waiting:
-                return f"{names} has no call right before it"
-            waiting.remove(names[0])
-        elif waiting:
-            return f"{waiting} have no results at {index}"
-    return None
-
-
-def _steps(form: str, request: dict[str, Any]) -> Any:
-    """Yield calls, results and other messages, each with the ids of its calls."""
-    key = {"openai": "messages", "anthropic": "messages", "responses": "input", "gemini": "contents"}[form]
-    for message in request[key]:
-        if form == "openai":
-            if message["role"] in ("tool", "function"):
-                yield "result", [message.get("tool_call_id") or message["name"]]
-            elif message.get("tool_calls") or message.get("function_call"):
-                yield "calls", [c["id"] for c in message.get("tool_calls") or ()] or [message["function_call"]["name"]]
-            else:
-                yield "said", []
-        elif form == "responses":
-            kind = {"function_call": "call", "function_call_output": "result"}.get(message.get("type"), "said")
-            yield kind, [message.get("call_id")]
-        else:
-            parts = message["parts"] if form == "gemini" else message["content"]
-            parts = [{"text": parts}] if isinstance(parts, str) else parts
-            calls = [call for part in parts if (call := _call(part)) is not None]
-            for part in parts:
-                if (answered := _answered(part)) is not None:
-                    yield "result", [answered]
-            if any(_call(part) is None and _answered(part) is None for part in parts) and not calls:
-                yield "said", []
-            if calls:
-                yield "calls", calls
-
-
-def _call(part: dict[str, Any]) -> str | None:
-    if part.get("type") == "tool_use":
-        return str(part["id"])
-    call = part.get("functionCall") or part.get("function_call")
-    return str(call["name"]) if call else None
-
-
-def _answered(part: dict[str, Any]) -> str | None:
-    if part.get("type") == "tool_result":
-        return str(part["tool_use_id"])
-    found = part.get("functionResponse") or part.get("function_response")
-    return str(found["name"]) if found else None
-
-
-def _joined(steps: list[Any]) -> list[Any]:
-    """The steps, neighbouring call items of Responses as one."""
-    joined: list[Any] = []
-    for kind, names in steps:
-        if kind == "call" and joined and joined[-1][0] == "calls":
-            joined[-1][1].extend(names)
-        else:
-            joined.append(("calls" if kind == "call" else kind, list(names)))
-    return joined
-
-
 @MANY
 @given(histories(), queries())
-def test_every_window_is_in_order(found: Talk, query: WindowQuery) -> None:
-    """Each result stands behind its call, each call has its result or waits at the end, and all that is sent is counted."""
+def test_the_explained_tokens_are_those_of_the_window(found: Talk, query: WindowQuery) -> None:
+    """The tokens of kept messages, with the lines behind them, are those of the window."""
     try:
-        body = json.loads(made(found, query).body)
+        body = json.loads(made(found, msgspec.structs.replace(query, explain=True)).body)
     except WindowDoesNotFit:
         return
-    form, request = query.format, body["request"]
-    if form == "responses":
-        steps = _joined(list(_steps(form, request)))
-        waiting: list[str] = []
-        for kind, names in steps:
-            assert kind == "result" or not waiting or (kind == "calls" and not waiting), steps
-            if kind == "calls":
-                waiting = names
-            elif kind == "result":
-                waiting.remove(names[0])
-    else:
-        assert fault(form, request) is None, request
-    model = find_model(query.model or "")
-    wanted: Any = {"model": model.id, **request}
-    if form == "openai":
-        wanted = msgspec.convert(wanted, CountRequest)
-    counted = count_in_format(wanted, model, form).tokens
-    total = body["tokens"]["total"]
-    assert counted <= total <= body["budget"]
-    assert not body["exact"] or counted == total
+    told = sum(line["tokens"] for line in body["explain"] if line["kept"])
+    assert told == body["tokens"]["messages"] + body["tokens"]["reasoning"]
 
 
 @MANY
@@ -329,7 +238,7 @@ def test_every_tail_gives_the_same_window(found: Talk, query: WindowQuery, data:
         try:
             outcomes.append(made(found, query, first).body)
         except WindowDoesNotFit as problem:
-            outcomes.append(str(problem.members).encode())
+            outcomes.append(json.dumps(problem.members, sort_keys=True).encode())
     if not query.explain:  # a tail explains what was considered
         assert outcomes[0] == outcomes[1]
 

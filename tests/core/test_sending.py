@@ -27,7 +27,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 MEMBERS = st.dictionaries(st.sampled_from(NAMES), JSON, max_size=3)
-MODEL = find_model("gpt-4o")
+MODEL = find_model("llama-3.3-70b")
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -64,7 +64,7 @@ def test_every_string_that_is_sent_is_counted(
     except InvalidEntry:
         return
     for reasoning in ("turn", "all", "none"):
-        window, request = sent(found, Ask(options=WindowQuery(reasoning=reasoning)))
+        window, request = sent(found, Ask(MODEL.id, options=WindowQuery(reasoning=reasoning)))
         assert sum(count_text(each, "o200k_base") for each in strings(request)) <= window.tokens["total"]
         assert count_request(MODEL, messages=request["messages"]).tokens == window.tokens["total"]
 
@@ -82,7 +82,7 @@ THOUGHT = talk(
 @pytest.mark.parametrize(("choice", "expected"), [("turn", {4, 6}), ("all", {2, 4, 6}), ("none", set())])
 def test_which_reasoning_is_sent(choice: str, expected: set[int]) -> None:
     """``reasoning`` sends that of the newest turn, all or none; ``dropped`` has the tokens of the rest."""
-    window, request = sent(THOUGHT, Ask(options=WindowQuery(reasoning=choice)))  # type: ignore[arg-type]
+    window, request = sent(THOUGHT, Ask(MODEL.id, options=WindowQuery(reasoning=choice)))  # type: ignore[arg-type]
     holding = {seq for seq, message in enumerate(request["messages"], 1) if message.keys() - calling("a").keys()}
     assert expected == holding - {seq for seq in holding if "tool_call_id" in request["messages"][seq - 1]}
     assert (window.tokens["reasoning"] > 0) == bool(expected)

@@ -2,7 +2,7 @@
 
 Sources: platform.claude.com/docs (api/messages, tool use, extended thinking, prompt caching), and the error messages of
 public reports, which are quoted. Neighbouring messages of one role count as one turn (api/messages). A request may end with
-calls that wait for their results, and with an assistant's words: the client adds its next message.
+calls that wait for results, of which some may be there, and with an assistant's words: the client adds its next message.
 """
 
 import re
@@ -137,7 +137,8 @@ def _pairs(messages: list[Object]) -> Iterator[str]:
     before: set[Any] = set()
     for number, (_, blocks) in enumerate([*turns, ("user", [])]):
         answered = [block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"]
-        if (alone := before - set(answered)) and number < len(turns):
+        waits = answered and number == len(turns) - 1 and len(answered) == len(blocks)
+        if (alone := before - set(answered)) and number < len(turns) and not waits:
             yield f"turn {number}: `tool_use` ids were found without `tool_result` blocks immediately after: {alone}"
         if unexpected := set(answered) - before:
             yield f"turn {number}: unexpected `tool_use_id` found in `tool_result` blocks: {unexpected}"

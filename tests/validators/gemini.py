@@ -1,8 +1,8 @@
 """What Gemini's generateContent refuses with 400, and what Google's SDK for JavaScript drops in silence.
 
 Sources: ai.google.dev/gemini-api/docs (function-calling, thought-signatures, api/caching#Content), and the error messages of
-public reports, which are quoted. A request may end with calls that wait for their results, and with the model's words: the
-client adds its next content.
+public reports, which are quoted. A request may end with calls that wait for results, of which some may be there, and with
+the model's words: the client adds its next content.
 """
 
 import base64
@@ -87,6 +87,13 @@ def _turns(contents: list[Object]) -> Iterator[str]:
     for index, content in enumerate(contents):
         before = contents[index - 1] if index else {}
         asked, answered = _of(before, "functionCall"), _of(content, "functionResponse")
+        behind = [*_parts(content)[len(answered) :], *(part for each in contents[index + 1 :] for part in _parts(each))]
+        if (
+            answered
+            and len(answered) < len(asked)
+            and all("inlineData" in part or "fileData" in part for part in behind)
+        ):
+            continue  # the client adds the others; pictures stand behind their results
         if len(asked) != len(answered):
             yield (
                 f"contents[{index}]: the number of function response parts is not equal to the number of function call "

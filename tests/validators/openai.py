@@ -49,7 +49,7 @@ def _message(message: dict[str, Any], *, is_openais: bool) -> Iterator[str]:
         return
     if is_openais and (unknown := message.keys() - MEMBERS[role] - {"role"}):
         yield f"unknown members {sorted(unknown)}"
-    yield from _content(message, role)
+    yield from _content(message, role, is_openais=is_openais)
     if "name" in message:
         yield from _name(message["name"], role, is_openais=is_openais)
     if role == "assistant":
@@ -58,7 +58,7 @@ def _message(message: dict[str, Any], *, is_openais: bool) -> Iterator[str]:
         yield from _id(message.get("tool_call_id"), is_openais=is_openais)
 
 
-def _content(message: dict[str, Any], role: str) -> Iterator[str]:
+def _content(message: dict[str, Any], role: str, *, is_openais: bool) -> Iterator[str]:
     content = message.get("content")
     if content is None:
         has_more = any(message.get(name) for name in ("tool_calls", "function_call", "refusal", "audio"))
@@ -68,7 +68,8 @@ def _content(message: dict[str, Any], role: str) -> Iterator[str]:
         if not content:
             yield "content is an empty list"
         for part in content:
-            yield from _part(part, role)
+            if is_openais or not str(part.get("type")).endswith("_url"):
+                yield from _part(part, role)
     elif not isinstance(content, str):
         yield "content is no string"
 

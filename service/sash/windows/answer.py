@@ -258,29 +258,34 @@ def _told(line: Explained, mends: Mends) -> Explained:
 
 def with_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
     """The window with the lines in place of missing results, and the ids of the calls that wait."""
-    first, sent, saved = history.first_seq, set(window.seqs), 0
+    first, sent = history.first_seq, set(window.seqs)
     lines: dict[int, list[bytes]] = {}
+    less: dict[int, int] = {}
     for place in order.lines.keys() & sent:
         gap, calls = order.lines[place], calls_in(msgspec.json.decode(bodies.body(place)))
         messages = [line_of(calls[number]) for number in gap.calls]
         lines[first + gap.last] = list(map(_encode, messages))
         if not history.record(place).calls:  # its bound was of any name
-            saved += history.lines_tokens(place, model) - sum(_cost(message, model) for message in messages)
+            less[place] = history.lines_tokens(place, model) - sum(_cost(message, model) for message in messages)
     waiting: list[str] = []
     if order.waiting is not None and first + order.waiting[0] in sent:
         place, gap = order.waiting
         calls = calls_in(msgspec.json.decode(bodies.body(first + place)))
         waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
-    window = with_tokens(window, -saved)
     names = {place: history.name(place) for place in window.seqs}
-    return msgspec.structs.replace(window, lines=lines, waiting_for=waiting, names=names)
+    return msgspec.structs.replace(_cheaper(window, less), lines=lines, waiting_for=waiting, names=names)
 
 
-def with_tokens(window: Window, more: int) -> Window:
-    """The window whose messages cost so many tokens more."""
-    tokens = window.tokens
-    changed = {**tokens, "total": tokens["total"] + more, "messages": tokens["messages"] + more}
-    return msgspec.structs.replace(window, tokens=changed) if more else window
+def _cheaper(window: Window, less: Mapping[int, int]) -> Window:
+    """The window with the exact tokens of messages whose cost was a bound: so much ``less`` each."""
+    if not less:
+        return window
+    tokens, spared = window.tokens, sum(less.values())
+    lines = window.explain and [
+        msgspec.structs.replace(line, tokens=line.tokens - less.get(line.seq, 0)) for line in window.explain
+    ]
+    changed = {**tokens, "total": tokens["total"] - spared, "messages": tokens["messages"] - spared}
+    return msgspec.structs.replace(window, tokens=changed, explain=lines)
 
 
 def _cost(message: Object, model: Model) -> int:
@@ -292,8 +297,9 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
     edits = dict(window.edits)
     edited: dict[int, bytes] = {}
-    saved = count = spared = 0
+    saved = count = 0
     trimmed: dict[int, int] = {}
+    less: dict[int, int] = {}
     plain = _plain_lines(window, history, model)
     for seq, each in window.edits.items():
         message = msgspec.json.decode(bodies.body(seq))
@@ -313,15 +319,16 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
             if each.without_calls:
                 own = message.get("native")
                 message = without_calls(message, each.without_calls, PROVIDERS[own["format"]] if own else None)
-                spared += history.whole_cost(seq, model) - _cost(message, model)
+                less[seq] = history.whole_cost(seq, model) - _cost(message, model)
         if each.limit is not None:
             trimmed[seq] = history.whole_cost(seq, model) - cost
             edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
-            spared += bound - cost
+            less[seq] = bound - cost
             count, saved = count + 1, saved + trimmed[seq]
         edited[seq] = _encode(message)
+    window = _cheaper(window, less)
     lines = window.explain and [_explained(line, trimmed.get(line.seq), history, model) for line in window.explain]
-    changed = msgspec.structs.replace(with_tokens(window, -spared), explain=lines, edits=edits)
+    changed = msgspec.structs.replace(window, explain=lines, edits=edits)
     return changed, msgspec.structs.replace(bodies, edited=edited), Trimmed(count, saved) if count else None
 
 
@@ -330,9 +337,9 @@ def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tu
     first, records = history.first_seq, history.records
     if model.vocabulary is not None or not records.details:
         return {}
-    native, rare = records.columns["form"], set(records.rare)
+    native, apart = records.columns["form"], records.with_parts
     lines = (seq - first for seq, each in window.edits.items() if each.limit == 0 and seq >= first)
-    places = [place for place in lines if place not in rare and not (isinstance(native, np.ndarray) and native[place])]
+    places = [place for place in lines if place not in apart and not (isinstance(native, np.ndarray) and native[place])]
     if not places:
         return {}
     tokens = records.tokens(model.column)

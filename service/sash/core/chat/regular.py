@@ -7,6 +7,7 @@ irregular                                       made regular                    
 a call without ``type``                         ``function``, or ``custom``       Mistral, Ollama
 ``arguments`` as an object                      its JSON text                     Mistral, Ollama
 ``arguments`` null, or a call with only a name  ``{}``                            vLLM (#12937)
+an image's URL as ``image_url``                 ``{"url": …}``                    Mistral
 a call without ``id``, or with an empty one     one from its place and words      Ollama, llama.cpp, Gemini's copy
 ``id`` or ``tool_call_id`` that is a number     its digits                        small servers
 a result without ``tool_call_id``               the only open call's              Z.ai, Ollama
@@ -44,7 +45,13 @@ _AROUND: Final = frozenset({"type", "cache_control"})
 
 
 def regular(message: Object) -> Object:
-    """Return an assistant's message with regular calls, a regular result; another message, or a regular one, as it is."""
+    """Return a message with regular images, calls and result; a regular one as it is."""
+    content = message.get("content")
+    if isinstance(content, list) and any(map(_is_bare_image, content)):
+        images = (
+            {**part, "image_url": {"url": part["image_url"]}} if _is_bare_image(part) else part for part in content
+        )
+        message = {**message, "content": [*images]}
     if message.get("role") == "tool":
         return _result(message)
     if message.get("role") != "assistant" or _CALLING.isdisjoint(message):
@@ -74,6 +81,10 @@ def _result(message: Object) -> Object:
 
 def _is_number(identity: Any) -> bool:
     return isinstance(identity, int) and not isinstance(identity, bool)
+
+
+def _is_bare_image(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "image_url" and isinstance(part.get("image_url"), str)
 
 
 def _call(call: Any, place: int) -> Any:

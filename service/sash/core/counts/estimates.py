@@ -9,6 +9,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.text import Pair, both, count_text
 from sash.core.counts.text.vocabularies import Vocabulary
 from sash.core.counts.unicode_scripts import Mix, family_tokens, mix_of
+from sash.core.providers.chat_mends import fitting_function
 
 _OF_A_PART = 1.03
 """A safety factor: a part of a text may cost more for each o200k_base token than the whole text."""
@@ -52,7 +53,20 @@ def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
     content, called = message.get("content"), functions_called(message)
     parts = [{"text": content}] if isinstance(content, str) else content or ()
     texts = [text for part in parts for text in (part.get("text"), part.get("refusal"), text_in(part))]
-    texts += [message.get("refusal"), message.get("name"), *(call.get("name") for call in called)]
+    texts += [
+        message.get("refusal"),
+        message.get("name"),
+        *(_longer_name(call.get("name"), vocabulary) for call in called),
+    ]
     # Numbers may be sent in a longer form: 1e5 as 100000.0.
     texts += [max(arguments_of(call), compact(arguments_of(call)), key=len) for call in called]
-    return sum(vocabulary.count(text) for text in texts if text and isinstance(text, str))
+    apart = sum(vocabulary.count(text) for text in texts if text and isinstance(text, str))
+    if message["role"] not in ("system", "developer") or len(parts) == 1:
+        return apart
+    joined = "".join(part.get("text") or "" for part in parts)  # as other forms send it
+    return apart + max(0, vocabulary.count(joined) - sum(vocabulary.count(part.get("text") or "") for part in parts))
+
+
+def _longer_name(name: Any, vocabulary: Vocabulary) -> Any:
+    """A function's name as it came, or as OpenAI's forms send it: which has more tokens."""
+    return max(name, fitting_function(name), key=vocabulary.count) if isinstance(name, str) else name

@@ -262,17 +262,14 @@ def _unfitted(names: Sequence[str]) -> Pair:
 def _pictured(content: str, text: str, counted: Pair) -> Pair:
     """The most that a result has more with lines in place of its pictures, in tokens: alone, or at any place of a list."""
     alone = both(content)
-    more = [_difference(alone, counted)]
-    told, bare = listed_tokens(content, alone), listed_tokens(text, counted)
-    for place in _PLACES:
-        with_lines, without = (sum_of({name: each.get(name, ZERO) for name in place}) for each in (told, bare))
-        more.append(_difference(with_lines, without))
-    return max(0, *(o200k for o200k, _ in more)), max(0, *(cl100k for _, cl100k in more))
+    told, bare = (listed_tokens(each, pair) for each, pair in ((content, alone), (text, counted)))
+    more = [_difference(alone, counted), *(_difference(_sum(told, names), _sum(bare, names)) for names in _PLACES)]
+    o200k, cl100k = (max(0, *each) for each in zip(*more, strict=True))
+    return o200k, cl100k
 
 
-def sum_of(pairs: Mapping[str, Pair]) -> Pair:
-    """The sum of pairs."""
-    return _total(pairs.values()) if pairs else ZERO
+def _sum(pairs: Mapping[str, Pair], names: Sequence[str]) -> Pair:
+    return _total([pairs.get(name, ZERO) for name in names])
 
 
 def _calls(message: Mapping[str, Any], objects: Sequence[str], *, has_text: bool) -> dict[str, Any]:

@@ -40,6 +40,8 @@ _LISTED_NOTHING: Final = 3
 """Tokens of an empty result in the list that answers several calls: ``[""]``."""
 _LONGEST_NAME: Final = 256
 """Bytes of the longest name."""
+_JOINED: Final = 2
+"""Tokens, beside a quarter of the line's, that an estimate may be higher for a text and a line together than for both."""
 _NAMED: Final = 3
 """Tokens that a name costs beside its own where it is sent as text: two for the ": " behind it, and one because the text
 after it may split into more tokens there."""
@@ -57,7 +59,7 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
     """
     sent_in = PROVIDERS[model.format]
     if sent_in.is_chat_form:
-        sent = _as_chat(row, by) if "pictured0" in row else Row(row)
+        sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
     else:
         sent = _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, said)
@@ -97,7 +99,7 @@ def _unfitted(sent: Row, model: Model, by: Arithmetic) -> Number:
 # ---- as the form sends it
 
 
-def _as_chat(row: Row, by: Arithmetic) -> Row:
+def _as_chat(row: Row, model: Model, by: Arithmetic) -> Row:
     """The numbers of a message in chat completions: a line in place of each picture or file of a result."""
     sent = Row(row)
     is_told = (row["pictured0"] != 0) | (row["pictured1"] != 0)
@@ -105,12 +107,17 @@ def _as_chat(row: Row, by: Arithmetic) -> Row:
         if name in row:
             sent[name] = by.where(is_told, 0, row[name])
     for column in COLUMNS:
-        more = row["pictured" + column]
+        told = row["pictured" + column]
+        more = told + by.where(is_told & (model.ratios is not None), told // 4 + _JOINED, 0)
         sent["text" + column] = row["text" + column] + more
         if "listed" + column in row:
             listed = row["listed" + column]
             sent["listed" + column] = listed + by.where(listed != 0, more, 0)
     sent["more_said"] = row["more_said"] + 2 * row["pictured0"]
+    if "parts" in row and is_told:
+        del sent["parts"]  # the texts and the lines are one string
+    if "mix" in row:
+        sent["mix"] = _sized(row["mix"], by.where(is_told & (row["mix"].size > 0), _UNBOUNDED, row["mix"].size))
     return sent
 
 

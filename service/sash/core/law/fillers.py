@@ -44,11 +44,12 @@ def opening_tokens(
     """Return the extra tokens of a request that begins with ``first``; ``is_oldest`` if it is the history's oldest.
 
     ``is_beside_system`` if a system message is sent in the provider's own form: whether it stands before ``first`` depends
-    on the model. ``is_followed`` if the next message is the assistant's too.
+    on the model. ``is_followed`` if the next message, beside instructions, is the assistant's too.
     """
-    if first.measure.role != ASSISTANT:
+    is_blank = first.measure.role == USER and first.measure.o200k <= 1 and came_in(first.measure, form)
+    if first.measure.role != ASSISTANT and not (is_blank and is_beside_system):
         return 0
-    if is_beside_system:
+    if is_beside_system:  # a blank turn of the user's is left out behind it
         return longest_opening(model, form)
     calls = first.measure.extra.calls if first.measure.extra is not None else 0
     needs_question = calls or is_followed or _is_silent(first.measure, form)  # then the next message may have calls

@@ -122,7 +122,7 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
             apart |= maker.answer(
                 link if role == TOOL else maker.links[0], index, is_late=is_late or maker.head != before
             )
-        elif is_late or is_whole or index >= leading:
+        elif is_late or is_whole or index >= (leading if role == TOOL else 1):
             apart.add(index)
     return groups, apart
 

@@ -11,6 +11,7 @@ messages takes one addition for each. Facts that few messages have (tool calls, 
 import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from struct import Struct
 from types import MappingProxyType
@@ -317,6 +318,11 @@ class Records(Sequence[Record]):
     def rare(self) -> list[int]:
         """Indexes of messages whose tokens do not follow from a row, such as those with images, ascending."""
         return [index for index, details in enumerate(self.details) if details.extra is not None]
+
+    @cached_property
+    def with_parts(self) -> AbstractSet[int]:
+        """Indexes of messages with more than text, such as files: the ``rare`` ones, and those with an estimate."""
+        return {*self.rare, *(np.flatnonzero(self.columns["estimated"]).tolist() if self.details else ())}
 
     @property
     def columns(self) -> Row:

@@ -15,7 +15,7 @@ from sash.core.law.records import StoredGrounding
 from sash.core.law.runs import runs
 from sash.core.law.window import Window
 from sash.core.providers import render_request
-from sash.core.providers.chat_mends import EMPTY_CONTENT, sent_as_chat
+from sash.core.providers.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.mends import AS_TEXT, Mends
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.pieces import Object
@@ -102,6 +102,7 @@ def chat_messages(
         kept.insert(place, window.recalled.block)
     if window.lines:
         _, kept = _with_lines(window, seqs, kept)
+        kept = _fitted(window, kept, marked) if marked.is_openais and marked.odd else kept
     return [*parts.system, *few_shots, *lines, *kept] or [b""]
 
 
@@ -190,6 +191,13 @@ def _with_lines(window: Window, seqs: Sequence[int], bodies: Sequence[bytes]) ->
     """The messages with the lines behind them, which have their seqs."""
     told = [(seq, each) for seq, body in zip(seqs, bodies, strict=True) for each in (body, *window.lines.get(seq, ()))]
     return [seq for seq, _ in told], [body for _, body in told]
+
+
+def _fitted(window: Window, bodies: Sequence[bytes], marked: Marked) -> list[bytes]:
+    """Bodies of which the lines have the ids and names of their calls as these are sent."""
+    lines = {line for behind in window.lines.values() for line in behind}
+    fits = msgspec.structs.replace(marked, odd={0: CALLED})
+    return [_as_taken((0,), (each,), fits, Mends())[0] if each in lines else each for each in bodies]
 
 
 def _decoded(bodies: Iterable[bytes]) -> list[Object]:

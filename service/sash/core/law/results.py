@@ -76,7 +76,7 @@ def line_costs(
     ``places`` are their indexes in ``records``, and ``seqs`` their seqs.
 
     The line names the tokens of the model's encoding where ``exact``, else those of the encoding that has more. None of the
-    results is among ``records.rare``.
+    results is among ``records.with_parts``.
     """
     at = np.array(places, np.int64)
     row, parallel = of_these(records.columns, at), records.places[at]

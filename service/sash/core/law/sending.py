@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -19,6 +20,16 @@ from sash.core.law.records import Flags, Records
 from sash.core.law.results import RESULTS, Edit, line_cost, line_costs, share_of, shared_limits
 from sash.core.law.view import History, View, unit_at, unit_costs
 from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.openai import OPENAI
+
+Q = TypeVar("Q", bound=WindowQuery)
+
+
+def without_thoughts(query: Q, model: Model) -> Q:
+    """The query with ``reasoning=none`` for a model of OpenAI in chat completions, which refuse members with reasoning."""
+    if query.reasoning == "none" or model.provider != OPENAI.maker or not PROVIDERS[query.format].is_chat_form:
+        return query
+    return msgspec.structs.replace(query, reasoning="none")
 
 
 def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
@@ -44,7 +55,7 @@ def _sent_and_whole(
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that are sent, and of all that it has."""
     history, form = view.history, options.format
-    is_forgotten = (seq < history.question) & model.rules.forgets
+    is_forgotten = (seq < history.question) & (model.rules.forgets and _knows_questions(model, form))
     tokens = reasoning_cost(row, model, form, by, is_forgotten=is_forgotten)
     whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
     if options.reasoning == "all":
@@ -57,6 +68,11 @@ def _sent_and_whole(
     if PROVIDERS[form].replies_are_items:  # free thoughts are left out too: they only make the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
+
+
+def _knows_questions(model: Model, form: str) -> bool:
+    """Whether ``form`` sends every question as one. Another provider's form may leave out a blank one."""
+    return PROVIDERS[form].is_chat_form or PROVIDERS[form].maker == model.provider
 
 
 def _lasting_and_passing(
@@ -256,9 +272,9 @@ class Trimming(msgspec.Struct, frozen=True):
     def _lines(self, view: View, seqs: Sequence[int]) -> dict[int, int]:
         """Tokens of these results as one line each, which is sent alone."""
         first, records = view.history.first_seq, view.history.records
-        rare = set(records.rare)
-        places = [seq - first for seq in seqs if seq >= first and seq - first not in rare]
-        lines = {seq: self._line(view, seq, alone=True) for seq in seqs if seq < first or seq - first in rare}
+        apart = records.with_parts
+        places = [seq - first for seq in seqs if seq >= first and seq - first not in apart]
+        lines = {seq: self._line(view, seq, alone=True) for seq in seqs if seq < first or seq - first in apart}
         names = [view.history.name(first + place) for place in places]
         costs = line_costs(records, places, names, self.place, self.model) if places else []
         return lines | {first + place: cost for place, cost in zip(places, costs, strict=True)}

@@ -43,6 +43,7 @@ from sash.core.law.sending import (
     recosted,
     with_fillers,
     with_reasoning,
+    without_thoughts,
 )
 from sash.core.law.stable import Before, Cut, cut_seq
 from sash.core.law.view import History, View, view_history
@@ -135,6 +136,7 @@ def build_window(
     plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
     if plain is not None:
         return plain
+    options = without_thoughts(options, model)
     view = None if is_turn_unknown(history, options) else view_history(history, model)
     if view is None:
         return older(history, budget)
@@ -399,7 +401,8 @@ class _Frame(msgspec.Struct, frozen=True):
         form, record, role = self.options.format, self.view.record, self.view.history.role
         systems = [each for each in self.view.always_seqs() if role(each) <= DEVELOPER]
         is_beside = any(came_in(record(each).measure, form) for each in systems)
-        is_followed = self.view.history.first_seq <= seq < self.view.history.length and role(seq + 1) == ASSISTANT
+        behind = range(seq + 1, self.view.history.length + 1) if seq >= self.view.history.first_seq else ()
+        is_followed = next((role(each) for each in behind if role(each) > DEVELOPER), None) == ASSISTANT
         return opening_tokens(
             record(seq), self.model, form, is_oldest=seq == 1, is_beside_system=is_beside, is_followed=is_followed
         )

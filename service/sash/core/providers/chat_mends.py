@@ -1,7 +1,8 @@
 """What OpenAI's chat completions refuse in a stored chat message, and the message that is sent in its place.
 
 A message is looked at once, when it is measured: its oddities are stored beside its tokens. A window decodes only messages
-with oddities. Ids and names are changed for OpenAI's own models: other servers keep more in ids, such as Gemini's signature.
+with oddities. Ids, names, links and members are changed for OpenAI's own models: other servers keep more in ids, such as
+Gemini's signature.
 """
 
 import re
@@ -9,8 +10,10 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
+from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.providers.hosted import media_line
 from sash.core.providers.mends import AS_TEXT, Mend
+from sash.core.providers.thoughts import MEMBERS
 
 Message = dict[str, Any]
 
@@ -46,14 +49,29 @@ SPOKEN: Final = Mend(
     sent="`audio` with the id alone",
     evidence="OpenAI's reference: an assistant message's `audio` is an object with `id`",
 )
-CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN)
+OTHERS: Final = Mend(
+    name="others_members",
+    refused="Members that other servers of the form take, sent to OpenAI's own models: reasoning such as "
+    "`reasoning_content` and `thinking_blocks`, `extra_content`, `cache_control`, `prefix`, `index` of a call",
+    sent="The message without them",
+    evidence="openai-node: ChatCompletionMessageParam has no such member; OpenAI answers 400: 'Unknown parameter'",
+)
+CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, OTHERS)
 
-_CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA = (1 << bit for bit in range(6))
+_CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS = (1 << bit for bit in range(8))
+_OF_OPENAI: Final = NAMES | _IDS | _LINKED | _OTHERS
+"""What only OpenAI's own models refuse."""
+CALLED: Final = NAMES | _IDS
+"""What may be odd in a call's result: the name and the id of its call."""
 _LONGEST_ID: Final = 40
 _LONGEST_NAME: Final = 64
 _DIGEST_BYTES: Final = 4
 _NO_NAME: Final = re.compile(r"[\s<|\\/>]")
 _NO_FUNCTION: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_OTHERS_MEMBERS: Final = MEMBERS | {
+    *("cache_control", "encrypted_content", "partial", "prefix", "provider_specific_fields", "index"),
+    *("fps", "max_pixels", "min_pixels", "total_pixels"),
+}
 _SPEAKERS: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 
@@ -66,10 +84,14 @@ def oddities(message: Mapping[str, Any]) -> int:
         found |= _CONTENT if content == [] or not (said or role == "function") else 0
     if role == "tool" and isinstance(content, list) and any(part.get("type") != "text" for part in content):
         found |= MEDIA
+    if role == "user" and isinstance(content, list) and any(part.get("type") in LINKS for part in content):
+        found |= _LINKED
     if any(name in message and not message[name] for name in ("tool_calls", "name")):
         found |= _MEMBERS
     if role == "assistant" and isinstance(audio := message.get("audio"), dict) and audio.keys() > {"id"}:
         found |= _AUDIO
+    if _without_others(message) != message:
+        found |= _OTHERS
     return found | (NAMES if _renamed(message) != message else 0) | (_IDS if _shortened(message) != message else 0)
 
 
@@ -77,7 +99,7 @@ def sent_as_chat(message: Message, odd: int, *, is_openais: bool) -> tuple[Messa
     """Return the message as chat completions take it, and its mends. ``is_openais``: a model of OpenAI reads it."""
     mends = []
     for bit, mend, changed in _CHANGES:
-        if odd & bit and (is_openais or bit not in (NAMES, _IDS)) and (found := changed(message)) != message:
+        if odd & bit and (is_openais or not bit & _OF_OPENAI) and (found := changed(message)) != message:
             message = found
             mends.append(mend)
     return message, mends
@@ -171,11 +193,37 @@ def told(message: Message) -> Message:
     return {**message, "content": "".join(texts)}
 
 
+def _unlinked(message: Message) -> Message:
+    """The message with the bytes of a linked file as a file, and a line in place of another link."""
+    files = (as_file(part) for part in message["content"])
+    return {**message, "content": [_taken(part) for part in files]}
+
+
+def _taken(part: Message) -> Message:
+    is_address = part.get("type") == "file" and is_link(part["file"].get("file_id"))
+    return {"type": "text", "text": media_line(part)} if is_address or part.get("type") in LINKS else part
+
+
+def _without_others(message: Mapping[str, Any]) -> Message:
+    """The message without members that only other servers take, in it, in its parts and in its calls."""
+    left = _without(message)
+    for name in ("content", "tool_calls"):
+        if isinstance(inner := message.get(name), list):
+            left[name] = [_without(each) for each in inner]
+    return left
+
+
+def _without(value: Mapping[str, Any]) -> Message:
+    return {name: each for name, each in value.items() if name not in _OTHERS_MEMBERS}
+
+
 _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (_CONTENT, EMPTY_CONTENT, _filled),
     (_MEMBERS, EMPTY_MEMBER, _without_empties),
     (_AUDIO, SPOKEN, _unspoken),
     (MEDIA, AS_TEXT, told),
+    (_LINKED, AS_TEXT, _unlinked),
+    (_OTHERS, OTHERS, _without_others),
     (NAMES, NAME, _renamed),
     (_IDS, CALL_ID, _shortened),
 )

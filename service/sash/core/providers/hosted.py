@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.chat.file_links import link_of
+
 _SILENT: Final = frozenset(
     {
         *("type", "id", "call_id", "tool_use_id", "status", "caller", "cache_control", "container_id", "page_age"),
@@ -49,7 +51,8 @@ def media_line(part: Mapping[str, Any]) -> str:
             return _line("file", ", ".join(filter(None, (_short(str(file.get("filename") or "")), _short(told)))))
         case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
             return _line("audio", f"audio/{form}, {_kilobytes(data)}")
-    return _line(_spaced(str(part.get("type"))), "")
+    link = link_of(part)
+    return _line(_spaced(str(part.get("type")).removesuffix("_url")), _told(link) if link else "")
 
 
 def _line(kind: str, told: str) -> str:

@@ -272,7 +272,9 @@ def _assistants(item: Item) -> Item:
     """An assistant's message as it is stored at OpenAI, else with its text as a string."""
     content = item.get("content")
     if isinstance(content, str):
-        return item
+        if item.keys().isdisjoint(("id", "status")):
+            return item
+        content = [{"type": "output_text", "text": content}]
     parts = content if isinstance(content, list) else []
     if item.get("status") in _STATUSES and isinstance(item.get("id"), str) and parts and all(map(_is_output, parts)):
         whole = [

@@ -1,0 +1,95 @@
+"""Windows of histories as they really are pass the types of the providers' SDKs for TypeScript.
+
+Needs npm and node: ``python -m pytest -m clients tests/clients/test_sdk_types.py``.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clients.test_generated import needs, run
+from hypothesis import HealthCheck, Phase, given, settings
+from validators.conversations import conversations
+from validators.test_histories import JUDGES, entries_of, parameters, window_of
+
+pytestmark = pytest.mark.clients
+
+WINDOWS = 200
+PACKAGE = {
+    "private": True,
+    "type": "module",
+    "dependencies": {
+        "openai": "7.57.0",
+        "@anthropic-ai/sdk": "1.14.0",
+        "@google/genai": "3.3.0",
+        "typescript": "5.9.3",
+    },
+}
+OPTIONS = {
+    "strict": True,
+    "noEmit": True,
+    "skipLibCheck": True,
+    "target": "es2022",
+    "module": "nodenext",
+    "exactOptionalPropertyTypes": True,
+}
+TYPES = {
+    "openai": ("ChatCompletionCreateParamsNonStreaming", "openai/resources/chat/completions"),
+    "responses": ("ResponseCreateParamsNonStreaming", "openai/resources/responses/responses"),
+    "anthropic": ("MessageCreateParamsNonStreaming", "@anthropic-ai/sdk/resources/messages"),
+    "gemini": ("GenerateContentParameters", "@google/genai"),
+}
+MODELS = {
+    "openai": "gpt-4o-mini",
+    "responses": "gpt-5",
+    "anthropic": "claude-opus-5-5",
+    "gemini": "gemini-3-pro-preview",
+}
+WIDE = "type Wide<T> = T extends string ? `${T}` : T extends object ? { [K in keyof T]: Wide<T[K]> } : T;"
+"""A type with strings in place of enumerations."""
+BESIDE: dict[str, dict[str, Any]] = {"anthropic": {"max_tokens": 1}}
+"""What a request needs beside what a window has."""
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the SDKs and a compiler."""
+    needs("node", "npm")
+    folder = tmp_path_factory.mktemp("types")
+    (folder / "package.json").write_text(json.dumps(PACKAGE))
+    run("npm", "install", "--no-package-lock", "--no-audit", "--no-fund", cwd=folder)
+    return folder
+
+
+def requests(form: str) -> list[dict[str, Any]]:
+    """Return the requests of windows of drawn histories."""
+    found: list[dict[str, Any]] = []
+
+    @settings(
+        max_examples=WINDOWS,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(conversations(), parameters())
+    def draw(conversation: Any, ways: Any) -> None:
+        window = window_of(form, MODELS[form], entries_of(conversation), ways)
+        if window is not None and window["request"][JUDGES[form][0]]:
+            found.append({"model": MODELS[form], **window["request"], **BESIDE.get(form, {})})
+
+    draw()
+    return found
+
+
+@pytest.mark.parametrize("form", TYPES)
+def test_windows_have_the_types_of_the_sdk(node: Path, form: str) -> None:
+    """Each request is a constant that satisfies the type of the SDK's arguments, without a member that it does not know."""
+    name, module = TYPES[form]
+    made = requests(form)
+    lines = [f"export const w{n} = {json.dumps(each)} satisfies Wide<{name}>;" for n, each in enumerate(made)]
+    (node / f"{form}.ts").write_text("\n".join([f'import type {{ {name} }} from "{module}";', WIDE, *lines]))
+    (node / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS, "files": [f"{form}.ts"]}))
+    assert len(made) > WINDOWS // 2
+    run("npx", "--no-install", "tsc", cwd=node)

@@ -1,0 +1,50 @@
+"""Whole conversations: turns of all four forms beside one another, late results, and the settings."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from validators import chat_turns, claude_turns, gemini_turns, item_turns
+from validators.logs import Group, Log, Object
+
+MOST_TURNS = 8
+TOOL: Object = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+
+
+def _late(log: Log) -> None:
+    """Answer an earlier call, late or once more, in the call's form or as a chat message."""
+    if not log.calls:
+        return chat_turns.user(log)
+    call = log.pick(log.calls[::-1])
+    result = call.result if log.number(2) else chat_turns.result
+    log.groups.append(result(log, call.identity, call.name))
+    return None
+
+
+_TURNS = (
+    *chat_turns.TURNS,
+    *(_late,) * 4,
+    *claude_turns.TURNS,
+    *gemini_turns.TURNS,
+    *item_turns.TURNS,
+    *chat_turns.TURNS,
+)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[Group]:
+    """Draw what is appended, request by request."""
+    log = Log(draw)
+    for _ in range(1 + log.number(MOST_TURNS)):
+        log.pick(_TURNS)(log)
+    return log.groups
+
+
+_SHOTS = [{"role": "user", "content": "ping zq9001z"}, {"role": "assistant", "content": "pong zq9002z"}]
+SETTINGS: tuple[dict[str, Any], ...] = (
+    *({}, {}, {"system": "Be brief. zq9000z"}, {"system": " "}),
+    {"system": "Be brief. zq9000z", "tools": [TOOL]},
+    {"few_shots": _SHOTS},
+    {"system": "Be brief. zq9000z", "few_shots": _SHOTS, "tools": [TOOL], "tool_choice": "auto"},
+)
+"""What a conversation has beside its messages."""
