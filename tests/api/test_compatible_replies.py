@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from dialogue import append, history, problem, window
+from validators.logs import PNG
 
 PATH = "/conversations/{}/messages"
 QUESTION = {"role": "user", "content": "hi"}
@@ -108,15 +109,92 @@ async def test_a_result_of_parallel_calls_is_told_by_its_name(client: httpx.Asyn
     lone = {"messages": [QUESTION, reply, {"role": "tool", "content": "x"}]}
     told = problem(await client.post(PATH.format(conversation), json=lone), 400, "invalid-entry")
     assert "Add 'tool_call_id'" in told["detail"]
-    assert "2 calls of this request are open ('cf', 'cg')" in told["detail"]
+    assert "2 calls are open ('cf', 'cg')" in told["detail"]
     assert told["errors"][0]["pointer"] == "#/messages/2"
     alone = {"messages": [{"role": "tool", "content": "x"}]}
     told = problem(await client.post(PATH.format(conversation), json=alone), 400, "invalid-entry")
-    assert "no call of this request is open" in told["detail"]
+    assert "no call is open" in told["detail"]
 
     await append(client, conversation, QUESTION, reply, *results)
 
     assert [each["message"].get("tool_call_id") for each in await history(client, conversation)][2:] == ["cg", "cf"]
+
+
+NATIVE_CALLS = [
+    {"function": {"name": name, "arguments": {"city": city}}} for name, city in (("f", "Rome"), ("f", "Oslo"))
+]
+"""Calls as Ollama's own API and some servers write them: without an id."""
+
+
+@pytest.mark.parametrize("beside", [{}, {"id": ""}, {"id": None}])
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_calls_without_ids_are_answered_in_order(
+    client: httpx.AsyncClient,
+    conversation: str,
+    beside: dict[str, Any],
+    at_once: bool,  # noqa: FBT001
+) -> None:
+    """Such calls get ids that are the same when the reply is sent again, and their results follow in order."""
+    reply = {"role": "assistant", "content": "", "tool_calls": [{**beside, **call} for call in NATIVE_CALLS]}
+    empty = {"tool_call_id": beside["id"]} if beside else {}
+    results = [{"role": "tool", "tool_name": "f", "content": word, **empty} for word in ("sunny", "snow")]
+    entries = [{"id": f"m{i}", "message": each} for i, each in enumerate([QUESTION, reply, *results, QUESTION])]
+
+    for _ in range(2):  # a retry of each request is answered as before
+        for request in [entries] if at_once else [[each] for each in entries]:
+            told = await append(client, conversation, *request)
+    assert all(each["duplicate"] for each in told["messages"])
+
+    stored = [each["message"] for each in await history(client, conversation)]
+    ids = [call["id"] for call in stored[1]["tool_calls"]]
+    assert len(set(ids)) == 2
+    assert [each["tool_call_id"] for each in stored[2:4]] == ids
+    for form, model in (("openai", "gpt-4o"), ("responses", "gpt-5"), ("anthropic", "claude-sonnet-4-5")):
+        made = await window(client, conversation, model=model, format=form)
+        assert set(made.get("mended", {"reasons": {}})["reasons"]) <= {"foreign_members"}
+
+
+async def test_the_same_call_without_an_id_in_two_turns(client: httpx.AsyncClient, conversation: str) -> None:
+    """Each turn's result answers its own turn's call, also if both calls are the same."""
+    call = {"role": "assistant", "content": "", "tool_calls": [NATIVE_CALLS[0]]}
+    for word in ("sunny", "cloudy"):
+        for message in (QUESTION, call, {"role": "tool", "content": word}):
+            await append(client, conversation, message)
+    await append(client, conversation, QUESTION)
+    sent = (await window(client, conversation, model="gpt-4o"))["request"]["messages"]
+    assert [each["content"] for each in sent if each["role"] == "tool"] == ["sunny", "cloudy"]
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"), [(None, ""), ({"a": 1}, '{"a":1}'), ([{"type": "text", "text": "x"}], None)]
+)
+async def test_a_result_is_stored_as_text(
+    client: httpx.AsyncClient, conversation: str, given: Any, stored: Any
+) -> None:
+    """A result that is null or an object is taken, and so is a call's id that is a number."""
+    reply = {**REGULAR, "tool_calls": [{**REGULAR["tool_calls"][0], "id": 365174485}]}  # type: ignore[index,dict-item]
+    await append(client, conversation, QUESTION, reply)
+    await append(client, conversation, {"role": "tool", "tool_call_id": 365174485, "content": given})
+    found = (await history(client, conversation))[2]["message"]
+    assert found == {"role": "tool", "tool_call_id": "365174485", "content": given if stored is None else stored}
+
+
+@pytest.mark.parametrize(("form", "model"), [("openai", "gpt-4o"), ("anthropic", "claude-sonnet-4-5")])
+async def test_a_picture_in_a_chat_result(client: httpx.AsyncClient, conversation: str, form: str, model: str) -> None:
+    """A result with a picture is taken: in chat form it is told in a line, in other forms it is a picture."""
+    picture = {"type": "image_url", "image_url": {"url": PNG}}
+    result = {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "shot"}, picture]}
+    await append(client, conversation, QUESTION, REGULAR, result, QUESTION)
+    assert (await history(client, conversation))[2]["message"] == result
+    made = await window(client, conversation, model=model, format=form)
+    counted = await client.post("/count", params={"format": form}, json={"model": model, **made["request"]})
+    assert counted.json()["tokens"] <= made["tokens"]["total"]
+    sent = made["request"]["messages"][2]
+    if form == "openai":
+        assert sent["content"].startswith("shot[image: image/png")
+        assert made["mended"]["reasons"] == {"as_text": 1}
+    else:
+        assert [each["type"] for each in sent["content"][0]["content"]] == ["text", "image"]
 
 
 async def test_a_long_id_of_a_call_is_taken(client: httpx.AsyncClient, conversation: str) -> None:
@@ -230,7 +308,7 @@ async def test_a_link_goes_where_a_form_has_a_place_for_it(
 @pytest.mark.parametrize(
     ("message", "pointer"),
     [
-        (called(id=7, function={"name": "f", "arguments": "{}"}), "/tool_calls/0/id"),
+        (called(id=True, function={"name": "f", "arguments": "{}"}), "/tool_calls/0/id"),
         (called(function={"name": "f"}, custom={"name": "f"}), "/tool_calls/0"),
         (called(type="function", function={"name": "f", "argumentss": "{}"}), "/tool_calls/0/function/argumentss"),
         (called(type="function", function={"name": "f", "arguments": [1]}), "/tool_calls/0/function/arguments"),

@@ -47,13 +47,15 @@ from sash.core.providers.native import own_messages
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import FormatCannotCarry, Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
 from sash.store.data.conversations import Writing
-from sash.store.data.entries import check_entries, prepare, wall_ms
+from sash.store.data.entries import Earlier, check_entries, lacks_call, prepare, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page, Tail
 from sash.store.data.scripts import AppendReply
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
 
+_EARLIER = 100
+"""Messages in which the call of a result without its id is looked for."""
 _AT_ONCE = 32
 _MESSAGES_AN_ENTRY = 10  # on average: an entry may be a list of items, and the store stands 6 us for each message
 _log = get_logger()
@@ -106,7 +108,9 @@ async def append_messages(request: Req) -> Answer:
     try:
         template = await _template(request, target, given, query if with_window else None)
         now, counting = wall_ms(), time.perf_counter()
-        entries = await run_in_turn_if_large(size, _prepared, given, template, now, context.settings.send_members)
+        earlier = await _earlier(context, target) if any(map(lacks_call, given)) else ()
+        sent = context.settings.send_members
+        entries = await run_in_turn_if_large(size, _prepared, given, template, now, sent, earlier)
         seconds = time.perf_counter() - counting
         writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
         if with_window:
@@ -244,8 +248,17 @@ async def _stored_settings(context: Context, target: Target) -> bytes:
         return _DEFAULTS
 
 
-def _prepared(entries: list[Entry], template: Any, now: int, send: Names) -> list[NewEntry]:
-    check_entries(entries)
+async def _earlier(context: Context, target: Target) -> Earlier:
+    """The newest messages of the conversation, one of which may have the call that a result answers."""
+    try:
+        page = await context.store.reader.page(target, -_EARLIER, -1, newest_first=True)
+    except NotFound:
+        return ()
+    return [(message.identity.id, msgspec.json.decode(message.body)) for message in page.messages]
+
+
+def _prepared(entries: list[Entry], template: Any, now: int, send: Names, earlier: Earlier) -> list[NewEntry]:
+    check_entries(entries, earlier)
     return prepare(entries, template, now, send)
 
 

@@ -182,7 +182,7 @@ class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant"):
 
 class ToolMessage(msgspec.Struct, tag_field="role", tag="tool"):
     tool_call_id: CallId
-    content: TextContent | None
+    content: UserContent | None
 
 
 class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
@@ -393,7 +393,7 @@ _BY_ROLE = {kind.__struct_config__.tag: kind for kind in _KNOWN}
 _TEXT_IS_ENOUGH = ("system", "developer", "user", "assistant")
 """Roles of messages that need no member but a text."""
 _ROLE_AND_CONTENT = 2
-_TEXT_ALONE = (SystemMessage, DeveloperMessage, ToolMessage)
+_TEXT_ALONE = (SystemMessage, DeveloperMessage)
 """Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
 
 

@@ -8,7 +8,10 @@ a call without ``type``                         ``function``, or ``custom``     
 ``arguments`` as an object                      its JSON text                     Mistral, Ollama
 ``arguments`` null, or a call with only a name  ``{}``                            vLLM (#12937)
 an image's URL as ``image_url``                 ``{"url": …}``                    Mistral
-a result without ``tool_call_id``               the only open call's              Z.ai
+a call without ``id``, or with an empty one     one from its place and words      Ollama, llama.cpp, Gemini's copy
+``id`` or ``tool_call_id`` that is a number     its digits                        small servers
+a result without ``tool_call_id``               the only open call's              Z.ai, Ollama
+a result that is an object                      its JSON text                     Ollama, frameworks
 ``content`` null or empty, of other roles       the empty string                  Python's ``None``
 a result without ``content``                    the empty string                  JavaScript's ``undefined``
 reasoning that is null                          left out                          vLLM
@@ -21,6 +24,7 @@ Whatever else is wrong stays, so that validation names it.
 
 import difflib
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
@@ -38,6 +42,9 @@ _TOLD: Final = frozenset({"system", "developer", "user", "tool"})
 _OF_RESULTS: Final = frozenset({"role", "tool_call_id", "name"})
 _NO_TYPE: Final = (None, "")
 _MOST_NAMED: Final = 5
+_MADE: Final = "call_made_"
+"""The beginning of an id that is made here."""
+_DIGEST_BYTES: Final = 8
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
 """Names of a function's parameters in chat completions and Responses, in Anthropic's tools and in MCP's."""
 _FUNCTION_TOOL: Final = frozenset({"name", "description", "strict", *_SCHEMAS})
@@ -53,6 +60,8 @@ def regular(message: Object) -> Object:
             {**part, "image_url": {"url": part["image_url"]}} if _is_bare_image(part) else part for part in content
         )
         message = {**message, "content": [*images]}
+    if role == "tool":
+        message = _result(message)
     if role != "assistant" and isinstance(role, str):
         return _with_content(message) if role in _TOLD else message
     if role != "assistant" or _IRREGULAR.isdisjoint(message):
@@ -62,10 +71,24 @@ def regular(message: Object) -> Object:
         case {"tool_calls": None | []}:
             del changed["tool_calls"]
         case {"tool_calls": list(calls)}:
-            changed["tool_calls"] = [_call(call) for call in calls]
+            changed["tool_calls"] = [_call(call, place) for place, call in enumerate(calls)]
     if "function_call" in message:
         changed["function_call"] = _function(message["function_call"])
     return changed
+
+
+def _result(message: Object) -> Object:
+    """The result with its content as text or parts, and its call's id as text."""
+    match message.get("content"):
+        case dict(said):
+            message = {**message, "content": msgspec.json.encode(said).decode()}
+    if _is_number(identity := message.get("tool_call_id")):
+        message = {**message, "tool_call_id": str(identity)}
+    return message
+
+
+def _is_number(identity: Any) -> bool:
+    return isinstance(identity, int) and not isinstance(identity, bool)
 
 
 def _is_bare_image(part: Any) -> bool:
@@ -84,14 +107,29 @@ def _is_bare_result(message: Object) -> bool:
     return message.get("role") == "tool" and message.keys() <= _OF_RESULTS
 
 
-def _call(call: Any) -> Any:
+def _call(call: Any, place: int) -> Any:
     if not isinstance(call, dict):
         return call
     kinds = _bodies(call)
     if call.get("type") in _NO_TYPE and len(kinds) == 1:
         call = {**call, "type": kinds[0]}
     is_function = call.get("type") == "function" and "function" in call
-    return {**call, "function": _function(call["function"])} if is_function else call
+    if is_function:
+        call = {**call, "function": _function(call["function"])}
+    return _identified(call, place) if kinds else call
+
+
+def _identified(call: Object, place: int) -> Object:
+    """The call with an id. One that is made for it is the same whenever the same reply is sent again."""
+    identity = call.get("id")
+    if _is_number(identity):
+        return {**call, "id": str(identity)}
+    if identity not in (None, ""):
+        return call
+    said = [place, call.get("type"), call.get("function"), call.get("custom")]
+    digest = blake2b(msgspec.json.encode(said, order="deterministic"), digest_size=_DIGEST_BYTES).hexdigest()
+    made = f"{_MADE}{digest}"
+    return {**call, "id": made} if "id" in call else {"id": made, **call}
 
 
 def _bodies(value: Object) -> list[str]:
@@ -114,8 +152,9 @@ def _function(body: Any) -> Any:
 def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str) -> Object:
     """Return the tool message at ``place`` with the id of the only call that it can answer.
 
-    ``messages`` are those of the request, with regular calls before ``place``. Where several calls are open, the function's
-    name decides.
+    ``messages`` are those of the request, with regular calls before ``place``, after those of the conversation where it
+    has any. Where several calls of the newest reply are open, the function's name decides. Results of one function, and
+    those of calls that came without ids, stand in the order of their calls.
 
     Raises:
         InvalidEntry: no call is open, or it is not clear which one is answered, or this is another program's record.
@@ -126,14 +165,32 @@ def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str
     is_misspelt = difflib.get_close_matches("tool_call_id", message.keys() - {"tool_call_id"}, n=1)
     if is_misspelt or message.get("tool_call_id") not in (None, ""):
         return message  # validation names it
-    answered = {str(each.get("tool_call_id")) for each in messages if each.get("role") == "tool"}
-    calls = [call for each in messages[:place] for call in _calls_of(each) if str(call.get("id")) not in answered]
+    calls = _open(messages, place)
     named = message.get("name") or message.get("tool_name")
     if named and len(calls) > 1:
-        calls = [call for call in calls if _name_of(call) == named] or calls
+        calls = [call for call in calls if _name_of(call) == named][:1] or calls
+    if all(str(call["id"]).startswith(_MADE) for call in calls):
+        calls = calls[:1]
     if len(calls) != 1:
         raise _unclear(calls, f"{pointer}/tool_call_id" if "tool_call_id" in message else pointer)
     return {**message, "tool_call_id": calls[0].get("id")}
+
+
+def _open(messages: Sequence[Mapping[str, Any]], place: int) -> list[Object]:
+    """The calls of the newest reply with an open one, that no result answers before or behind ``place``."""
+    replies: list[dict[str, Object]] = []
+    for each in messages[:place]:
+        if calls := _calls_of(each):
+            replies.append({str(call.get("id")): call for call in calls})
+        for reply in reversed(replies):
+            if each.get("role") == "tool" and reply.pop(str(each.get("tool_call_id")), None) is not None:
+                break
+    for each in messages[place + 1 :]:
+        if _calls_of(each):
+            break
+        for reply in replies[-1:]:
+            reply.pop(str(each.get("tool_call_id")), None)
+    return next((list(reply.values()) for reply in reversed(replies) if reply), [])
 
 
 def _calls_of(message: Mapping[str, Any]) -> list[Object]:
@@ -148,7 +205,7 @@ def _name_of(call: Object) -> Any:
 
 def _unclear(calls: Sequence[Object], pointer: str) -> InvalidEntry:
     ids = ", ".join(repr(str(call.get("id"))[:100]) for call in calls[:_MOST_NAMED])
-    which = f"{len(calls)} calls of this request are open ({ids})" if calls else "no call of this request is open"
+    which = f"{len(calls)} calls are open ({ids})" if calls else "no call is open"
     what = f"Add 'tool_call_id', the id of the call that this tool message answers: {which}"
     return InvalidEntry(f"{what}; see #{pointer}.", errors=[Pointer(f"#{pointer}", what)])
 

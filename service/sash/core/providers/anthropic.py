@@ -205,7 +205,7 @@ def _held(block: Object) -> list[Object]:
     return []
 
 
-def _media(block: Object, kind: str, pointer: str) -> Object | None:
+def _media(block: Object, kind: str, pointer: str) -> Object | None:  # noqa: PLR0911 - one line a source
     """Return an image or a document in chat form; None where chat messages have no place for its source."""
     given = convert(block, _Source, pointer)
     match given.source:

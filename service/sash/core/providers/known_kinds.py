@@ -64,7 +64,7 @@ CONTENTS: Final = (
     "reasoning_text",
     "computer_screenshot",
 )
-"""Types of parts of their messages: those of the SDK's messages, those of stored conversations, and the Realtime API's sounds."""
+"""Types of parts of their messages: those of the SDK's messages and of stored conversations, and the Realtime API's."""
 
 BLOCKS: Final = (
     "text",

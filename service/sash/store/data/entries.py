@@ -60,19 +60,40 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
     return "".join([_DIGIT_PAIRS[value >> shift & 1023] for shift in _PAIR_SHIFTS])
 
 
-def check_entries(entries: Sequence[Entry]) -> None:
+Earlier = Sequence[tuple[str, Mapping[str, Any]]]
+"""Messages of the conversation before a request, with their entries' ids, oldest first."""
+
+
+def lacks_call(entry: Entry) -> bool:
+    """Return whether an entry has a tool's result that does not say which call it answers."""
+    return entry.message.get("role") == "tool" and not entry.message.get("tool_call_id")
+
+
+def check_entries(entries: Sequence[Entry], earlier: Earlier = ()) -> None:
     """Check the entries of a request, to whose places problems point.
+
+    A result that does not say which call it answers gets the id of the open one, also of an ``earlier`` message's; if its
+    entry was stored before, that of then.
 
     Raises InvalidEntry where an entry holds no chat message, Unprocessable where its message cannot have its documents or
     its status.
     """
     for index, entry in enumerate(entries):
-        if entry.message.get("role") == "tool" and not entry.message.get("tool_call_id"):
-            place = f"/messages/{index}" if isinstance(entry, BareEntry) else f"/messages/{index}/message"
-            entry.message = with_call_id([each.message for each in entries], index, place)
+        if lacks_call(entry):
+            entry.message = _with_call(entries, index, earlier)
         check_entry(entry, f"/messages/{index}")
         if entry.status is not None:
             check_status(entry, f"/messages/{index}")
+
+
+def _with_call(entries: Sequence[Entry], index: int, earlier: Earlier) -> dict[str, Any]:
+    entry = entries[index]
+    for identity, message in earlier:
+        if identity == entry.id and message["role"] == "tool":
+            return {**entry.message, "tool_call_id": message["tool_call_id"]}
+    place = f"/messages/{index}" if isinstance(entry, BareEntry) else f"/messages/{index}/message"
+    messages = [*(message for _, message in earlier), *(each.message for each in entries)]
+    return with_call_id(messages, len(earlier) + index, place)
 
 
 def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None:
