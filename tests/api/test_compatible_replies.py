@@ -15,6 +15,9 @@ REGULAR = {
     "content": "",
     "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}],
 }
+THOUGHTS = {"type": "thinking", "thinking": [{"type": "text", "text": "Let me see."}], "closed": True}
+REFERENCE = {"type": "reference", "reference_ids": [1, 2]}
+"""Chunks of Mistral's replies."""
 
 
 def called(**call: Any) -> dict[str, Any]:
@@ -38,6 +41,16 @@ def called(**call: Any) -> dict[str, Any]:
             called(function={"name": "f", "arguments": None}),
             called(type="function", function={"name": "f", "arguments": "{}"}),
         ),
+        (
+            {"role": "assistant", "content": [THOUGHTS, {"type": "text", "text": "yo"}, REFERENCE]},
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": "yo"}],
+                "reasoning_content": "Let me see.",
+                "references": [REFERENCE],
+            },
+        ),
+        ({**REGULAR, "function_call": REGULAR["tool_calls"][0]["function"]}, REGULAR),  # type: ignore[index]
         (called(custom={"name": "f", "input": "x"}), called(type="custom", custom={"name": "f", "input": "x"})),
         (
             {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": {"a": "ü"}}},
