@@ -80,3 +80,12 @@ async def test_a_shell_result_that_names_its_call_by_id_answers_it(
 
     assert [each["role"] for each in chat["request"]["messages"]] == ["user", "assistant", "tool", "user"]
     assert own["request"]["input"][1:3] == [call, output]
+
+
+async def test_a_document_by_address_is_a_line_for_openai(client: httpx.AsyncClient, conversation: str) -> None:
+    """Chat completions of OpenAI have no place for a file's address, so it is told in a line."""
+    await append(client, conversation, claudes({"type": "url", "url": URL}), format="anthropic")
+    made = await window(client, conversation, model="gpt-4o")
+    parts = made["request"]["messages"][0]["content"]
+    assert [each["type"] for each in parts] == ["text", "text"]
+    assert URL in parts[0]["text"]

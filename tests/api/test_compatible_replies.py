@@ -15,6 +15,9 @@ REGULAR = {
     "content": "",
     "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}],
 }
+THOUGHTS = {"type": "thinking", "thinking": [{"type": "text", "text": "Let me see."}], "closed": True}
+REFERENCE = {"type": "reference", "reference_ids": [1, 2]}
+"""Chunks of Mistral's replies."""
 
 
 def called(**call: Any) -> dict[str, Any]:
@@ -38,6 +41,16 @@ def called(**call: Any) -> dict[str, Any]:
             called(function={"name": "f", "arguments": None}),
             called(type="function", function={"name": "f", "arguments": "{}"}),
         ),
+        (
+            {"role": "assistant", "content": [THOUGHTS, {"type": "text", "text": "yo"}, REFERENCE]},
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": "yo"}],
+                "reasoning_content": "Let me see.",
+                "references": [REFERENCE],
+            },
+        ),
+        ({**REGULAR, "function_call": REGULAR["tool_calls"][0]["function"]}, REGULAR),  # type: ignore[index]
         (called(custom={"name": "f", "input": "x"}), called(type="custom", custom={"name": "f", "input": "x"})),
         (
             {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": {"a": "ü"}}},
@@ -323,3 +336,23 @@ async def test_what_is_not_clear_is_refused(
     """What could mean several things, or is misspelt, is 400 with its place."""
     answer = await client.post(PATH.format(conversation), json={"messages": [QUESTION, message]})
     assert problem(answer, 400, "invalid-entry")["errors"][0]["pointer"] == f"#/messages/1{pointer}"
+
+
+async def test_mistral_gets_no_member_that_it_refuses(client: httpx.AsyncClient, conversation: str) -> None:
+    """Reasoning and null members of another server's reply are not sent to Mistral's models, and not counted."""
+    vllms = {
+        "refusal": None,
+        "annotations": None,
+        "audio": None,
+        "function_call": None,
+        "reasoning_content": "Hm. " * 99,
+    }
+    reply = {**REGULAR, **vllms, "prefix": False}
+    await append(client, conversation, QUESTION, reply, {"role": "tool", "tool_call_id": "c1", "content": "x"})
+    made = await window(client, conversation, model="mistral-large-latest", reasoning="all")
+    assert made["request"]["messages"][1] == {**REGULAR, "prefix": False}
+    assert made["mended"]["reasons"] == {"strict_members": 1}
+    assert made["tokens"].get("reasoning", 0) == 0
+    other = await window(client, conversation, model="deepseek-chat")
+    assert other["request"]["messages"][1] == reply
+    assert "mended" not in other

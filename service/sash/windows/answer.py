@@ -27,6 +27,7 @@ from sash.core.law.results import cut_result, left_out_line, line_cost, line_cos
 from sash.core.law.view import History, Order
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
+from sash.core.providers.chat_mends import STRICT_MAKER
 from sash.core.providers.interrupted import calls_in, without_calls
 from sash.core.providers.members import FOREIGN
 from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
@@ -240,7 +241,8 @@ def _request(
     if not (is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding)
     beside, odd = _marks(window, history)
-    marked = Marked(beside=beside, odd=odd, is_openais=model.provider == OPENAI.maker, drops=drops)
+    makers = {"is_openais": model.provider == OPENAI.maker, "is_strict": model.provider == STRICT_MAKER}
+    marked = Marked(beside=beside, odd=odd, drops=drops, **makers)
     return chat_messages(parts, window, bodies, grounding, marked, mends)
 
 

@@ -10,6 +10,9 @@ a call without ``type``                         ``function``, or ``custom``     
 an image's URL as ``image_url``                 ``{"url": …}``                    Mistral
 a call without ``id``, or with an empty one     one from its place and words      Ollama, llama.cpp, Gemini's copy
 ``id`` or ``tool_call_id`` that is a number     its digits                        small servers
+``thinking`` and ``reference`` chunks           ``reasoning_content``, and        Mistral
+in an assistant's content                       ``references``, which stay here
+``function_call`` that repeats a tool call      left out                          FastChat, LangChain
 a result without ``tool_call_id``               the only open call's              Z.ai, Ollama
 a result that is an object                      its JSON text                     Ollama, frameworks
 ``content`` null or empty, of other roles       the empty string                  Python's ``None``
@@ -64,6 +67,8 @@ def regular(message: Object) -> Object:
         message = _result(message)
     if role != "assistant" and isinstance(role, str):
         return _with_content(message) if role in _TOLD else message
+    if role == "assistant" and isinstance(content, list) and any(map(_is_chunk, content)):
+        message = _without_chunks(message)
     if role != "assistant" or _IRREGULAR.isdisjoint(message):
         return message
     changed = {name: value for name, value in message.items() if value is not None or name not in _THOUGHTS}
@@ -74,7 +79,33 @@ def regular(message: Object) -> Object:
             changed["tool_calls"] = [_call(call, place) for place, call in enumerate(calls)]
     if "function_call" in message:
         changed["function_call"] = _function(message["function_call"])
+    match changed:
+        case {"function_call": dict(legacy), "tool_calls": [{"function": dict(called)}]} if _is_same(legacy, called):
+            del changed["function_call"]
     return changed
+
+
+def _is_same(legacy: Object, called: Object) -> bool:
+    return all(legacy.get(name) == called.get(name) for name in ("name", "arguments"))
+
+
+def _is_chunk(part: Any) -> bool:
+    """Whether a part is one of Mistral's chunks: thoughts as a list, or references. Claude's thoughts are a text."""
+    match part:
+        case {"type": "thinking", "thinking": list()} | {"type": "reference", "reference_ids": list()}:
+            return True
+    return False
+
+
+def _without_chunks(message: Object) -> Object:
+    """The message with thoughts in ``reasoning_content``, and references beside it."""
+    chunks = [part for part in message["content"] if _is_chunk(part)]
+    said = [part for part in message["content"] if not _is_chunk(part)]
+    inner = (each for chunk in chunks if chunk["type"] == "thinking" for each in chunk["thinking"])
+    thoughts = "".join(str(each.get("text") or "") for each in inner if isinstance(each, dict))
+    references = [chunk for chunk in chunks if chunk["type"] == "reference"]
+    beside = ({"reasoning_content": thoughts} if thoughts else {}) | ({"references": references} if references else {})
+    return {**message, "content": said or "", **{name: each for name, each in beside.items() if name not in message}}
 
 
 def _result(message: Object) -> Object:

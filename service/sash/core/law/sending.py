@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,14 +20,16 @@ from sash.core.law.records import Flags, Records
 from sash.core.law.results import RESULTS, Edit, line_cost, line_costs, share_of, shared_limits
 from sash.core.law.view import History, View, unit_at, unit_costs
 from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.chat_mends import STRICT_MAKER
 from sash.core.providers.openai import OPENAI
 
 Q = TypeVar("Q", bound=WindowQuery)
+_WITHOUT_THOUGHTS: Final = frozenset({OPENAI.maker, STRICT_MAKER})
 
 
 def without_thoughts(query: Q, model: Model) -> Q:
-    """The query with ``reasoning=none`` for a model of OpenAI in chat completions, which refuse members with reasoning."""
-    if query.reasoning == "none" or model.provider != OPENAI.maker or not PROVIDERS[query.format].is_chat_form:
+    """The query with ``reasoning=none`` for a model in chat form whose maker refuses members with reasoning."""
+    if query.reasoning == "none" or model.provider not in _WITHOUT_THOUGHTS or not PROVIDERS[query.format].is_chat_form:
         return query
     return msgspec.structs.replace(query, reasoning="none")
 

@@ -56,11 +56,20 @@ OTHERS: Final = Mend(
     sent="The message without them",
     evidence="openai-node: ChatCompletionMessageParam has no such member; OpenAI answers 400: 'Unknown parameter'",
 )
-CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, OTHERS)
+STRICT: Final = Mend(
+    name="strict_members",
+    refused="Members that Mistral's requests do not have, sent to its models: reasoning such as `reasoning_content`, "
+    "`annotations`, `provider_specific_fields`, and `refusal`, `audio` and `function_call` that are null",
+    sent="The message without them",
+    evidence="Mistral answers 422: 'Extra inputs are not permitted' (charmbracelet/crush #1590, OpenMinis/OpenMinis #87)",
+)
+CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, OTHERS, STRICT)
 
-_CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS = (1 << bit for bit in range(8))
+_CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
 _OF_OPENAI: Final = NAMES | _IDS | _LINKED | _OTHERS
 """What only OpenAI's own models refuse."""
+STRICT_MAKER: Final = "mistral"
+"""The maker whose own models refuse every member that its requests do not have."""
 CALLED: Final = NAMES | _IDS
 """What may be odd in a call's result: the name and the id of its call."""
 _LONGEST_ID: Final = 40
@@ -72,6 +81,10 @@ _OTHERS_MEMBERS: Final = MEMBERS | {
     *("cache_control", "encrypted_content", "partial", "prefix", "provider_specific_fields", "index"),
     *("fps", "max_pixels", "min_pixels", "total_pixels"),
 }
+_NOT_MISTRALS: Final = MEMBERS | {
+    *("annotations", "cache_control", "encrypted_content", "partial", "provider_specific_fields"),
+}
+_NULL_FOR_OPENAI: Final = frozenset({"refusal", "audio", "function_call"})
 _SPEAKERS: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 
@@ -84,7 +97,7 @@ def oddities(message: Mapping[str, Any]) -> int:
         found |= _CONTENT if content == [] or not (said or role == "function") else 0
     if role == "tool" and isinstance(content, list) and any(part.get("type") != "text" for part in content):
         found |= MEDIA
-    if role == "user" and isinstance(content, list) and any(part.get("type") in LINKS for part in content):
+    if role == "user" and isinstance(content, list) and any(map(_is_linked, content)):
         found |= _LINKED
     if any(name in message and not message[name] for name in ("tool_calls", "name")):
         found |= _MEMBERS
@@ -92,14 +105,22 @@ def oddities(message: Mapping[str, Any]) -> int:
         found |= _AUDIO
     if _without_others(message) != message:
         found |= _OTHERS
+    if _strict(message) != message:
+        found |= _STRICT
     return found | (NAMES if _renamed(message) != message else 0) | (_IDS if _shortened(message) != message else 0)
 
 
-def sent_as_chat(message: Message, odd: int, *, is_openais: bool) -> tuple[Message, list[Mend]]:
-    """Return the message as chat completions take it, and its mends. ``is_openais``: a model of OpenAI reads it."""
+def sent_as_chat(
+    message: Message, odd: int, *, is_openais: bool, is_strict: bool = False
+) -> tuple[Message, list[Mend]]:
+    """Return the message as chat completions take it, and its mends.
+
+    ``is_openais``: a model of OpenAI reads it. ``is_strict``: one of Mistral.
+    """
     mends = []
     for bit, mend, changed in _CHANGES:
-        if odd & bit and (is_openais or not bit & _OF_OPENAI) and (found := changed(message)) != message:
+        is_taken = (bit & _OF_OPENAI and not is_openais) or (bit == _STRICT and not is_strict)
+        if odd & bit and not is_taken and (found := changed(message)) != message:
             message = found
             mends.append(mend)
     return message, mends
@@ -200,8 +221,13 @@ def _unlinked(message: Message) -> Message:
 
 
 def _taken(part: Message) -> Message:
-    is_address = part.get("type") == "file" and is_link(part["file"].get("file_id"))
-    return {"type": "text", "text": media_line(part)} if is_address or part.get("type") in LINKS else part
+    return {"type": "text", "text": media_line(part)} if _is_linked(part) else part
+
+
+def _is_linked(part: Mapping[str, Any]) -> bool:
+    """Whether a part is a file by its address, for which OpenAI's chat completions have no place."""
+    file = part.get("file")
+    return part.get("type") in LINKS or (isinstance(file, Mapping) and is_link(file.get("file_id")))
 
 
 def _without_others(message: Mapping[str, Any]) -> Message:
@@ -211,6 +237,15 @@ def _without_others(message: Mapping[str, Any]) -> Message:
         if isinstance(inner := message.get(name), list):
             left[name] = [_without(each) for each in inner]
     return left
+
+
+def _strict(message: Mapping[str, Any]) -> Message:
+    """The message without members that Mistral refuses."""
+    return {
+        name: each
+        for name, each in message.items()
+        if name not in _NOT_MISTRALS and not (each is None and name in _NULL_FOR_OPENAI)
+    }
 
 
 def _without(value: Mapping[str, Any]) -> Message:
@@ -224,6 +259,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (MEDIA, AS_TEXT, told),
     (_LINKED, AS_TEXT, _unlinked),
     (_OTHERS, OTHERS, _without_others),
+    (_STRICT, STRICT, _strict),
     (NAMES, NAME, _renamed),
     (_IDS, CALL_ID, _shortened),
 )
