@@ -125,7 +125,7 @@ def _documents(extras: int, words: Words) -> list[dict[str, Any]]:
 def _message(  # noqa: C901 - a case for each shape
     shape: str, history: list[dict[str, Any]], text: str, words: Words
 ) -> dict[str, Any]:
-    open_calls, all_calls = waiting(history), calls_in(history)
+    open_calls, all_calls = waiting(history, is_again=True), calls_in(history)
     if shape == "next":
         shape = "result" if open_calls else "assistant"
     elif shape in ("result", "last result") and not open_calls:

@@ -111,12 +111,17 @@ def _emptied(call: dict[str, Any]) -> dict[str, Any]:
     return {"id": call["id"], "type": "function", "function": {"name": call["function"]["name"], "arguments": "{}"}}
 
 
-def waiting(messages: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the ids of the tool calls that wait for results at the end of a history."""
+def waiting(messages: Iterable[dict[str, Any]], *, is_again: bool) -> list[str]:
+    """Return the ids of the tool calls that wait for results at the end of a history, or the name of a legacy call.
+
+    ``is_again``: the last message was sent before. Then its legacy call is not named.
+    """
     found: list[str] = []
     for message in messages:
         if message["role"] != "tool":
             found = [call["id"] for call in message.get("tool_calls") or ()]
+            legacy = message.get("function_call") if message["role"] == "assistant" and not is_again else None
+            found = found or ([legacy["name"]] if legacy else [])
         elif message["tool_call_id"] in found:
             found.remove(message["tool_call_id"])
     return found
