@@ -16,7 +16,8 @@ in an assistant's content                       ``references``, which stay here
 a result without ``tool_call_id``               the only open call's              Z.ai, Ollama
 a result that is null or an object              ``""``, or its JSON text          Ollama, frameworks
 a tool without ``type``, or without             ``{"type": …, "function": {…}}``  Responses' tools, sent to chat
-``function`` around its members
+``function`` around its members; Claude's, MCP's
+a tool choice of Responses or Claude            a word, or ``{"type": …, …}``     flat in frameworks
 ==============================================  ================================  ==================================
 
 Whatever else is wrong stays, so that validation names it.
@@ -43,7 +44,11 @@ _DIGEST_BYTES: Final = 8
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
 """Names of a function's parameters in chat completions and Responses, in Anthropic's tools and in MCP's."""
 _FUNCTION_TOOL: Final = frozenset({"name", "description", "strict", *_SCHEMAS})
+_MCPS_OWN: Final = frozenset({"title", "outputSchema", "annotations", "icons", "execution", "_meta"})
+"""Members of MCP's tools that no provider takes."""
+_MCP_TOOL: Final = _MCPS_OWN | {"name", "description", "inputSchema"}
 _CUSTOM_TOOL: Final = frozenset({"name", "description", "format"})
+_CHOICE: Final = frozenset({"type", "name", "disable_parallel_tool_use", "function", "custom"})
 _AROUND: Final = frozenset({"type", "cache_control"})
 
 
@@ -223,7 +228,7 @@ def _unclear(calls: Sequence[Object], pointer: str) -> InvalidEntry:
     return InvalidEntry(f"{what}; see #{pointer}.", errors=[Pointer(f"#{pointer}", what)])
 
 
-def regular_tool(tool: Any) -> Any:
+def regular_tool(tool: Any) -> Any:  # noqa: PLR0911 - one line a form
     """Return a tool's definition with its type, and with its members in the member of that name.
 
     A tool with other members than those of one form stays as it is.
@@ -236,9 +241,32 @@ def regular_tool(tool: Any) -> Any:
     match tool:
         case {"name": str()} if given in ("function", *_NO_TYPE) and tool.keys() <= _FUNCTION_TOOL | _AROUND:
             return _wrapped(_with_parameters(tool), "function")
+        case {"name": str(), "inputSchema": dict()} if tool.keys() <= _MCP_TOOL | _AROUND:
+            return _wrapped(_with_parameters({name: tool[name] for name in tool if name not in _MCPS_OWN}), "function")
+        case {"type": "custom", "name": str(), "input_schema": dict()} if tool.keys() <= _FUNCTION_TOOL | _AROUND:
+            return _wrapped(_with_parameters(tool), "function")
         case {"type": "custom", "name": str()} if tool.keys() <= _CUSTOM_TOOL | _AROUND:
             return _wrapped(_with_chat_grammar(tool), "custom")
     return tool
+
+
+def regular_choice(choice: Any) -> Any:
+    """Return a choice among tools as chat completions have it; also one of Responses, or of Anthropic.
+
+    A merge patch leaves members of the choice before it; the name and the type that were given last count.
+    """
+    match choice:
+        case "any" | {"type": "any"}:
+            return "required"
+        case {"type": "auto" | "none" | "required" as word}:
+            return word
+        case {"type": "custom", "name": str(name)} if choice.keys() <= _CHOICE:
+            return {"type": "custom", "custom": {"name": name}}
+        case {"type": "function" | "tool", "name": str(name)} if choice.keys() <= _CHOICE:
+            return {"type": "function", "function": {"name": name}}
+        case {"type": "allowed_tools", "mode": mode, "tools": list(tools)}:
+            return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(map(regular_choice, tools))}}
+    return choice
 
 
 def _with_chat_grammar(tool: Object) -> Object:
