@@ -18,6 +18,7 @@ REGULAR = {
 THOUGHTS = {"type": "thinking", "thinking": [{"type": "text", "text": "Let me see."}], "closed": True}
 REFERENCE = {"type": "reference", "reference_ids": [1, 2]}
 """Chunks of Mistral's replies."""
+PICTURE = {"type": "image_url", "image_url": {"url": PNG}}
 
 
 def called(**call: Any) -> dict[str, Any]:
@@ -49,6 +50,10 @@ def called(**call: Any) -> dict[str, Any]:
                 "reasoning_content": "Let me see.",
                 "references": [REFERENCE],
             },
+        ),
+        (
+            {"role": "assistant", "content": [{"type": "text", "text": "yo"}, PICTURE]},
+            {"role": "assistant", "content": [{"type": "text", "text": "yo"}], "images": [PICTURE]},
         ),
         ({**REGULAR, "function_call": REGULAR["tool_calls"][0]["function"]}, REGULAR),  # type: ignore[index]
         (called(custom={"name": "f", "input": "x"}), called(type="custom", custom={"name": "f", "input": "x"})),

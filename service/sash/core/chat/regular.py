@@ -12,6 +12,7 @@ a call without ``id``, or with an empty one     one from its place and words    
 ``id`` or ``tool_call_id`` that is a number     its digits                        small servers
 ``thinking`` and ``reference`` chunks           ``reasoning_content``, and        Mistral
 in an assistant's content                       ``references``, which stay here
+a picture in an assistant's content             in ``images``, which stay here    image models
 ``function_call`` that repeats a tool call      left out                          FastChat, LangChain
 a result without ``tool_call_id``               the only open call's              Z.ai, Ollama
 a result that is null or an object              ``""``, or its JSON text          Ollama, frameworks
@@ -87,21 +88,28 @@ def _is_same(legacy: Object, called: Object) -> bool:
 
 
 def _is_chunk(part: Any) -> bool:
-    """Whether a part is one of Mistral's chunks: thoughts as a list, or references. Claude's thoughts are a text."""
+    """Whether a part is a picture, or one of Mistral's chunks: thoughts as a list, or references.
+
+    Claude's thoughts are a text.
+    """
     match part:
         case {"type": "thinking", "thinking": list()} | {"type": "reference", "reference_ids": list()}:
+            return True
+        case {"type": "image_url", "image_url": {"url": str()}}:
             return True
     return False
 
 
 def _without_chunks(message: Object) -> Object:
-    """The message with thoughts in ``reasoning_content``, and references beside it."""
+    """The message with thoughts in ``reasoning_content``, and references and pictures beside it, as OpenRouter has them."""
     chunks = [part for part in message["content"] if _is_chunk(part)]
     said = [part for part in message["content"] if not _is_chunk(part)]
     inner = (each for chunk in chunks if chunk["type"] == "thinking" for each in chunk["thinking"])
     thoughts = "".join(str(each.get("text") or "") for each in inner if isinstance(each, dict))
-    references = [chunk for chunk in chunks if chunk["type"] == "reference"]
-    beside = ({"reasoning_content": thoughts} if thoughts else {}) | ({"references": references} if references else {})
+    beside: Object = {"reasoning_content": thoughts} if thoughts else {}
+    for name, kind in (("references", "reference"), ("images", "image_url")):
+        if found := [chunk for chunk in chunks if chunk["type"] == kind]:
+            beside[name] = found
     return {**message, "content": said or "", **{name: each for name, each in beside.items() if name not in message}}
 
 
