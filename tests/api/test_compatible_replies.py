@@ -72,6 +72,35 @@ async def test_a_reply_is_stored_regular(client: httpx.AsyncClient, conversation
     assert (await history(client, conversation))[1]["message"] == stored
 
 
+@pytest.mark.parametrize("empty", [{"content": None}, {"content": []}, {}])
+async def test_a_result_without_words_is_stored(client: httpx.AsyncClient, conversation: str, empty: Any) -> None:
+    """A tool that gives nothing back: null, an empty list, or no content at all. Each provider wants a string."""
+    result = {"role": "tool", "tool_call_id": "c1", **empty}
+    await append(client, conversation, QUESTION, REGULAR, result, {"role": "user", "content": "and?"})
+    sent = (await window(client, conversation, model="gpt-4o"))["request"]["messages"]
+    assert sent[2] == {"role": "tool", "tool_call_id": "c1", "content": ""}
+    assert len(sent) == 4
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user"])
+@pytest.mark.parametrize("content", [None, []])
+async def test_a_message_without_words_is_stored(
+    client: httpx.AsyncClient, conversation: str, role: str, content: Any
+) -> None:
+    """A question or a note of nothing, as a form's empty field gives it."""
+    await append(client, conversation, {"role": role, "content": content}, QUESTION)
+    sent = (await window(client, conversation, model="gpt-4o"))["request"]["messages"]
+    assert sent == [{"role": role, "content": ""}, QUESTION]
+
+
+async def test_null_reasoning_is_left_out(client: httpx.AsyncClient, conversation: str) -> None:
+    """A reply of vLLM has null reasoning beside its words, which OpenAI answers 400 to."""
+    reply = {"role": "assistant", "content": "yo", "reasoning": None, "reasoning_content": None}
+    await append(client, conversation, QUESTION, reply)
+    sent = (await window(client, conversation, model="gpt-4o"))["request"]["messages"]
+    assert sent[1] == {"role": "assistant", "content": "yo"}
+
+
 async def test_a_result_without_an_id_answers_the_only_open_call(client: httpx.AsyncClient, conversation: str) -> None:
     """A tool message without the id of its call has that of the only call that is open in the request."""
     two = [

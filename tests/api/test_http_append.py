@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, etag_of, history, problem, result, user
+from dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
 
 from sash.operations.metrics import Metrics
 from sash.operations.registry import _Histogram
@@ -217,6 +217,15 @@ async def test_an_append_names_the_calls_that_wait(client: httpx.AsyncClient, co
     last = await append(client, conversation, result("a"))
 
     assert [answer.get("waiting_for") for answer in (asked, first, last)] == [["a", "b"], ["a"], None]
+
+
+async def test_an_append_names_a_legacy_call_that_waits(client: httpx.AsyncClient, conversation: str) -> None:
+    """A call in the form before tool calls has no id: its function's name stands for it, as in the window."""
+    call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+    asked = await append(client, conversation, user("q"), call)
+    assert asked["waiting_for"] == ["look"]
+    assert (await window(client, conversation, model="gpt-4o"))["waiting_for"] == ["look"]
+    assert "waiting_for" not in await append(client, conversation, {"role": "function", "name": "look", "content": "x"})
 
 
 async def test_a_call_that_was_rewound_is_nowhere(client: httpx.AsyncClient, conversation: str) -> None:

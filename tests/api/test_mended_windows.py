@@ -289,3 +289,36 @@ async def test_windows_of_appended_logs_are_accepted(client: httpx.AsyncClient, 
         assert await counted(client, made) <= made["tokens"]["total"]
     finally:
         await client.delete(f"/conversations/{conversation}")
+
+
+async def test_a_line_for_a_call_of_gemini_stands_at_its_calls_place(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """Results without ids are paired by order: the second of three calls was stopped, the third was not."""
+    calls = [{"functionCall": {"name": name, "args": {}}} for name in ("look", "look", "find")]
+    found = [{"functionResponse": {"name": name, "response": {"output": name}}} for name in ("look", "find")]
+    turns = [
+        {"role": "user", "parts": [{"text": "q"}]},
+        {"role": "model", "parts": calls},
+        {"role": "user", "parts": found},
+        {"role": "user", "parts": [{"text": "go on"}]},
+    ]
+    await append(client, conversation, *turns, format="gemini")
+    made = await window(client, conversation, model="gemini-2.5-flash", format="gemini")
+    answers = [part["functionResponse"] for part in made["request"]["contents"][2]["parts"]]
+    assert [answer["name"] for answer in answers] == ["look", "look", "find"]
+    assert (answers[0]["response"], answers[2]["response"]) == ({"output": "look"}, {"output": "find"})
+    assert gemini.refused(made["request"], "gemini-2.5-flash") == []
+    assert made["mended"]["reasons"]["result_order"] == 1
+
+
+async def test_results_of_gemini_in_another_order_are_sorted(client: httpx.AsyncClient, conversation: str) -> None:
+    """Parallel tools end in any order, and Gemini reads their results in that of the calls."""
+    turns = [
+        {"role": "user", "parts": [{"text": "q"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}} for name in "ab"]},
+        {"role": "user", "parts": [{"functionResponse": {"name": name, "response": {}}} for name in "ba"]},
+    ]
+    await append(client, conversation, *turns, format="gemini")
+    made = await window(client, conversation, model="gemini-2.5-flash", format="gemini")
+    assert [part["functionResponse"]["name"] for part in made["request"]["contents"][2]["parts"]] == ["a", "b"]

@@ -549,12 +549,21 @@ async def test_recorded_conversations(client: httpx.AsyncClient, name: str, form
             made = answer.json()
             if answer.status_code != 201:
                 break
-        if made.get("window") and made["window"]["request"][MESSAGES[form]] == wanted:
+        if made.get("window") and made["window"]["request"][MESSAGES[form]] == without_parsed(wanted):
             equal += 1
         else:
             unequal.append((row["id"], made.get("detail") or made.get("window_error")))
     print(f"{form}: {equal} of {len(rows)} equal", unequal)
     assert equal >= 0.95 * len(rows)
+
+
+def without_parsed(value: Any) -> Any:
+    """Return the value without what OpenAI's SDK adds to replies and leaves out of requests."""
+    if isinstance(value, list):
+        return [without_parsed(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: without_parsed(each) for name, each in value.items() if name not in ("parsed", "parsed_arguments")}
 
 
 def turns_of(messages: list[Any]) -> list[list[Any]]:

@@ -205,3 +205,21 @@ async def test_a_mark_for_the_prompt_cache_is_taken(client: httpx.AsyncClient, c
         assert made["request"]["input"][0]["content"] == [{**part, "type": "input_text"}]
     else:
         assert "breakpoint" not in str(made["request"])
+
+
+async def test_an_items_id_is_sent_once(client: httpx.AsyncClient, conversation: str) -> None:
+    """OpenAI refuses an id that is there twice, as programs write that store a turn again; the words stay."""
+    said = {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant"}
+    one, two = ({**said, "content": [{"type": "output_text", "text": text, "annotations": []}]} for text in ("1", "2"))
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "c1", "output": "found"}
+    turn = [call, output, call, output]
+    await append(client, conversation, user("q"), REASONING, one, user("r"), REASONING, two, *turn, format="responses")
+
+    made = await mended(client, conversation, "responses", reasoning="all")
+
+    sent = made["request"]["input"]
+    assert [item["id"] for item in sent if "id" in item] == ["rs_1", "msg_1", "fc_1"]
+    assert [item.get("content") for item in sent if item.get("role") == "assistant"] == [one["content"], "2"]
+    assert [item["type"] for item in sent[-4:]] == ["function_call", "function_call_output"] * 2
+    assert made["mended"]["reasons"]["item_twice"] == 2

@@ -36,6 +36,7 @@ from sash.api.schemas import (
 )
 from sash.core.chat.messages import Document, Entry, Grounding, decode_entries, decode_json
 from sash.core.counts.counting import reference_tokens
+from sash.core.counts.families import ASSISTANT
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
 from sash.core.law.parameters import WindowFormat, WindowQuery
@@ -50,7 +51,7 @@ from sash.store.data.conversations import Writing
 from sash.store.data.entries import Earlier, check_entries, lacks_call, prepare, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page, Tail
-from sash.store.data.scripts import AppendReply
+from sash.store.data.scripts import Appended, AppendReply
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
 
@@ -270,9 +271,16 @@ def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window:
         messages.append(AppendedMessage(step.seq, entry.identity.id, step.duplicate, EncodingTokens(*tokens)))
         seqs.append(step.seq)
         status = status if step.duplicate else 201
-    waiting = reply.waiting or msgspec.UNSET
+    waiting = reply.waiting or _legacy_call(entries[-1], reply.entries[-1]) or msgspec.UNSET
     appended = AppendedMessages(target.id, reply.version, min(seqs), max(seqs), messages, waiting)
     return Answer(b"".join((msgspec.json.encode(appended)[:-1], window, b"}")), etag=reply.etag, status=status)
+
+
+def _legacy_call(entry: NewEntry, appended: Appended) -> list[str]:
+    """The name of the function that a new message calls in the form before tool calls, which has no id."""
+    record = entry.record
+    is_call = record.measure.role == ASSISTANT and record.flags & Flags.LEGACY_CALL and not record.in_progress
+    return [msgspec.json.decode(entry.body)["function_call"]["name"]] if is_call and not appended.duplicate else []
 
 
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")

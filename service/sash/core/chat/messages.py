@@ -102,7 +102,7 @@ class RefusalPart(msgspec.Struct, tag_field="type", tag="refusal"):
 
 
 TextContent = Annotated[
-    str | Annotated[list[TextPart], msgspec.Meta(min_length=1)],
+    str | list[TextPart],
     msgspec.Meta(title="TextContent", description="Text, or a list of parts."),
 ]
 UserPart = Annotated[
@@ -110,7 +110,7 @@ UserPart = Annotated[
     msgspec.Meta(title="UserPart", description="A part of a user message; those of compatible servers end in `_url`."),
 ]
 UserContent = Annotated[
-    str | Annotated[list[UserPart], msgspec.Meta(min_length=1)],
+    str | list[UserPart],
     msgspec.Meta(title="UserContent", description="Text, or a list of parts."),
 ]
 AssistantPart = Annotated[
@@ -152,17 +152,17 @@ ToolCall = Annotated[
 
 
 class SystemMessage(msgspec.Struct, tag_field="role", tag="system"):
-    content: TextContent
+    content: TextContent | None
     name: str | None = None
 
 
 class DeveloperMessage(msgspec.Struct, tag_field="role", tag="developer"):
-    content: TextContent
+    content: TextContent | None
     name: str | None = None
 
 
 class UserMessage(msgspec.Struct, tag_field="role", tag="user"):
-    content: UserContent
+    content: UserContent | None
     name: str | None = None
 
 
@@ -182,7 +182,7 @@ class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant"):
 
 class ToolMessage(msgspec.Struct, tag_field="role", tag="tool"):
     tool_call_id: CallId
-    content: UserContent
+    content: UserContent | None
 
 
 class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
@@ -466,7 +466,7 @@ def own_member(pointer: str) -> InvalidEntry:
 
 def _require_types(message: Mapping[str, Any], checked: ChatMessage, pointer: str) -> None:
     """Raise InvalidEntry for a part without ``type``, which the declaration allows if parts can only be text."""
-    if isinstance(checked, _TEXT_ALONE) and not isinstance(checked.content, str):
+    if isinstance(checked, _TEXT_ALONE) and isinstance(checked.content, list):
         for index, part in enumerate(message["content"]):
             if "type" not in part:
                 raise mistakes.problem_at("The field 'type' is missing", f"#{pointer}/content/{index}")

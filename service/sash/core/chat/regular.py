@@ -15,7 +15,10 @@ in an assistant's content                       ``references``, which stay here
 a picture in an assistant's content             in ``images``, which stay here    image models
 ``function_call`` that repeats a tool call      left out                          FastChat, LangChain
 a result without ``tool_call_id``               the only open call's              Z.ai, Ollama
-a result that is null or an object              ``""``, or its JSON text          Ollama, frameworks
+a result that is an object                      its JSON text                     Ollama, frameworks
+``content`` null or empty, of other roles       the empty string                  Python's ``None``
+a result without ``content``                    the empty string                  JavaScript's ``undefined``
+reasoning that is null                          left out                          vLLM
 a tool without ``type``, or without             ``{"type": …, "function": {…}}``  Responses' tools, sent to chat
 ``function`` around its members; Claude's, MCP's
 a tool choice of Responses or Claude            a word, or ``{"type": …, …}``     flat in frameworks
@@ -37,6 +40,11 @@ from sash.problems import InvalidEntry, Pointer
 Object = dict[str, Any]
 
 _CALLING: Final = frozenset({"tool_calls", "function_call"})
+_THOUGHTS: Final = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+_IRREGULAR: Final = _CALLING.union(_THOUGHTS)
+_TOLD: Final = frozenset({"system", "developer", "user", "tool"})
+"""Roles whose content is never null. An assistant's may be, beside calls; a function's always."""
+_OF_RESULTS: Final = frozenset({"role", "tool_call_id", "name"})
 _NO_TYPE: Final = (None, "")
 _MOST_NAMED: Final = 5
 _MADE: Final = "call_made_"
@@ -54,22 +62,22 @@ _AROUND: Final = frozenset({"type", "cache_control"})
 
 
 def regular(message: Object) -> Object:
-    """Return a message with regular images, calls and result; a regular one as it is."""
-    content = message.get("content")
+    """Return a message with regular images, calls and content; a regular message as it is."""
+    role, content = message.get("role"), message.get("content")
     if isinstance(content, list) and any(map(_is_bare_image, content)):
         images = (
             {**part, "image_url": {"url": part["image_url"]}} if _is_bare_image(part) else part for part in content
         )
         message = {**message, "content": [*images]}
-    if message.get("role") == "tool":
-        return _result(message)
-    if message.get("role") != "assistant":
-        return message
-    if isinstance(content, list) and any(map(_is_chunk, content)):
+    if role == "tool":
+        message = _result(message)
+    if role != "assistant" and isinstance(role, str):
+        return _with_content(message) if role in _TOLD else message
+    if role == "assistant" and isinstance(content, list) and any(map(_is_chunk, content)):
         message = _without_chunks(message)
-    if _CALLING.isdisjoint(message):
+    if role != "assistant" or _IRREGULAR.isdisjoint(message):
         return message
-    changed = dict(message)
+    changed = {name: value for name, value in message.items() if value is not None or name not in _THOUGHTS}
     match message:
         case {"tool_calls": None | []}:
             del changed["tool_calls"]
@@ -116,8 +124,6 @@ def _without_chunks(message: Object) -> Object:
 def _result(message: Object) -> Object:
     """The result with its content as text or parts, and its call's id as text."""
     match message.get("content"):
-        case None if "content" in message:
-            message = {**message, "content": ""}
         case dict(said):
             message = {**message, "content": msgspec.json.encode(said).decode()}
     if _is_number(identity := message.get("tool_call_id")):
@@ -131,6 +137,18 @@ def _is_number(identity: Any) -> bool:
 
 def _is_bare_image(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "image_url" and isinstance(part.get("image_url"), str)
+
+
+def _with_content(message: Object) -> Object:
+    """The message with the empty string as content, where it has none."""
+    is_empty = (
+        message["content"] is None or message["content"] == [] if "content" in message else _is_bare_result(message)
+    )
+    return {**message, "content": ""} if is_empty else message
+
+
+def _is_bare_result(message: Object) -> bool:
+    return message.get("role") == "tool" and message.keys() <= _OF_RESULTS
 
 
 def _call(call: Any, place: int) -> Any:

@@ -253,10 +253,8 @@ def _has_gap(run: Sequence[Record]) -> bool:
         return False
     records = Records.of(run)
     roles = records.roles + bytes((SYSTEM,))
-    is_lone = any(
-        record.flags & Flags.LEGACY_CALL and role == ASSISTANT and roles[index + 1] != FUNCTION
-        for index, (record, role) in enumerate(zip(run, records.roles, strict=True))
-    )
+    calls = [bool(record.flags & Flags.LEGACY_CALL) and record.measure.role == ASSISTANT for record in run]
+    is_lone = [False, *calls] != [role == FUNCTION for role in roles]
     units = group_units(records)
     last = units[-1]  # calls at its end are unanswered: only at the end of the history could they wait
     return is_lone or bool(units.broken) or 0 < last.end - last.start <= run[last.start].calls

@@ -27,7 +27,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
-from sash.core.providers.gemini_mends import MENDS, SYSTEM_CONTENT, camel, member, mended, sign_calls
+from sash.core.providers.gemini_mends import MENDS, SYSTEM_CONTENT, camel, in_call_order, member, mended, sign_calls
 from sash.core.providers.hosted import media_line
 from sash.core.providers.known_kinds import unknown_parts
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
@@ -296,6 +296,7 @@ def _write(
     if contents and contents[0].get("role") == "model" and _has(contents[0], "function_call"):
         contents.insert(0, {"role": "user", "parts": [{"text": NOTHING_SAID}]})
     if refusals.owners:
+        contents = list(in_call_order(contents, refusals))
         sign_calls(contents, refusals)
     config: dict[str, Any] = {}
     if text := "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system))):

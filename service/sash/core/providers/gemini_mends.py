@@ -1,7 +1,7 @@
 """What Gemini's generateContent refuses, and what is sent in its place; and the one spelling that all its clients read."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +30,14 @@ SYSTEM_CONTENT: Final = Mend(
     sent="Its text in `systemInstruction`",
     evidence="'Please use a valid role: user, model.'",
 )
-MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE, SYSTEM_CONTENT)
+RESULT_ORDER: Final = Mend(
+    name="result_order",
+    refused="Results without ids in another order than their calls, which pairs them wrongly; as a line for a call gives it",
+    sent="The results in the order of the calls",
+    evidence="Results without an id are paired with the calls by name and order "
+    "(ai.google.dev/gemini-api/docs/function-calling, 'Parallel function calling')",
+)
+MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE, SYSTEM_CONTENT, RESULT_ORDER)
 
 _SKIPS: Final = "skip_thought_signature_validator"
 _STRICT: Final = re.compile(r"gemini-(?:[3-9]|[1-9]\d)(?!.*-image)")
@@ -125,6 +132,50 @@ def _kept(part: Any) -> Any:
     if not part.get("thoughtSignature"):
         return None
     return part if part.get("text") == "" else {"text": "", **part}
+
+
+def in_call_order(contents: Sequence[Block], refusals: Refusals) -> Iterator[Block]:
+    """Yield the contents, with results in the order of the calls before them where these have no ids."""
+    calls: list[Any] = []
+    for content in contents:
+        parts = content.get("parts")
+        parts = parts if isinstance(parts, list) else []
+        answers = _of(parts, "functionResponse")
+        if calls and not all(call.get("id") for call in calls) and _names(calls) != _names(answers):
+            sorted_parts = _sorted(parts, calls)
+            if sorted_parts is not None:
+                moved = next(part for old, part in zip(parts, sorted_parts, strict=True) if old is not part)
+                refusals.mends.add(RESULT_ORDER, refusals.owners.get(id(moved), 0))
+                content = {**content, "parts": sorted_parts}  # noqa: PLW2901
+        calls = _of(parts, "functionCall")
+        yield content
+
+
+def _of(parts: Iterable[Any], kind: str) -> list[Any]:
+    return [part[kind] for part in parts if isinstance(part, dict) and isinstance(part.get(kind), dict)]
+
+
+def _names(values: Iterable[Block]) -> list[Any]:
+    return [value.get("name") for value in values]
+
+
+def _sorted(parts: Sequence[Block], calls: Sequence[Block]) -> list[Block] | None:
+    """The parts with the results first, each at its call's place; None if they are not those of the calls."""
+    left, found = list(parts), []
+    for call in calls:
+        answer = next((part for part in left if _answers(part, call)), None)
+        if answer is None:
+            return None
+        left.remove(answer)
+        found.append(answer)
+    return None if any("functionResponse" in part for part in left) else [*found, *left]
+
+
+def _answers(part: Block, call: Block) -> bool:
+    answer = part.get("functionResponse")
+    if not isinstance(answer, dict) or answer.get("name") != call.get("name"):
+        return False
+    return not answer.get("id") or not call.get("id") or answer["id"] == call["id"]
 
 
 def sign_calls(contents: Iterable[Block], refusals: Refusals) -> None:

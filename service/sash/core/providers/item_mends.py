@@ -6,7 +6,7 @@ calls need their ``id``. Items lose theirs with the reasoning before them, becau
 without it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
@@ -45,13 +45,20 @@ ITEM_ID: Final = Mend(
     sent="The item without its id",
     evidence="OpenAI answers 400: \"Invalid 'input[2].id': string too long. Expected a string with maximum length 64\"",
 )
+ITEM_TWICE: Final = Mend(
+    name="item_twice",
+    refused="An id of an item that is used twice",
+    sent="The later item without its id; nothing in place of a later item that needs one",
+    evidence="OpenAI answers 400: 'Duplicate item found with id rs_…. Remove duplicate items from your input and try again' "
+    "(vercel/ai 7883, 13307)",
+)
 HOSTED_WITHOUT_ID: Final = Mend(
     name="hosted_without_id",
     refused="A hosted tool's call without its id, which it loses with the reasoning before it",
     sent="One line of text in its place",
     evidence="openai.types.responses: `id` is required in web_search_call, file_search_call and their like",
 )
-ITEM_MENDS: Final = (LONE_REASONING, ITEM_SHAPE, ITEM_ID, HOSTED_WITHOUT_ID, EMPTY_CONTENT, NAME, CALL_ID)
+ITEM_MENDS: Final = (LONE_REASONING, ITEM_SHAPE, ITEM_ID, ITEM_TWICE, HOSTED_WITHOUT_ID, EMPTY_CONTENT, NAME, CALL_ID)
 
 _LONGEST: Final = 64
 _PLAIN: Final = 2
@@ -125,7 +132,7 @@ def as_taken(
     """
     changed = {call_of(placed.item) for placed in items if placed.came and _lacks(placed.item, _PAIRED)}
     taken: list[Item] = []
-    for seq, item, _ in _followed(_not_empty(items, mends), mends):
+    for seq, item, _ in _once(_followed(_not_empty(items, mends), mends), mends):
         found = item
         if (changed or functions) and (identity := call_of(item)) in functions | changed:
             found = as_function(item)
@@ -170,6 +177,25 @@ def _not_empty(items: Sequence[Placed], mends: Mends) -> list[Placed]:
         else:
             kept.append(placed)
     return kept
+
+
+def _once(items: Iterable[Placed], mends: Mends) -> Iterator[Placed]:
+    """Yield the items, each id once. Those of hosted tools stay, of which the call or its answer needs the other."""
+    seen: set[str] = set()
+    for placed in items:
+        item, kind = placed.item, kind_of(placed.item)
+        identity = item.get("id")
+        is_answered = kind in _PAIRED or kind == "mcp_approval_request"
+        is_answer = kind.endswith("_output") and kind not in _RESULTS
+        if not isinstance(identity, str) or not identity or is_answered or is_answer:
+            yield placed
+        elif identity not in seen:
+            seen.add(identity)
+            yield placed
+        else:
+            mends.add(ITEM_TWICE, placed.seq)
+            if kind not in _WITH_ID | _NAMED_BY_ID:
+                yield placed._replace(item={name: value for name, value in item.items() if name != "id"})
 
 
 def _followed(items: Sequence[Placed], mends: Mends) -> Iterator[Placed]:
