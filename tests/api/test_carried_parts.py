@@ -102,3 +102,25 @@ async def test_members_of_openais_answers_alone_are_not_sent(client: httpx.Async
     assert made["mended"]["reasons"] == {"foreign_members": 2}
     stored = await client.get(f"/conversations/{conversation}/messages", params={"format": "responses"})
     assert [each["own"][0] for each in stored.json()["messages"][1:]] == [call, output]
+
+
+@pytest.mark.parametrize(
+    ("model", "is_heard"), [("gpt-4o-audio-preview", True), ("gpt-4o-mini", False), ("deepseek-chat", False)]
+)
+async def test_a_spoken_reply_is_words_for_a_model_that_does_not_hear(
+    client: httpx.AsyncClient,
+    conversation: str,
+    model: str,
+    is_heard: bool,  # noqa: FBT001
+) -> None:
+    """The id of a spoken reply goes to models that speak; others get its transcript, which is counted."""
+    said = {"id": "audio_1", "data": "UklGRg==", "expires_at": 1, "transcript": "It is sunny in Rome. " * 20}
+    await append(client, conversation, user("Hello."))
+    await append(client, conversation, {"role": "assistant", "content": None, "audio": said})
+    await append(client, conversation, user("Go on."))
+    made = await window(client, conversation, model=model)
+    reply = made["request"]["messages"][1]
+    wanted = {"content": None, "audio": {"id": "audio_1"}} if is_heard else {"content": said["transcript"]}
+    assert reply == {"role": "assistant", **wanted}
+    counted = await client.post("/count", json={"model": model, **made["request"]})
+    assert counted.json()["tokens"] <= made["tokens"]["total"]
