@@ -33,6 +33,7 @@ RULES = {
     re.compile(r"This is no compaction item"): "an item is the provider's own, and its schema too",
     re.compile(r"Two tool calls of one message have the same id"): "uniqueItems compares items whole, not by a member",
     re.compile(r"A tool result must follow its call directly"): "no keyword speaks of the item before",
+    re.compile(r"A tool call of a few-shot must have its result behind it"): "no keyword speaks of the item behind",
     re.compile(r"Line \d+: "): "lines are text to a schema, whatever is in them",
     re.compile(r"The body nests deeper than \d+ levels"): "no keyword bounds depth",
 }

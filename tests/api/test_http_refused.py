@@ -186,7 +186,6 @@ MESSAGES: list[tuple[Any, str]] = [
     ({"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "x"}, {"text": "x"}]}, "/content/1"),
     ({"role": "assistant", "content": None, "tool_calls": {}}, "/tool_calls"),
     ({"role": "assistant", "content": None, "tool_calls": [{}]}, "/tool_calls/0"),
-    ({"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": ""}]}, "/tool_calls/0/id"),
     ({"role": "assistant", "content": None, "tool_calls": [{**CALL, "type": "x"}]}, "/tool_calls/0/type"),
     (
         {"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": {"arguments": "x"}}]},
@@ -415,6 +414,8 @@ CREATE: list[tuple[dict[str, Any], str]] = [
     ({"few_shots": [{"role": "clown"}]}, "#/few_shots/0/role"),
     ({"few_shots": [result("x")["message"]]}, "#/few_shots/0/tool_call_id"),
     ({"few_shots": [calling("x")["message"], result("y")["message"]]}, "#/few_shots/1/tool_call_id"),
+    ({"few_shots": [calling("x")["message"], {"role": "user", "content": "q"}]}, "#/few_shots/0"),
+    ({"few_shots": [calling("x", "y")["message"], result("x")["message"]]}, "#/few_shots/1"),
     ({"grounding_template": "{content}"}, "#/grounding_template"),
     ({"grounding_template": ""}, "#/grounding_template"),
     ({"recall_template": ""}, "#/recall_template"),

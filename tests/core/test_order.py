@@ -97,8 +97,12 @@ def test_an_interrupted_call_is_dropped_if_asked() -> None:
 
 
 def test_a_message_of_dropped_calls_alone_is_left_out() -> None:
-    """With ``unanswered=drop`` nothing remains of a message that only called."""
-    assert sent(talk(said("user", "q"), calling("a"), said("user", "stop")), unanswered="drop") == ["q", "stop"]
+    """With ``unanswered=drop`` nothing remains of a message that only called, and the window says so."""
+    found = talk(said("user", "q"), calling("a"), said("user", "stop"))
+    assert sent(found, unanswered="drop") == ["q", "stop"]
+    window = answer(found, unanswered="drop", explain=True)
+    assert window["mended"] == {"messages": 1, "reasons": {"unanswered_call": 1}}
+    assert window["explain"][1]["mended"] == ["unanswered_call"]
 
 
 def test_a_dropped_calls_words_stay() -> None:

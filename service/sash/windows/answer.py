@@ -211,6 +211,9 @@ def _note(mends: Mends, order: Order, history: History, seqs: Sequence[int]) -> 
             mends.add(LATE_RESULT, history.name(place))
         if place in order.lines or place in order.dropped:
             mends.add(UNANSWERED_CALL, history.name(place))
+    for place in order.gone if seqs else ():
+        if place > seqs[0]:
+            mends.add(UNANSWERED_CALL, history.name(place))
 
 
 def _explain(window: Window, history: History, mends: Mends) -> list[Explained]:

@@ -1,5 +1,6 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -193,6 +194,7 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
     Raises BadRequest with the place of few-shots, tools or a template that are not valid.
     """
     calls: set[str] = set()
+    waiting: set[str] = set()
     validate_messages(settings.few_shots or [], "/few_shots", foreign)
     for index, message in enumerate(settings.few_shots or ()):
         pointer = f"/few_shots/{index}"
@@ -200,8 +202,12 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
         answered = message.get("tool_call_id") if message["role"] == "tool" else None
         if answered is not None and answered not in calls:
             raise InvalidEntry.at(f"#{pointer}/tool_call_id", "A tool result must follow its call directly")
+        waiting.discard(answered or "")
         if answered is None:
+            _require_answers(waiting, index)
             calls = set(calls_of(message).opens)
+            waiting = set(calls)
+    _require_answers(waiting, len(settings.few_shots or ()))
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
@@ -209,6 +215,12 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
         parse_template(settings.grounding_template, settings.document_separator or DEFAULT_SEPARATOR)
     choice = regular_choice(settings.tool_choice)
     return settings if choice is settings.tool_choice else msgspec.structs.replace(settings, tool_choice=choice)
+
+
+def _require_answers(waiting: AbstractSet[str], index: int) -> None:
+    """Raise InvalidEntry for calls that have no result before the few-shot at ``index``. No provider takes them."""
+    if waiting:
+        raise InvalidEntry.at(f"#/few_shots/{index - 1}", "A tool call of a few-shot must have its result behind it")
 
 
 def check_tools(tools: list[dict[str, Any]] | None) -> None:

@@ -168,6 +168,7 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
         newest=first + places[max(0, records.in_progress.rfind(0))],
         lines={first + place: gap for place, gap in gaps.lines.items()},
         dropped={first + place: gap for place, gap in gaps.dropped.items()},
+        gone=frozenset(first + place for place in gaps.gone),
         waiting=gaps.waiting,
         late=frozenset(first + places[index] for group in groups for index in group.late - apart),
         interrupted=_interrupted(records, groups, first),
@@ -183,12 +184,14 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
 class _Gaps(msgspec.Struct):
     """Calls without a result, by the place of their message in the tail: those that get lines, that are left out, and all.
 
-    ``alone`` are the groups of which one result remains. ``waiting`` are the calls at the end.
+    ``gone`` are the places of messages that only called. ``alone`` are the groups of which one result remains. ``waiting``
+    are the calls at the end.
     """
 
     lines: dict[int, Gap] = {}
     dropped: dict[int, Gap] = {}
     all: dict[int, Gap] = {}
+    gone: list[int] = []
     alone: list[_Group] = []
     waiting: tuple[int, Gap] | None = None
 
@@ -212,7 +215,8 @@ def _gaps(
             if len(group.results) == 1:
                 found.alone.append(group)
         else:
-            continue  # the whole message is left out
+            found.gone.append(place)
+            continue
         found.all[place] = gap
     return found
 

@@ -96,6 +96,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Calls whose results are a constant line, by the place of their message."""
     dropped: Mapping[int, Gap]
     """Calls that are left out."""
+    gone: AbstractSet[int]
+    """Places of messages of which all calls are left out, and which said nothing else."""
     waiting: tuple[int, Gap] | None
     """The calls that wait for results at the end, and the index of their message."""
     late: AbstractSet[int]

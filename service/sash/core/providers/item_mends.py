@@ -48,7 +48,7 @@ ITEM_ID: Final = Mend(
 ITEM_TWICE: Final = Mend(
     name="item_twice",
     refused="An id of an item that is used twice",
-    sent="The later item without its id; nothing in place of a later item that needs one",
+    sent="The later item without its id; a hosted call that needs one with another; nothing in place of the same item",
     evidence="OpenAI answers 400: 'Duplicate item found with id rs_…. Remove duplicate items from your input and try again' "
     "(vercel/ai 7883, 13307)",
 )
@@ -181,7 +181,7 @@ def _not_empty(items: Sequence[Placed], mends: Mends) -> list[Placed]:
 
 def _once(items: Iterable[Placed], mends: Mends) -> Iterator[Placed]:
     """Yield the items, each id once. Those of hosted tools stay, of which the call or its answer needs the other."""
-    seen: set[str] = set()
+    seen: dict[str, Item] = {}
     for placed in items:
         item, kind = placed.item, kind_of(placed.item)
         identity = item.get("id")
@@ -190,12 +190,14 @@ def _once(items: Iterable[Placed], mends: Mends) -> Iterator[Placed]:
         if not isinstance(identity, str) or not identity or is_answered or is_answer:
             yield placed
         elif identity not in seen:
-            seen.add(identity)
+            seen[identity] = item
             yield placed
         else:
             mends.add(ITEM_TWICE, placed.seq)
             if kind not in _WITH_ID | _NAMED_BY_ID:
                 yield placed._replace(item={name: value for name, value in item.items() if name != "id"})
+            elif item != seen[identity] and kind not in _NAMED_BY_ID | {"reasoning"}:
+                yield placed._replace(item={**item, "id": f"{identity}_{digest_of(to_json(item))}"})
 
 
 def _followed(items: Sequence[Placed], mends: Mends) -> Iterator[Placed]:
