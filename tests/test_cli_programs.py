@@ -125,6 +125,32 @@ def test_a_codex_log_is_its_items() -> None:
     assert conversation.left_out == {"turn_context": 1, "event_msg": 1, "reasoning": 1, "ghost_snapshot": 1}
 
 
+def test_a_local_shells_output_is_its_calls_result() -> None:
+    """A shell's output in a rollout answers its call, also if it has the call's id as its own."""
+    items = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look."}]},
+        {
+            "type": "local_shell_call",
+            "call_id": "s1",
+            "status": "completed",
+            "action": {"type": "exec", "command": ["ls"]},
+        },
+        {"type": "local_shell_call_output", "id": "s1", "output": "a.txt"},
+    ]
+    (found,) = read(as_lines([{"timestamp": "t", "type": "response_item", "payload": each} for each in items]))
+    assert messages(found)[2] == {"role": "tool", "tool_call_id": "s1", "content": "a.txt"}
+    assert not found.left_out
+
+
+def test_calls_without_ids_in_a_file_are_answered() -> None:
+    """A chat of Ollama's native API, whose calls and results have no ids, is read."""
+    call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
+    chat = [{"role": "user", "content": "Look."}, call, {"role": "tool", "tool_name": "f", "content": "found"}]
+    (found,) = read(chat)
+    said = messages(found)
+    assert said[2]["tool_call_id"].startswith("call_made_")
+
+
 def test_a_claude_code_log_is_claudes_messages() -> None:
     """The blocks of a reply are one message again, with its thinking, without members of the log; subagents are left out."""
     (conversation,) = read(as_lines(CLAUDE_CODE))

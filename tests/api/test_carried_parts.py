@@ -89,3 +89,38 @@ async def test_a_document_by_address_is_a_line_for_openai(client: httpx.AsyncCli
     parts = made["request"]["messages"][0]["content"]
     assert [each["type"] for each in parts] == ["text", "text"]
     assert URL in parts[0]["text"]
+
+
+async def test_members_of_openais_answers_alone_are_not_sent(client: httpx.AsyncClient, conversation: str) -> None:
+    """``created_by``, which only OpenAI's answers have, is kept and not sent back."""
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "created_by": "agent"}
+    output = {"type": "function_call_output", "call_id": "c", "output": "x", "created_by": "agent"}
+    await append(client, conversation, user("Look."))
+    await append(client, conversation, call, output, format="responses")
+    made = await window(client, conversation, model="gpt-5", format="responses")
+    assert "created_by" not in json.dumps(made["request"])
+    assert made["mended"]["reasons"] == {"foreign_members": 2}
+    stored = await client.get(f"/conversations/{conversation}/messages", params={"format": "responses"})
+    assert [each["own"][0] for each in stored.json()["messages"][1:]] == [call, output]
+
+
+@pytest.mark.parametrize(
+    ("model", "is_heard"), [("gpt-4o-audio-preview", True), ("gpt-4o-mini", False), ("deepseek-chat", False)]
+)
+async def test_a_spoken_reply_is_words_for_a_model_that_does_not_hear(
+    client: httpx.AsyncClient,
+    conversation: str,
+    model: str,
+    is_heard: bool,  # noqa: FBT001
+) -> None:
+    """The id of a spoken reply goes to models that speak; others get its transcript, which is counted."""
+    said = {"id": "audio_1", "data": "UklGRg==", "expires_at": 1, "transcript": "It is sunny in Rome. " * 20}
+    await append(client, conversation, user("Hello."))
+    await append(client, conversation, {"role": "assistant", "content": None, "audio": said})
+    await append(client, conversation, user("Go on."))
+    made = await window(client, conversation, model=model)
+    reply = made["request"]["messages"][1]
+    wanted = {"content": None, "audio": {"id": "audio_1"}} if is_heard else {"content": said["transcript"]}
+    assert reply == {"role": "assistant", **wanted}
+    counted = await client.post("/count", json={"model": model, **made["request"]})
+    assert counted.json()["tokens"] <= made["tokens"]["total"]

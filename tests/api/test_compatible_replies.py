@@ -18,6 +18,7 @@ REGULAR = {
 THOUGHTS = {"type": "thinking", "thinking": [{"type": "text", "text": "Let me see."}], "closed": True}
 REFERENCE = {"type": "reference", "reference_ids": [1, 2]}
 """Chunks of Mistral's replies."""
+PICTURE = {"type": "image_url", "image_url": {"url": PNG}}
 
 
 def called(**call: Any) -> dict[str, Any]:
@@ -49,6 +50,10 @@ def called(**call: Any) -> dict[str, Any]:
                 "reasoning_content": "Let me see.",
                 "references": [REFERENCE],
             },
+        ),
+        (
+            {"role": "assistant", "content": [{"type": "text", "text": "yo"}, PICTURE]},
+            {"role": "assistant", "content": [{"type": "text", "text": "yo"}], "images": [PICTURE]},
         ),
         ({**REGULAR, "function_call": REGULAR["tool_calls"][0]["function"]}, REGULAR),  # type: ignore[index]
         (called(custom={"name": "f", "input": "x"}), called(type="custom", custom={"name": "f", "input": "x"})),
@@ -234,6 +239,14 @@ async def test_a_long_id_of_a_call_is_taken(client: httpx.AsyncClient, conversat
         {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}},
         {"name": "f", "description": "d", "input_schema": {"type": "object"}},
         {"name": "f", "description": "d", "inputSchema": {"type": "object"}},
+        {
+            "name": "f",
+            "title": "F",
+            "description": "d",
+            "inputSchema": {"type": "object"},
+            "annotations": {"title": "F"},
+        },
+        {"type": "custom", "name": "f", "description": "d", "input_schema": {"type": "object"}},
     ],
 )
 async def test_a_tool_becomes_regular(client: httpx.AsyncClient, conversation: str, tool: Any) -> None:
@@ -356,3 +369,45 @@ async def test_mistral_gets_no_member_that_it_refuses(client: httpx.AsyncClient,
     other = await window(client, conversation, model="deepseek-chat")
     assert other["request"]["messages"][1] == reply
     assert "mended" not in other
+
+
+@pytest.mark.parametrize(
+    ("given", "regular"),
+    [
+        ({"type": "function", "name": "f"}, {"type": "function", "function": {"name": "f"}}),
+        ({"type": "tool", "name": "f"}, {"type": "function", "function": {"name": "f"}}),
+        ({"type": "any"}, "required"),
+        ("any", "required"),
+        ({"type": "auto"}, "auto"),
+        (
+            {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},
+            {
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]},
+            },
+        ),
+    ],
+)
+async def test_a_choice_of_another_form_is_that_of_chat(
+    client: httpx.AsyncClient, conversation: str, given: Any, regular: Any
+) -> None:
+    """A choice as Responses or Anthropic have it becomes the chat form's, and goes to every format."""
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
+    body = {"id": conversation, "tools": tools, "tool_choice": given}
+    assert (await client.post("/conversations", json=body)).json()["tool_choice"] == regular
+    assert (await client.patch(f"/conversations/{conversation}", json={"tool_choice": given})).status_code == 200
+    await append(client, conversation, QUESTION)
+    for form, model in (
+        ("openai", "gpt-4o"),
+        ("responses", "gpt-5"),
+        ("anthropic", "claude-sonnet-4-5"),
+        ("gemini", "gemini-2.5-pro"),
+    ):
+        made = await window(client, conversation, model=model, format=form)
+        asked = {"model": model, **made["request"]}
+        counted = await client.post("/count", params={"format": form}, json=asked)
+        assert counted.json()["tokens"] <= made["tokens"]["total"]
+    chat = {"model": "gpt-4o", "messages": [QUESTION], "tools": tools}
+    for path in ("/count", "/window"):
+        answers = [await client.post(path, json={**chat, "tool_choice": each}) for each in (given, regular)]
+        assert answers[0].json() == answers[1].json()

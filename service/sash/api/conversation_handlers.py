@@ -79,7 +79,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     refuse_taken(wanted.id, "#/id")
     refuse_state(request, "A new conversation")
     settings = ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
-    check_settings(settings)
+    settings = check_settings(settings)
     stored = encode_settings(settings)
     _refuse_large(stored, context.settings.max_body_bytes)
     target = target_at(tenant_of(request), wanted.id or fresh_id(request))
@@ -175,8 +175,7 @@ def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
         settings = msgspec.convert(merged, ConversationSettings)
     except msgspec.ValidationError:
         raise invalid("", BadRequest, of=ConversationSettings, value=merged) from None
-    check_settings(settings)
-    return settings
+    return check_settings(settings)
 
 
 def _refuse_large(settings: bytes, limit_bytes: int) -> None:

@@ -22,6 +22,7 @@ from sash.api.openapi.operation import documented
 from sash.api.schemas import Calibration, Count, CountRequest, ModelInfo, ModelList, SchemaFormat
 from sash.core.chat.messages import decode_json, validate_messages
 from sash.core.chat.mistakes import invalid
+from sash.core.chat.regular import regular_choice
 from sash.core.counts.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
 from sash.core.counts.counting import count_request, plain_text_tokens
 from sash.core.counts.models import NO_WINDOW, Model, find_model, list_models, published_name
@@ -100,7 +101,7 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         model,
         messages=wanted.messages,
         tools=wanted.tools,
-        tool_choice=wanted.tool_choice,
+        tool_choice=regular_choice(wanted.tool_choice),
         functions=wanted.functions,
         function_call=wanted.function_call,
         response_format=wanted.response_format,

@@ -110,7 +110,7 @@ def read_head(line: ImportLine) -> Imported:
         settings = ConversationSettings(
             **{name: getattr(head, name) for name in ConversationSettings.__struct_fields__}
         )
-        check_settings(settings)
+        settings = check_settings(settings)
         summary = _summary(head.summary) if head.summary else None
         created_ms, updated_ms = _milliseconds(head, "created_at"), _milliseconds(head, "updated_at")
     except Problem as problem:

@@ -11,7 +11,7 @@ from sash.clients.sash_client import Ask, Sash, SashError
 from sash.commands.server import ask, post
 from sash.commands.sources.conversation import SourceConversation, SourceError, format_hint
 from sash.core.chat.messages import Entry, calls_of, places_of
-from sash.core.chat.regular import with_call_id
+from sash.core.chat.regular import regular, with_call_id
 from sash.core.law.conversation_settings import ConversationSettings, check_settings
 from sash.problems import Problem
 from sash.store.data.entries import check_entry
@@ -69,6 +69,8 @@ def _add_call_ids(entries: list[dict[str, Any]]) -> None:
     """Give tool messages without the id of their call the only one that is open; in a request of its own it may be gone."""
     messages = [entry["message"] if isinstance(entry.get("message"), dict) else {} for entry in entries]
     for place, message in enumerate(messages):
+        if message.get("role") == "assistant":
+            messages[place] = regular(message)  # calls without ids get theirs
         if message.get("role") == "tool" and not message.get("tool_call_id"):
             entries[place]["message"] = messages[place] = with_call_id(messages, place, f"/{place}")
 

@@ -27,7 +27,7 @@ from sash.core.law.results import cut_result, left_out_line, line_cost, line_cos
 from sash.core.law.view import History, Order
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.chat_mends import STRICT_MAKER
+from sash.core.providers.chat_mends import STRICT_MAKER, hears
 from sash.core.providers.interrupted import calls_in, without_calls
 from sash.core.providers.members import FOREIGN
 from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
@@ -245,6 +245,7 @@ def _request(
         return chat_messages(parts, window, bodies, grounding)
     beside, odd = _marks(window, history)
     makers = {"is_openais": model.provider == OPENAI.maker, "is_strict": model.provider == STRICT_MAKER}
+    makers["hears"] = hears(model.provider, model.id)
     marked = Marked(beside=beside, odd=odd, drops=drops, **makers)
     return chat_messages(parts, window, bodies, grounding, marked, mends)
 

@@ -67,7 +67,7 @@ def window_of_request(
         document_separator=wanted.document_separator,
         recall_template=wanted.recall_template,
     )
-    check_settings(settings)
+    settings = check_settings(settings)
     parts = fixed_parts(settings, send)
     limits = limits_of(wanted, settings, models)
     try:

@@ -53,6 +53,8 @@ def _item(payload: Object) -> Object:
         arguments = json.dumps(payload.get("action") or {}, ensure_ascii=False, separators=(",", ":"))
         identity = payload.get("call_id") or payload.get("id")
         return {"type": "function_call", "call_id": identity, "name": "local_shell", "arguments": arguments}
+    if payload.get("type") == "local_shell_call_output":
+        payload = {**payload, "type": "function_call_output", "call_id": payload.get("call_id") or payload.get("id")}
     match payload.get("output"):
         case {"content": str(text)} if "type" not in payload["output"]:
             return {**payload, "output": text}

@@ -12,6 +12,7 @@ a call without ``id``, or with an empty one     one from its place and words    
 ``id`` or ``tool_call_id`` that is a number     its digits                        small servers
 ``thinking`` and ``reference`` chunks           ``reasoning_content``, and        Mistral
 in an assistant's content                       ``references``, which stay here
+a picture in an assistant's content             in ``images``, which stay here    image models
 ``function_call`` that repeats a tool call      left out                          FastChat, LangChain
 a result without ``tool_call_id``               the only open call's              Z.ai, Ollama
 a result that is an object                      its JSON text                     Ollama, frameworks
@@ -19,7 +20,8 @@ a result that is an object                      its JSON text                   
 a result without ``content``                    the empty string                  JavaScript's ``undefined``
 reasoning that is null                          left out                          vLLM
 a tool without ``type``, or without             ``{"type": …, "function": {…}}``  Responses' tools, sent to chat
-``function`` around its members
+``function`` around its members; Claude's, MCP's
+a tool choice of Responses or Claude            a word, or ``{"type": …, …}``     flat in frameworks
 ==============================================  ================================  ==================================
 
 Whatever else is wrong stays, so that validation names it.
@@ -51,7 +53,11 @@ _DIGEST_BYTES: Final = 8
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
 """Names of a function's parameters in chat completions and Responses, in Anthropic's tools and in MCP's."""
 _FUNCTION_TOOL: Final = frozenset({"name", "description", "strict", *_SCHEMAS})
+_MCPS_OWN: Final = frozenset({"title", "outputSchema", "annotations", "icons", "execution", "_meta"})
+"""Members of MCP's tools that no provider takes."""
+_MCP_TOOL: Final = _MCPS_OWN | {"name", "description", "inputSchema"}
 _CUSTOM_TOOL: Final = frozenset({"name", "description", "format"})
+_CHOICE: Final = frozenset({"type", "name", "disable_parallel_tool_use", "function", "custom"})
 _AROUND: Final = frozenset({"type", "cache_control"})
 
 
@@ -90,21 +96,28 @@ def _is_same(legacy: Object, called: Object) -> bool:
 
 
 def _is_chunk(part: Any) -> bool:
-    """Whether a part is one of Mistral's chunks: thoughts as a list, or references. Claude's thoughts are a text."""
+    """Whether a part is a picture, or one of Mistral's chunks: thoughts as a list, or references.
+
+    Claude's thoughts are a text.
+    """
     match part:
         case {"type": "thinking", "thinking": list()} | {"type": "reference", "reference_ids": list()}:
+            return True
+        case {"type": "image_url", "image_url": {"url": str()}}:
             return True
     return False
 
 
 def _without_chunks(message: Object) -> Object:
-    """The message with thoughts in ``reasoning_content``, and references beside it."""
+    """The message with thoughts in ``reasoning_content``, and references and pictures beside it, as OpenRouter has them."""
     chunks = [part for part in message["content"] if _is_chunk(part)]
     said = [part for part in message["content"] if not _is_chunk(part)]
     inner = (each for chunk in chunks if chunk["type"] == "thinking" for each in chunk["thinking"])
     thoughts = "".join(str(each.get("text") or "") for each in inner if isinstance(each, dict))
-    references = [chunk for chunk in chunks if chunk["type"] == "reference"]
-    beside = ({"reasoning_content": thoughts} if thoughts else {}) | ({"references": references} if references else {})
+    beside: Object = {"reasoning_content": thoughts} if thoughts else {}
+    for name, kind in (("references", "reference"), ("images", "image_url")):
+        if found := [chunk for chunk in chunks if chunk["type"] == kind]:
+            beside[name] = found
     return {**message, "content": said or "", **{name: each for name, each in beside.items() if name not in message}}
 
 
@@ -241,7 +254,7 @@ def _unclear(calls: Sequence[Object], pointer: str) -> InvalidEntry:
     return InvalidEntry(f"{what}; see #{pointer}.", errors=[Pointer(f"#{pointer}", what)])
 
 
-def regular_tool(tool: Any) -> Any:
+def regular_tool(tool: Any) -> Any:  # noqa: PLR0911 - one line a form
     """Return a tool's definition with its type, and with its members in the member of that name.
 
     A tool with other members than those of one form stays as it is.
@@ -254,9 +267,32 @@ def regular_tool(tool: Any) -> Any:
     match tool:
         case {"name": str()} if given in ("function", *_NO_TYPE) and tool.keys() <= _FUNCTION_TOOL | _AROUND:
             return _wrapped(_with_parameters(tool), "function")
+        case {"name": str(), "inputSchema": dict()} if tool.keys() <= _MCP_TOOL | _AROUND:
+            return _wrapped(_with_parameters({name: tool[name] for name in tool if name not in _MCPS_OWN}), "function")
+        case {"type": "custom", "name": str(), "input_schema": dict()} if tool.keys() <= _FUNCTION_TOOL | _AROUND:
+            return _wrapped(_with_parameters(tool), "function")
         case {"type": "custom", "name": str()} if tool.keys() <= _CUSTOM_TOOL | _AROUND:
             return _wrapped(_with_chat_grammar(tool), "custom")
     return tool
+
+
+def regular_choice(choice: Any) -> Any:
+    """Return a choice among tools as chat completions have it; also one of Responses, or of Anthropic.
+
+    A merge patch leaves members of the choice before it; the name and the type that were given last count.
+    """
+    match choice:
+        case "any" | {"type": "any"}:
+            return "required"
+        case {"type": "auto" | "none" | "required" as word}:
+            return word
+        case {"type": "custom", "name": str(name)} if choice.keys() <= _CHOICE:
+            return {"type": "custom", "custom": {"name": name}}
+        case {"type": "function" | "tool", "name": str(name)} if choice.keys() <= _CHOICE:
+            return {"type": "function", "function": {"name": name}}
+        case {"type": "allowed_tools", "mode": mode, "tools": list(tools)}:
+            return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(map(regular_choice, tools))}}
+    return choice
 
 
 def _with_chat_grammar(tool: Object) -> Object:

@@ -18,6 +18,7 @@ from sash.core.counts.rows import Row, form_number
 from sash.core.counts.unicode_scripts import Mix, family_tokens
 from sash.core.counts.vendors import VendorRules
 from sash.core.providers import PROVIDERS
+from sash.core.providers.chat_mends import hears
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.provider import Provider
 
@@ -60,6 +61,9 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
     sent_in = PROVIDERS[model.format]
     if sent_in.is_chat_form:
         sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
+        if "spoken0" in row and not hears(model.provider, model.id):
+            for column in COLUMNS:
+                sent["text" + column] = row["text" + column] + by.where(row["text0"] == 0, row["spoken" + column], 0)
     else:
         sent = _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, said)
@@ -353,7 +357,7 @@ def is_guessed(row: Row, model: Model) -> Number:
     found = (row["estimated"] != 0) | (row["unpriced0"] != 0) | (row["unpriced1"] != 0)
     found = found | (_is_native(row, model.format) & native)
     if PROVIDERS[model.format].is_chat_form:
-        return found | (row["pictured0"] != 0)
+        return found | (row["pictured0"] != 0) | (row["spoken0"] != 0)
     return found | is_named | (row["spoken0"] != 0)
 
 

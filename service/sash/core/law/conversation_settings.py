@@ -11,7 +11,7 @@ from sash.core.chat.arguments import ToolAsSent, ToolChoice
 from sash.core.chat.bounds import TEN_YEARS_SECONDS
 from sash.core.chat.messages import Id, MessageAsSent, Metadata, calls_of, encode_message, validate_messages
 from sash.core.chat.mistakes import invalid
-from sash.core.chat.regular import regular_tool
+from sash.core.chat.regular import regular_choice, regular_tool
 from sash.core.counts.measures import measure
 from sash.core.law.fixed import Fixed
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
@@ -188,10 +188,10 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
     )
 
 
-def check_settings(settings: ConversationSettings) -> None:
-    """Raise BadRequest with the place of few-shots, tools or a template that are not valid.
+def check_settings(settings: ConversationSettings) -> ConversationSettings:
+    """Return the settings with a regular tool choice; the messages and tools in their lists become regular.
 
-    The messages and tools in the lists become regular.
+    Raises BadRequest with the place of few-shots, tools or a template that are not valid.
     """
     calls: set[str] = set()
     waiting: set[str] = set()
@@ -213,6 +213,8 @@ def check_settings(settings: ConversationSettings) -> None:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
     if settings.grounding_template is not None:
         parse_template(settings.grounding_template, settings.document_separator or DEFAULT_SEPARATOR)
+    choice = regular_choice(settings.tool_choice)
+    return settings if choice is settings.tool_choice else msgspec.structs.replace(settings, tool_choice=choice)
 
 
 def _require_answers(waiting: AbstractSet[str], index: int) -> None:

@@ -30,13 +30,15 @@ class Marked(msgspec.Struct, frozen=True):
     """What is known of a window's messages that chat completions do not get as they are stored.
 
     ``beside`` are the native parts of messages in other formats, and ``odd`` what is refused (``chat_mends.oddities``), by
-    seq. ``is_openais``: the window is for a model of OpenAI, ``is_strict``: of Mistral. ``drops`` is as in ``Refusals``.
+    seq. ``is_openais``: the window is for a model of OpenAI, ``is_strict``: of Mistral. ``hears``: it takes
+    the id of a spoken reply. ``drops`` is as in ``Refusals``.
     """
 
     beside: Mapping[int, Beside] = MappingProxyType({})
     odd: Mapping[int, int] = MappingProxyType({})
     is_openais: bool = False
     is_strict: bool = False
+    hears: bool = True
     drops: bool = False
 
 
@@ -122,7 +124,11 @@ def _as_taken(seqs: Sequence[int], bodies: Sequence[bytes], marked: Marked, mend
     for index, seq in enumerate(seqs):
         if odd := marked.odd.get(seq):
             message, changes = sent_as_chat(
-                msgspec.json.decode(forms[index]), odd, is_openais=marked.is_openais, is_strict=marked.is_strict
+                msgspec.json.decode(forms[index]),
+                odd,
+                is_openais=marked.is_openais,
+                is_strict=marked.is_strict,
+                hears=marked.hears,
             )
             if changes:
                 forms[index] = msgspec.json.encode(message)

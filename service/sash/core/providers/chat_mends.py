@@ -45,8 +45,9 @@ CALL_ID: Final = Mend(
 )
 SPOKEN: Final = Mend(
     name="spoken_reply",
-    refused="Members of a spoken reply beside its id: `data`, `transcript`, `expires_at`",
-    sent="`audio` with the id alone",
+    refused="Members of a spoken reply beside its id: `data`, `transcript`, `expires_at`; `audio` by models that do not "
+    "hear",
+    sent="`audio` with the id alone; to a model that does not hear, the transcript as content",
     evidence="OpenAI's reference: an assistant message's `audio` is an object with `id`",
 )
 OTHERS: Final = Mend(
@@ -111,13 +112,18 @@ def oddities(message: Mapping[str, Any]) -> int:
 
 
 def sent_as_chat(
-    message: Message, odd: int, *, is_openais: bool, is_strict: bool = False
+    message: Message, odd: int, *, is_openais: bool, is_strict: bool = False, hears: bool = True
 ) -> tuple[Message, list[Mend]]:
     """Return the message as chat completions take it, and its mends.
 
     ``is_openais``: a model of OpenAI reads it. ``is_strict``: one of Mistral.
+    ``hears``: one that takes the id of a spoken reply.
     """
     mends = []
+    if odd & _AUDIO and not hears and message["audio"].get("transcript"):
+        odd &= ~_AUDIO
+        message = _in_words(message)
+        mends.append(SPOKEN)
     for bit, mend, changed in _CHANGES:
         is_taken = (bit & _OF_OPENAI and not is_openais) or (bit == _STRICT and not is_strict)
         if odd & bit and not is_taken and (found := changed(message)) != message:
@@ -200,6 +206,19 @@ def _shortened(message: Mapping[str, Any]) -> Message:
             for call, each in zip(calls, ids, strict=True)
         ]
     return changed
+
+
+def hears(maker: str, model: str) -> bool:
+    """Return whether a model takes the id of a spoken reply: those of OpenAI that speak."""
+    return maker == "openai" and "audio" in model
+
+
+def _in_words(message: Message) -> Message:
+    """A spoken reply as its words."""
+    left = {name: each for name, each in message.items() if name != "audio"}
+    if not left.get("content"):
+        left["content"] = message["audio"]["transcript"]
+    return left
 
 
 def _unspoken(message: Message) -> Message:

@@ -65,9 +65,7 @@ _FUNCTIONS: Final = frozenset({"function_call", "custom_tool_call", "function_ca
 _AROUND: Final = frozenset({"type", "id", "call_id", "status", "caller"})
 
 
-_CALL_MEMBERS: Final = frozenset(
-    {"type", "id", "call_id", "name", "namespace", "status", "caller", "created_by", "async"}
-)
+_CALL_MEMBERS: Final = frozenset({"type", "id", "call_id", "name", "namespace", "status", "caller", "async"})
 _PART_MEMBERS: Final = frozenset({"type", "prompt_cache_breakpoint"})
 _MEMBERS: Final = OwnMembers(
     messages={
