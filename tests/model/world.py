@@ -9,7 +9,7 @@ import copy
 import itertools
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -111,7 +111,7 @@ def _emptied(call: dict[str, Any]) -> dict[str, Any]:
     return {"id": call["id"], "type": "function", "function": {"name": call["function"]["name"], "arguments": "{}"}}
 
 
-def waiting(messages: Iterable[dict[str, Any]], *, is_again: bool) -> list[str]:
+def waiting(messages: Sequence[dict[str, Any]], *, is_again: bool) -> list[str]:
     """Return the ids of the tool calls that wait for results at the end of a history, or the name of a legacy call.
 
     ``is_again``: the last message was sent before. Then its legacy call is not named.
@@ -120,11 +120,11 @@ def waiting(messages: Iterable[dict[str, Any]], *, is_again: bool) -> list[str]:
     for message in messages:
         if message["role"] != "tool":
             found = [call["id"] for call in message.get("tool_calls") or ()]
-            legacy = message.get("function_call") if message["role"] == "assistant" and not is_again else None
-            found = found or ([legacy["name"]] if legacy else [])
         elif message["tool_call_id"] in found:
             found.remove(message["tool_call_id"])
-    return found
+    last = {} if is_again else messages[-1] if messages else {}
+    legacy = last.get("function_call") if last.get("role") == "assistant" and not found else None
+    return [legacy["name"]] if legacy else found
 
 
 def calls_in(messages: Iterable[dict[str, Any]]) -> list[str]:
