@@ -239,6 +239,17 @@ async def test_a_call_that_was_rewound_is_nowhere(client: httpx.AsyncClient, con
     await append(client, conversation, calling("a"), user("go on"), result("a"))
 
 
+async def test_an_id_that_two_calls_had_is_the_first_ones_again(client: httpx.AsyncClient, conversation: str) -> None:
+    """After a rewind of the second call, a late result answers the first one."""
+    await append(client, conversation, user("q"), calling("a"), user("stop"))
+    await append(client, conversation, calling("a"), user("stop again"))
+    assert (await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 3})).status_code == 200
+
+    await append(client, conversation, result("a"))
+    made = await window(client, conversation, model="gpt-4o")
+    assert [message["role"] for message in made["request"]["messages"]] == ["user", "assistant", "tool", "user"]
+
+
 async def test_a_retry_after_the_group_went_on(client: httpx.AsyncClient, conversation: str) -> None:
     """A repeated call and result are duplicates, not orphans, whatever came after them."""
     entries = [calling("a", id="1"), result("a", id="2")]

@@ -172,7 +172,7 @@ class Histories:
         cursor = b"0" if not gone.names_ids else None
         while cursor is not None:
             ((cursor, flat),) = await self._client.commands([("HSCAN", target.keys.ids, cursor, "COUNT", _CHUNK)])
-            pairs = [(flat[i].decode(), int(flat[i + 1])) for i in range(0, len(flat), 2)]
+            pairs = [(flat[i].decode(), int(flat[i + 1].split()[0])) for i in range(0, len(flat), 2)]
             yield [word for identity, seq in pairs if seq > to_seq for word in (identity, seq)]
             cursor = None if cursor == b"0" else cursor
 

@@ -20,7 +20,9 @@
 -- include conversation
 local ENTRY, WIDTH = 8, 9 -- the place of the first entry in ARGV, and each entry's number of places
 local PARALLEL, REDACTED, LEGACY_CALL, LATE = 8, 16, 32, 32 -- late: a result that is not behind its call, or not its first
-local LINK = 8 -- characters of a call's link. Among the entries' ids, a zero byte and a link lead to the call's message
+-- Characters of a call's link. Among the entries' ids, a zero byte and a link lead to the call's message: its seq, and those of
+-- up to seven older messages that made a call of the same id, which count again after a rewind.
+local LINK, MAKERS = 8, 8
 local USER, TOOL, FUNCTION, IN_PROGRESS = 2, 4, 5, 128 -- in progress: added to a record's byte 4
 local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 
@@ -88,9 +90,11 @@ if is_usual then
       local calls = rest and rest.makes
       now_waiting = calls and cjson.encode({s = seq, x = #calls > 1 and 1 or 0, p = calls}) or ''
       for first = 1, calls and #rest.links or 0, LINK do
-        local last = #their_ids
-        their_ids[last + 1], their_ids[last + 2] = '\0' .. string.sub(rest.links, first, first + LINK - 1), seq
+        local last, field = #their_ids, '\0' .. string.sub(rest.links, first, first + LINK - 1)
+        is_usual = is_usual and not (seqs[field] or redis.call('HGET', ids, field))
+        their_ids[last + 1], their_ids[last + 2], seqs[field] = field, seq, seq
       end
+      if not is_usual then break end -- an id that was used before
     end
     if role == USER then question = seq end
     if flags >= RICH then is_rich = (is_rich == '1' or flags % MIXED >= RICH) and '1' or 'scripts' end
@@ -141,14 +145,17 @@ end
 
 local function group_of(seq, calls) return calls and {s = seq, x = #calls > 1 and 1 or 0, p = calls} or nil end
 
-local makers = {} -- seqs of new messages, by the links of the calls that they make
+local makers = {} -- seqs of new messages, by the links of the calls that they make; then those of older ones, in one string
 -- Note the calls that a message makes.
 local function note_calls(seq, rest)
   for first = 1, rest.makes and #rest.links or 0, LINK do
-    local link = string.sub(rest.links, first, first + LINK - 1)
-    makers[link] = seq
+    local link, seqs = string.sub(rest.links, first, first + LINK - 1), {seq}
+    for older in string.gmatch(makers[link] or redis.call('HGET', ids, '\0' .. link) or '', '%d+') do
+      if #seqs < MAKERS and tonumber(older) ~= seq then seqs[#seqs + 1] = older end
+    end
+    makers[link] = table.concat(seqs, ' ')
     their_ids[#their_ids + 1] = '\0' .. link
-    their_ids[#their_ids + 1] = seq
+    their_ids[#their_ids + 1] = makers[link]
   end
 end
 
@@ -220,9 +227,11 @@ end
 
 -- The seq of the newest message that makes the call with this link; nil where there is none. A rewind may leave links behind.
 local function maker_of(link)
-  if makers[link] then return makers[link] end
-  local seq = tonumber(redis.call('HGET', ids, '\0' .. link) or nil)
-  return seq and seq <= length and string.find(details_at(seq), link, 20, true) and seq or nil
+  if makers[link] then return tonumber(string.match(makers[link], '%d+')) end
+  for each in string.gmatch(redis.call('HGET', ids, '\0' .. link) or '', '%d+') do
+    local seq = tonumber(each)
+    if seq <= length and string.find(details_at(seq), link, 20, true) then return seq end
+  end
 end
 
 -- The tokens that the entry in progress at `seq` has in the totals, if this step may replace it; else nil, and whether the
