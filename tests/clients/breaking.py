@@ -122,6 +122,8 @@ class Comparison:
     def schema(self, place: str, old: Json, new: Json, direction: Direction) -> Iterator[str]:
         old, old_name = resolved(self.old, old)
         new, new_name = resolved(self.new, new)
+        if old_name in (others := alternatives(new)) and (direction == "request" or new_name in ECHOED):
+            new, new_name = resolved(self.new, others[old_name])  # it is one of several now
         if old_name and new_name:
             if (old_name, new_name, direction) in self._seen:
                 return

@@ -62,7 +62,17 @@ def refused(request: dict[str, Any], model: str) -> list[str]:
     del model
     items = request["input"]
     found = [f"input[{index}]: {why}" for index, item in enumerate(items) for why in _item(item)]
-    return [*found, *_pairs(items), *_thoughts(items)]
+    return [*found, *_pairs(items), *_thoughts(items), *_twice(items)]
+
+
+def _twice(items: list[dict[str, Any]]) -> Iterator[str]:
+    """OpenAI answers "Duplicate item found with id"."""
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        identity = item.get("id")
+        if isinstance(identity, str) and identity in seen:
+            yield f"input[{index}].id: duplicate item found with id {identity}"
+        seen |= {identity} if isinstance(identity, str) else set()
 
 
 def _kind(item: dict[str, Any]) -> str:

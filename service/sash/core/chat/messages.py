@@ -152,17 +152,17 @@ ToolCall = Annotated[
 
 
 class SystemMessage(msgspec.Struct, tag_field="role", tag="system"):
-    content: TextContent | None
+    content: TextContent
     name: str | None = None
 
 
 class DeveloperMessage(msgspec.Struct, tag_field="role", tag="developer"):
-    content: TextContent | None
+    content: TextContent
     name: str | None = None
 
 
 class UserMessage(msgspec.Struct, tag_field="role", tag="user"):
-    content: UserContent | None
+    content: UserContent
     name: str | None = None
 
 
@@ -182,7 +182,7 @@ class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant"):
 
 class ToolMessage(msgspec.Struct, tag_field="role", tag="tool"):
     tool_call_id: CallId
-    content: UserContent | None
+    content: UserContent
 
 
 class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
