@@ -184,8 +184,8 @@ def _once(items: Iterable[Placed], mends: Mends) -> Iterator[Placed]:
     seen: dict[str, Item] = {}
     for placed in items:
         item, kind = placed.item, kind_of(placed.item)
-        identity = item.get("id")
-        is_answered = kind in _PAIRED or kind == "mcp_approval_request"
+        identity = _sealed(item).get("id") if kind == "reasoning" and not item.get("id") else item.get("id")
+        is_answered = (kind in _PAIRED and "call_id" not in item) or kind == "mcp_approval_request"
         is_answer = kind.endswith("_output") and kind not in _RESULTS
         if not isinstance(identity, str) or not identity or is_answered or is_answer:
             yield placed
@@ -194,7 +194,9 @@ def _once(items: Iterable[Placed], mends: Mends) -> Iterator[Placed]:
             yield placed
         else:
             mends.add(ITEM_TWICE, placed.seq)
-            if kind not in _WITH_ID | _NAMED_BY_ID:
+            if kind in _PAIRED:  # its answer names its call_id
+                yield placed._replace(item={**item, "id": f"{identity}_{placed.seq}"})
+            elif kind not in _WITH_ID | _NAMED_BY_ID:
                 yield placed._replace(item={name: value for name, value in item.items() if name != "id"})
             elif item != seen[identity] and kind not in _NAMED_BY_ID | {"reasoning"}:
                 yield placed._replace(item={**item, "id": f"{identity}_{digest_of(to_json(item))}"})
