@@ -115,6 +115,28 @@ async def test_the_words_of_a_spoken_reply_are_counted(client: httpx.AsyncClient
     assert chat["tokens"]["total"] < 40
 
 
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4o-audio-preview"])
+async def test_a_file_in_a_result_costs_the_same_beside_a_spoken_reply(
+    client: httpx.AsyncClient, conversation: str, model: str
+) -> None:
+    """The line in place of a result's file is counted in a window that also has a spoken reply."""
+    call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    file = {"type": "file", "file": {"filename": f"{'minutes of the meeting, ' * 8}.pdf", "file_id": "file-1"}}
+    await append(
+        client,
+        conversation,
+        user("q"),
+        {"role": "assistant", "content": None, "audio": {"id": "audio_1", "transcript": "Yes."}},
+        user("r"),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "found"}, file]},
+    )
+
+    made = await mended(client, conversation, model=model)
+
+    assert made["mended"]["reasons"]["as_text"] == 1
+
+
 @pytest.mark.parametrize("after", [[], [{"role": "user", "content": "Stop."}]])
 async def test_reasoning_without_its_item_is_left_out(
     client: httpx.AsyncClient, conversation: str, after: list[Any]

@@ -30,6 +30,7 @@ MIXES = st.builds(
     st.sampled_from([0, 0, 500]),
 )
 GIVEN = PAIRS | st.none()
+FEW_HAVE = st.just((0, 0)) | PAIRS
 EXTRAS = st.builds(
     Extra,
     name=GIVEN,
@@ -46,6 +47,9 @@ EXTRAS = st.builds(
     mix=MIXES | st.none(),
     calls_mix=MIXES | st.none(),
     images=st.sampled_from([(), (), ((640, 480, 0),)]),
+    unfitted=FEW_HAVE,
+    spoken=FEW_HAVE,
+    pictured=FEW_HAVE,
 )
 MEASURES = st.builds(Measure, st.integers(0, 5), st.integers(0, 900), st.integers(0, 900), st.none() | EXTRAS)
 

@@ -62,8 +62,7 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
     if sent_in.is_chat_form:
         sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
         if "spoken0" in row and not hears(model.provider, model.id):
-            for column in COLUMNS:
-                sent["text" + column] = row["text" + column] + by.where(row["text0"] == 0, row["spoken" + column], 0)
+            _add_spoken(sent, row, by)
     else:
         sent = _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, said)
@@ -80,6 +79,12 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
             cost += _unfitted(sent, model, by)
         cost = cost if model.margin == 1.0 else by.ceil(cost * model.margin)
     return cost if sent_in.is_chat_form else by.where(is_left_out(row, model.format, by), 0, cost)
+
+
+def _add_spoken(sent: Row, row: Row, by: Arithmetic) -> None:
+    """Add the words of a spoken reply, which are its text where it has no other."""
+    for column in COLUMNS:
+        sent["text" + column] = sent["text" + column] + by.where(row["text0"] == 0, row["spoken" + column], 0)
 
 
 def _media_apart(row: Row, model: Model, by: Arithmetic) -> Number:
@@ -136,8 +141,7 @@ def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
         _rename(sent, row, model, by)
     is_native = row["form"] == form_number(model.format)
     if "spoken0" in row:
-        for column in COLUMNS:
-            sent["text" + column] = row["text" + column] + by.where(row["text0"] == 0, row["spoken" + column], 0)
+        _add_spoken(sent, row, by)
     if "parts" in sent and not is_native and ROLES[sent["role"]] in sent_in.one_string:
         del sent["parts"]
     if sent_in.parts_apart:
