@@ -21,10 +21,10 @@ from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.words import pack_words, plain_number, said_in, words_of
 from sash.core.providers.given import ReadEntries
-from sash.core.providers.members import NO_NAMES, Names, keep_foreign
+from sash.core.providers.members import NO_NAMES, Names
 from sash.problems import EntryConflict, Internal, Problem
 from sash.store.data.entries import (
-    PLAIN_MEMBERS,
+    as_stored,
     check_entries,
     content_digest,
     entry_digest,
@@ -133,10 +133,7 @@ def _placed(entries: list[tuple[int, Entry]], send: Names) -> list[_Given]:
     for (index, entry), place in zip(entries, places_of(opened_by(entry) for _, entry in entries), strict=True):
         if place is None:
             raise orphan(f"/messages/{index}/message")
-        message = entry.message
-        if len(message) > PLAIN_MEMBERS or type(message.get("content")) is not str:
-            message = keep_foreign(message, send)
-        placed.append((entry, message, place))
+        placed.append((entry, as_stored(entry.message, send), place))
     return placed
 
 

@@ -37,7 +37,7 @@ from sash.store.data.layout import encode_grounding, encode_json
 from sash.store.data.replies import Message
 from sash.store.data.stored_messages import NewEntry
 
-PLAIN_MEMBERS = 2
+_PLAIN_MEMBERS = 2
 """Role and content: a message with no other member and a text has no members of the client's own."""
 _ENCODINGS = ("o200k_base", "cl100k_base")
 _DIGIT_PAIRS = ["".join(pair) for pair in product("0123456789ABCDEFGHJKMNPQRSTVWXYZ", repeat=2)]
@@ -109,7 +109,7 @@ def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None
         validate_message(message, place, foreign, was_stored=True)
     else:
         entry.message = message = validate_message(message, place, foreign, was_stored=was_stored)
-    if len(message) > PLAIN_MEMBERS and isinstance(entry, BareEntry):
+    if len(message) > _PLAIN_MEMBERS and isinstance(entry, BareEntry):
         check_envelope(message, place)
     if grounding is not None and grounding.documents and message["role"] != "user":
         raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
@@ -145,9 +145,7 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
 
 def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int, send: Names) -> NewEntry:
     in_progress = entry.status == "in_progress"
-    message = entry.message
-    if len(message) > PLAIN_MEMBERS or type(message.get("content")) is not str:
-        message = keep_foreign(message, send)
+    message = as_stored(entry.message, send)
     calls = calls_of(message)
     identity = entry.id or new_id(now_ms)
     record, body, grounding = measure_entry(entry, message, calls, template, content_digest(message, identity))
@@ -167,6 +165,13 @@ def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int, send: Na
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
         grounding_tokens=record.grounding or (0, 0),
     )
+
+
+def as_stored(message: dict[str, Any], send: Names) -> dict[str, Any]:
+    """Return a checked message as it is stored: the members that no provider takes stand apart. ``send`` is as in
+    ``prepare``."""
+    is_plain = len(message) == _PLAIN_MEMBERS and type(message.get("content")) is str
+    return message if is_plain else keep_foreign(message, send)
 
 
 def measure_entry(
@@ -196,18 +201,16 @@ def measure_entry(
         | (Flags.LEGACY_CALL if calls.legacy else 0)
         | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
     )
-    record = Record(
+    return Record(
         flags,
         measured,
-        len(body),
-        len(calls.opens),
-        said,
-        added,
-        None,
-        digits,
-        calls.links if calls is not NO_CALLS else "",
-    )
-    return record, body, grounding
+        size=len(body),
+        calls=len(calls.opens),
+        content_digest=said,
+        grounding=added,
+        digits=digits,
+        links=calls.links,
+    ), body, grounding
 
 
 def in_place(record: Record, place: Place) -> Record:
