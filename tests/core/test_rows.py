@@ -9,6 +9,7 @@ from histories import MODELS, Talk, quick, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sash.core.counts.beside import Beside
 from sash.core.counts.counting import message_tokens, reasoning_tokens
 from sash.core.counts.measures import Extra, Measure, measure
 from sash.core.counts.models import find_model
@@ -31,6 +32,19 @@ MIXES = st.builds(
 )
 GIVEN = PAIRS | st.none()
 FEW_HAVE = st.just((0, 0)) | PAIRS
+BESIDE = st.builds(
+    Beside,
+    st.sampled_from(sorted(PROVIDERS)),
+    st.integers(1, 9_000),
+    thoughts=FEW_HAVE,
+    thoughts_sealed=st.sampled_from([0, 0, 700]),
+    rest=FEW_HAVE,
+    rest_sealed=st.sampled_from([0, 0, 700]),
+    estimated=st.sampled_from([0, 0, 90]),
+    wrappings=st.integers(0, 2),
+    apart=FEW_HAVE,
+    told=st.integers(0, 2),
+)
 EXTRAS = st.builds(
     Extra,
     name=GIVEN,
@@ -50,6 +64,7 @@ EXTRAS = st.builds(
     unfitted=FEW_HAVE,
     spoken=FEW_HAVE,
     pictured=FEW_HAVE,
+    beside=st.none() | BESIDE,
 )
 MEASURES = st.builds(Measure, st.integers(0, 5), st.integers(0, 900), st.integers(0, 900), st.none() | EXTRAS)
 
