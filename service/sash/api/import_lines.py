@@ -136,8 +136,10 @@ def _summary(given: ImportedSummary) -> Summary:
 
 
 def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_ms: int, send: Names) -> list[NewEntry]:
-    """The lines as entries to stage, after ``before`` earlier entries; ``send`` is as in ``prepare``. Raises BadRequest with
-    the line's number."""
+    """The entries of the lines. ``before`` is the number of entries that earlier lines had, ``send`` is as in ``prepare``.
+
+    Raises BadRequest with the line's number.
+    """
     entries = []
     for place, line in enumerate(lines, before + 1):
         try:

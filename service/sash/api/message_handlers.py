@@ -133,13 +133,14 @@ async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | No
     """
     body, settings = await read_body(request), context_of(request).settings
     most = settings.max_entries
-    native, opened = None, (settings.send_members, settings.allow_items)
+    native = None
     if PROVIDERS[form].is_chat_form:
         given = (await run_in_turn_if_large(len(body), decode_entries, body, _append)).messages
         if len(given) > most:
             raise _too_many(most, "entries")
     else:
-        native = await run_in_turn_if_large(len(body), _read_native, body, form, most, *opened)
+        send, allowed = settings.send_members, settings.allow_items
+        native = await run_in_turn_if_large(len(body), _read_native, body, form, most, send, allowed)
         given = native.entries
     for place, entry in enumerate(given):
         if entry.id is None:

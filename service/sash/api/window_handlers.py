@@ -60,15 +60,12 @@ async def build_window(request: Req) -> Response[bytes]:
     body = await read_body(request)
     form = query_of(request, HistoryQuery).format
     context = context_of(request)
-    settings = context.settings
-    opened = settings.send_members, settings.allow_items
-    wanted, sent = await run_in_turn_if_large(len(body), decode_request, body, form, *opened)
+    send, allowed = context.settings.send_members, context.settings.allow_items
+    wanted, sent = await run_in_turn_if_large(len(body), decode_request, body, form, send, allowed)
     started = time.perf_counter()
     try:
         models = await context.store.calibrations.correct(tenant_of(request), context.models, wanted.model)
-        made, counting_seconds = await run_in_turn_if_large(
-            len(body), window_of_request, wanted, models, sent, opened[0]
-        )
+        made, counting_seconds = await run_in_turn_if_large(len(body), window_of_request, wanted, models, sent, send)
     except WindowDoesNotFit:
         if not wanted.explain:
             context.watching.metrics.windows.does_not_fit(wanted.model or "")

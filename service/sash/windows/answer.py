@@ -244,9 +244,14 @@ def _request(
     if not (is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding)
     beside, odd = _marks(window, history)
-    makers = {"is_openais": model.provider == OPENAI.maker, "is_strict": model.provider == STRICT_MAKER}
-    makers["hears"] = hears(model.provider, model.id)
-    marked = Marked(beside=beside, odd=odd, drops=drops, **makers)
+    marked = Marked(
+        beside=beside,
+        odd=odd,
+        is_openais=model.provider == OPENAI.maker,
+        is_strict=model.provider == STRICT_MAKER,
+        hears=hears(model.provider, model.id),
+        drops=drops,
+    )
     return chat_messages(parts, window, bodies, grounding, marked, mends)
 
 

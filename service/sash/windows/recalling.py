@@ -179,7 +179,7 @@ def in_block(
 
 
 def in_places_of(recollection: Recollection, history: History) -> Recollection:
-    """The recollection with places in place of seqs, if the history has places."""
+    """The recollection as ``history`` names its messages: by places (``order.py``), if their order was changed."""
     if history.order is None:
         return recollection
     lines = ((history.place(seq), line) for seq, line in recollection.lines.items())

@@ -1,4 +1,4 @@
-"""An assistant's texts and tool calls, in the order in which another program shows them, as chat messages."""
+"""Make chat messages of an assistant's texts and tool calls, which come in the order in which a program shows them."""
 
 import json
 from collections import Counter
@@ -8,7 +8,8 @@ Object = dict[str, Any]
 
 
 class AssistantTurn:
-    """Chat messages of one reply. A text behind calls begins a new message, after the calls' results."""
+    """The chat messages of one reply. A text that comes after calls begins a new message, and the calls' results stand
+    before it."""
 
     def __init__(self) -> None:
         self.messages: list[Object] = []

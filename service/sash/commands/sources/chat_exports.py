@@ -21,7 +21,7 @@ Node = Mapping[str, Any]
 
 
 def from_open_webui(record: Node, identity: str) -> SourceConversation:
-    """Return the conversation of a chat, or of one message of a chat."""
+    """Return a chat, or a file's one message, as a conversation."""
     held = record.get("chat")
     chat = held if isinstance(held, dict) else record
     history = chat.get("history") or {}

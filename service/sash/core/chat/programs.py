@@ -1,7 +1,7 @@
 """Recognise other programs' records by name, before anything in them is taken for a message or an item of tomorrow.
 
-A record is recognised by members that no provider's message has. It is never read here: ``sash import`` reads files of
-those programs that it knows.
+A record is recognised by members that no provider's message has. The answer names the program and says what to do:
+``sash import`` reads the files of some programs.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _IMPORT: Final = "`sash import FILE` reads them"
 
 
 class Program(NamedTuple):
-    """A program, what its records are called, and how their messages come into a conversation."""
+    """Another program: its name, what its records are called, and how to bring their messages in (``way_in``)."""
 
     name: str
     called: str

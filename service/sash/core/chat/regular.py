@@ -96,9 +96,9 @@ def _is_same(legacy: Object, called: Object) -> bool:
 
 
 def _is_chunk(part: Any) -> bool:
-    """Whether a part is a picture, or one of Mistral's chunks: thoughts as a list, or references.
+    """Whether a part is a picture, or a chunk of Mistral's: a list of thoughts, or references.
 
-    Claude's thoughts are a text.
+    Claude's thinking has the same type, but its thoughts are a string.
     """
     match part:
         case {"type": "thinking", "thinking": list()} | {"type": "reference", "reference_ids": list()}:
@@ -109,7 +109,8 @@ def _is_chunk(part: Any) -> bool:
 
 
 def _without_chunks(message: Object) -> Object:
-    """The message with thoughts in ``reasoning_content``, and references and pictures beside it, as OpenRouter has them."""
+    """The message with its chunks where OpenRouter has them: thoughts in ``reasoning_content``, references and pictures in
+    members of their own."""
     chunks = [part for part in message["content"] if _is_chunk(part)]
     said = [part for part in message["content"] if not _is_chunk(part)]
     inner = (each for chunk in chunks if chunk["type"] == "thinking" for each in chunk["thinking"])
@@ -221,7 +222,8 @@ def with_call_id(messages: Sequence[Mapping[str, Any]], place: int, pointer: str
 
 
 def _open(messages: Sequence[Mapping[str, Any]], place: int) -> list[Object]:
-    """The calls of the newest reply with an open one, that no result answers before or behind ``place``."""
+    """The open calls of the newest reply that has any. No other message answers them: none before ``place``, and none of the
+    results that follow it."""
     replies: list[dict[str, Object]] = []
     for each in messages[:place]:
         if calls := _calls_of(each):
@@ -255,7 +257,7 @@ def _unclear(calls: Sequence[Object], pointer: str) -> InvalidEntry:
 
 
 def regular_tool(tool: Any) -> Any:  # noqa: PLR0911 - one line a form
-    """Return a tool's definition with its type, and with its members in the member of that name.
+    """Return a tool's definition as chat completions have it: its type, and all else in a member named like the type.
 
     A tool with other members than those of one form stays as it is.
     """

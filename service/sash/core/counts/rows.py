@@ -80,7 +80,7 @@ def form_number(form: str) -> int:
 
 
 def form_named(number: int) -> str:
-    """Return the form with this number, which is not 0."""
+    """Return the name of the form that has this number. 0 is no form's number."""
     return _FORMS[number]
 
 

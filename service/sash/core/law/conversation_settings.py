@@ -224,7 +224,7 @@ def _require_answers(waiting: AbstractSet[str], index: int) -> None:
 
 
 def check_tools(tools: list[dict[str, Any]] | None) -> None:
-    """Make every tool in the list regular. Raises BadRequest for one without a type or a name."""
+    """Write each tool in the list in the form of chat completions. Raises BadRequest for one without a type or a name."""
     for index, given in enumerate(tools or ()):
         tool = regular_tool(given)
         if tools is not None and tool is not given:

@@ -16,6 +16,7 @@ Most tails are in order, and nothing is changed. A message's details have the li
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -27,6 +28,8 @@ from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
 from sash.core.law.runs import runs
 from sash.core.law.units import group_units
 from sash.core.law.view import History, Order
+
+_RESULTS: Final = bytes((TOOL, FUNCTION))
 
 
 def arranged(history: History, *, drops: bool) -> History | None:
@@ -104,12 +107,10 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
     groups: list[_Group] = []
     makers: dict[str, _Group] = {}
     apart: set[int] = set()
-    leading = len(records) - len(
-        records.roles.lstrip(bytes((TOOL, FUNCTION)))
-    )  # the call of these may be before the tail
+    leading = len(records) - len(records.roles.lstrip(_RESULTS))  # the call of these may be before the tail
     before = -1  # the newest message that is no result
     for index, role in enumerate(records.roles):
-        if role not in (TOOL, FUNCTION):
+        if role not in _RESULTS:
             before = index
             if _is_call(records, index):
                 groups.append(group := _Group(index, links_in(records.details[index].links), members=[index]))
@@ -119,9 +120,8 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
         link = records.details[index].links
         maker = makers.get(link) if role == TOOL else _called_right_before(records, groups, index)
         if maker is not None:
-            apart |= maker.answer(
-                link if role == TOOL else maker.links[0], index, is_late=is_late or maker.head != before
-            )
+            link = link if role == TOOL else maker.links[0]
+            apart |= maker.answer(link, index, is_late=is_late or maker.head != before)
         elif is_late or is_whole or index >= (leading if role == TOOL else 1):
             apart.add(index)
     return groups, apart
@@ -150,9 +150,10 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
     for group in groups:
         for result in group.results.values():
             heads[result] = group.head
-    order = sorted(heads_at := range(len(records)), key=lambda index: (heads[index], index))
-    places = dict(zip(order, heads_at, strict=True))
-    sent = (heads[index] for index in heads_at if index not in apart and not records.in_progress[index])
+    indexes = range(len(records))
+    order = sorted(indexes, key=lambda index: (heads[index], index))
+    places = dict(zip(order, indexes, strict=True))
+    sent = (heads[index] for index in indexes if index not in apart and not records.in_progress[index])
     gaps = _gaps(records, groups, max(sent, default=-1), places, drops=drops)
     single = {index for group in gaps.alone for index in group.results.values()}
     changed = Records(
@@ -225,7 +226,7 @@ def _row(records: Records, index: int, *, is_late: bool, is_single: bool) -> byt
     """A message's record in its place, where it is late if it is left out."""
     row = records.packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES]
     flags = row[0]
-    if records.roles[index] in (TOOL, FUNCTION):
+    if records.roles[index] in _RESULTS:
         flags = flags & ~Flags.LATE | (Flags.LATE if is_late else 0)
     if is_single:
         flags &= ~Flags.PARALLEL
@@ -238,7 +239,7 @@ def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> 
     heads = {group.head: group for group in groups}
     waiting: set[str] = set()
     for index, role in enumerate(records.roles):
-        if role in (TOOL, FUNCTION):
+        if role in _RESULTS:
             waiting.discard(records.details[index].links)
         elif not records.in_progress[index]:
             if waiting:

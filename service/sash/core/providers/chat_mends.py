@@ -134,7 +134,7 @@ def sent_as_chat(
 
 def fitting_function(name: str) -> str:
     """Return a function's name in OpenAI's alphabet, at most 64 characters."""
-    return _cut(_NO_FUNCTION.sub("_", name), _LONGEST_NAME)
+    return shorter(_NO_FUNCTION.sub("_", name), _LONGEST_NAME)
 
 
 def fitting_name(name: str) -> str:
@@ -142,12 +142,8 @@ def fitting_name(name: str) -> str:
     return _NO_NAME.sub("_", name)[:_LONGEST_NAME]
 
 
-def shorter_id(identity: str, limit: int) -> str:
-    """Return an id of at most ``limit`` characters: as it is, or its beginning and a digest."""
-    return _cut(identity, limit)
-
-
-def _cut(text: str, limit: int) -> str:
+def shorter(text: str, limit: int) -> str:
+    """Return a name or an id of at most ``limit`` characters: as it is, or its beginning and a digest."""
     if len(text) <= limit:
         return text
     digest = digest_of(text)
@@ -198,11 +194,11 @@ def _shortened(message: Mapping[str, Any]) -> Message:
     """The message with ids of calls that fit."""
     changed = dict(message)
     if isinstance(answered := message.get("tool_call_id"), str):
-        changed["tool_call_id"] = shorter_id(answered, _LONGEST_ID)
+        changed["tool_call_id"] = shorter(answered, _LONGEST_ID)
     if message["role"] == "assistant" and (calls := message.get("tool_calls")):
         ids = (str(call.get("id", "")) for call in calls)
         changed["tool_calls"] = [
-            {**call, "id": shorter_id(each, _LONGEST_ID)} if "id" in call else call
+            {**call, "id": shorter(each, _LONGEST_ID)} if "id" in call else call
             for call, each in zip(calls, ids, strict=True)
         ]
     return changed

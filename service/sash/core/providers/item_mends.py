@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
-from sash.core.providers.chat_mends import CALL_ID, EMPTY_CONTENT, NAME, digest_of, fitting_function, shorter_id
+from sash.core.providers.chat_mends import CALL_ID, EMPTY_CONTENT, NAME, digest_of, fitting_function, shorter
 from sash.core.providers.hosted import line_of
 from sash.core.providers.mends import Mend, Mends
 from sash.core.providers.pieces import to_json
@@ -114,13 +114,18 @@ _WITH_ID: Final = frozenset(
 _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _TEXTS: Final = frozenset({"input_text", "output_text", "text"})
 _NAMED: Final = frozenset({"function_call", "custom_tool_call"})
-SOUNDS: Final = frozenset({"output_audio", "audio", "input_audio"})
-"""Parts of spoken messages, as the Realtime API writes them. They have their words in ``transcript``."""
+_SOUNDS: Final = frozenset({"output_audio", "audio", "input_audio"})
+"""Parts of spoken messages, as the Realtime API writes them."""
 
 
 def kind_of(item: Mapping[str, Any]) -> str:
     """Return an item's type; a message may be without it."""
     return str(item.get("type") or ("message" if "role" in item else "item_reference"))
+
+
+def is_spoken(part: Mapping[str, Any]) -> bool:
+    """Return whether a part is of a spoken message, which has its words in ``transcript``, and is no sound that is sent."""
+    return part.get("type") in _SOUNDS and not isinstance(part.get("input_audio"), dict)
 
 
 def as_taken(
@@ -131,10 +136,11 @@ def as_taken(
     ``as_function`` makes a function's call or result of another kind's. The calls with the ids ``functions`` are sent so.
     """
     changed = {call_of(placed.item) for placed in items if placed.came and _lacks(placed.item, _PAIRED)}
+    sent_so = functions | changed
     taken: list[Item] = []
     for seq, item, _ in _once(_followed(_not_empty(items, mends), mends), mends):
         found = item
-        if (changed or functions) and (identity := call_of(item)) in functions | changed:
+        if sent_so and (identity := call_of(item)) in sent_so:
             found = as_function(item)
             if identity in changed:
                 mends.add(ITEM_SHAPE, seq)
@@ -233,7 +239,7 @@ def _with_short_id(item: Item) -> Item:
     if not isinstance(identity, str) or 0 < len(identity) <= _LONGEST or kind in _NAMED_BY_ID:
         return item
     if identity and kind in _WITH_ID:
-        return {**item, "id": shorter_id(identity, _LONGEST)}
+        return {**item, "id": shorter(identity, _LONGEST)}
     return {name: value for name, value in item.items() if name != "id"}
 
 
@@ -241,7 +247,7 @@ def _with_short_calls(item: Item) -> Item:
     names = ["call_id", "approval_request_id"]
     names += ["id"] if item.get("type") == "mcp_approval_request" else []
     short = {
-        name: shorter_id(item[name], _LONGEST)
+        name: shorter(item[name], _LONGEST)
         for name in names
         if isinstance(item.get(name), str) and len(item[name]) > _LONGEST
     }
@@ -334,9 +340,7 @@ def _input_part(part: Any) -> Any:
     match part:
         case {"type": "text" | "output_text", "text": str(text)}:
             return {"type": "input_text", "text": text}
-        case {"type": kind, "transcript": str(said)} if kind in SOUNDS and not isinstance(
-            part.get("input_audio"), dict
-        ):
+        case {"transcript": str(said)} if is_spoken(part):
             return {"type": "input_text", "text": said}
         case {"type": "input_image"} if part.get("detail") is None:
             return {**part, "detail": "auto"}

@@ -120,7 +120,7 @@ PARTS: Final = (
 )
 """Members of Gemini's parts, which are also written in snake case."""
 ROLES: Final = ("user", "model", "function", "tool", "system")
-"""Roles of Gemini's contents; the last three are those of older SDKs."""
+"""Roles of Gemini's contents. Older SDKs write the last three."""
 
 
 class UnknownKind(NamedTuple):
@@ -141,7 +141,7 @@ def unknown_items(item: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind
 
 
 def unknown_blocks(message: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
-    """Yield the types of a message's blocks that Claude does not have, also inside tool results."""
+    """Yield the types of blocks that Claude does not have, in a message and inside its tool results."""
     for block, place in _objects(message.get("content"), f"{pointer}/content"):
         yield from _unknown(block.get("type"), f"{place}/type", "block type", BLOCKS)
         if block.get("type") == "tool_result":

@@ -18,7 +18,7 @@ import msgspec
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
 from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
-from sash.core.providers.item_mends import ITEM_MENDS, SOUNDS, Placed, as_taken
+from sash.core.providers.item_mends import ITEM_MENDS, Placed, as_taken, is_spoken
 from sash.core.providers.known_kinds import unknown_items
 from sash.core.providers.openai import openai_caching, openai_marks
 from sash.core.providers.own_members import OwnMembers
@@ -182,9 +182,7 @@ def _read_part(part: Object, piece: Piece, pointer: str) -> None:
             piece.add_text(convert(part, Text, pointer).text)
         case {"type": "refusal", "refusal": str(refusal)} if piece.role == "assistant":
             piece.parts.append({"type": "refusal", "refusal": refusal})
-        case {"type": kind, "transcript": str(said)} if kind in SOUNDS and not isinstance(
-            part.get("input_audio"), dict
-        ):
+        case {"transcript": str(said)} if is_spoken(part):
             piece.add_text(said)
         case {"type": "input_image", "image_url": str(url)} if piece.role in ("user", "tool"):
             detail = {"detail": part["detail"]} if isinstance(part.get("detail"), str) else {}
@@ -382,7 +380,7 @@ def _items(step: HistoryStep, refusals: Refusals) -> Iterator[Placed]:
 
 
 def _output_content(result: Result, refusals: Refusals) -> str | list[Block]:
-    """A result's content: a string, or a list of parts with a picture or a file."""
+    """A result's output: one string, or a list of parts if it has a picture or a file."""
     parts = tell_sounds(result, refusals)
     if all(part.text is not None for part in parts):
         return "".join(part.text or "" for part in parts)

@@ -201,7 +201,7 @@ def measure_entry(
         | (Flags.LEGACY_CALL if calls.legacy else 0)
         | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
     )
-    return Record(
+    record = Record(
         flags,
         measured,
         size=len(body),
@@ -210,7 +210,8 @@ def measure_entry(
         grounding=added,
         digits=digits,
         links=calls.links,
-    ), body, grounding
+    )
+    return record, body, grounding
 
 
 def in_place(record: Record, place: Place) -> Record:

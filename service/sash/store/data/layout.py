@@ -6,7 +6,8 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:log            list    a message a node: canonical JSON, ready to send
     sash:{tenant/conversation}:counts         string  a record a message, 24 bytes each: all that most windows need
     sash:{tenant/conversation}:details        list    the rest of a record: its id, and what it costs beside plain text
-    sash:{tenant/conversation}:ids            hash    entry id -> seq: an entry is stored once
+    sash:{tenant/conversation}:ids            hash    entry id -> seq: an entry is stored once; and, behind a zero byte,
+                                                      link of a tool call -> seqs of the messages that made it
     sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of messages in every window
