@@ -80,6 +80,7 @@ def last_thought(parts: list[dict[str, Any]]) -> str | None:
     limit=st.sampled_from([None, 200]),
 )
 @example(turns=[(63, GROUNDED, [[12]]), (1, PLAIN, [])], budget=400, reasoning="turn", stable=False, limit=None)
+@example(turns=[(1, PLAIN, [[89]]), (1, PLAIN, [])], budget=400, reasoning="all", stable=False, limit=None)
 @example(turns=[(9, PLAIN, []), (9, INSTRUCTED, [])], budget=2000, reasoning="all", stable=False, limit=None)
 def test_what_is_sent_of_bound_reasoning_stands(
     turns: list[tuple[int, int, list[list[int]]]], budget: int, reasoning: Any, stable: Any, limit: int | None

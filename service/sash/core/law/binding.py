@@ -103,8 +103,13 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
         elif roles[start] == ASSISTANT and roles[end - 1] in RESULTS:
             seqs = range(first + start, first + end)
             cost = sum(max(view.cost_of(seq), _whole(view, seq, model, options)) for seq in seqs)
-            if cost > share_of(room):  # cut to the same length wherever it is
+            is_cut = cost > view.unit_costs[index]
+            if options.stable and cost > share_of(room):  # cut to the same length wherever it is
                 cost = max(share_of(room), view.unit_costs[index])
+            elif (
+                is_cut and not options.stable and index not in view.always
+            ):  # it had all the room while it was the newest
+                stands = first + end + 1
         else:
             continue
         if cost + question > free:
