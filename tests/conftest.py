@@ -235,6 +235,15 @@ class Served:
         self._end()
 
 
+@contextmanager
+def serving_alone(folder: Path, **environment: str) -> Iterator[Served]:
+    """Yield a running ``sash serve`` that only one file's tests use, with its data in ``folder``."""
+    process = Served(folder / "data", **environment)
+    process.start()
+    yield process
+    process.stop()
+
+
 def kill(store: EmbeddedStore) -> None:
     """Kill the server with SIGKILL, as a crash would, and wait until it has ended."""
     os.kill(store.pid, signal.SIGKILL)

@@ -19,7 +19,7 @@ import httpx
 import pytest
 from clients.standins.openai_responses import OpenAI
 from clients.standins.serving import serving
-from conftest import Served
+from conftest import serving_alone
 from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, read, run, section
 from readme_provider import ANSWER, TOPIC, Provider, provided
 from store.servers import free_port
@@ -57,10 +57,8 @@ NOT_THE_PROTOCOL = [
 @pytest.fixture(scope="module")
 def fresh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a server that only this file uses, because README's conversation ids never change."""
-    process = Served(tmp_path_factory.mktemp("readme") / "data")
-    process.start()
-    yield process.url
-    process.stop()
+    with serving_alone(tmp_path_factory.mktemp("readme")) as process:
+        yield process.url
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from api.conformity import CONTRACT
 from clients.browser import CHROMIUM, DRIVER, Browser, chromium
-from conftest import Served
+from conftest import Served, serving_alone
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None,
@@ -19,10 +19,8 @@ SENT = "document.querySelector('#{0} [aria-live] strong:not(.quiet)')?.textConte
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service that requires API keys."""
-    served = Served(tmp_path_factory.mktemp("docs") / "data", SASH_API_KEYS="acme:k1")
-    served.start()
-    yield served
-    served.stop()
+    with serving_alone(tmp_path_factory.mktemp("docs"), SASH_API_KEYS="acme:k1") as served:
+        yield served
 
 
 @pytest.fixture(scope="module")

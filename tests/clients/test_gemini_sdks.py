@@ -6,13 +6,12 @@ Needs npm and node: ``python -m pytest -m clients tests/clients/test_gemini_sdks
 import json
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clients.test_sdk_requests import MODEL, PIXEL, Provider, one_spelling
+from clients.test_sdk_requests import MODEL, PIXEL, Provider, one_spelling, recording
 from google import genai
 from google.genai import types
 
@@ -79,14 +78,8 @@ SNAKE = [
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
-    with Provider() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with recording() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import anthropic
 import openai
 import pytest
 from clients.speakers import SPEAKERS
-from conftest import Served
+from conftest import serving_alone
 from google.genai import errors
 from readme_provider import Provider, Said, provided
 
@@ -53,10 +52,8 @@ each_form = pytest.mark.parametrize("form", SPEAKERS)
 @pytest.fixture(scope="module")
 def sash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a server that counts tokens."""
-    process = Served(Path(tmp_path_factory.mktemp("streams")) / "data")
-    process.start()
-    yield process.url
-    process.stop()
+    with serving_alone(tmp_path_factory.mktemp("streams")) as process:
+        yield process.url
 
 
 def address(provider: Provider) -> str:

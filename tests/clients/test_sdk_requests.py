@@ -6,6 +6,7 @@ The clients talk to a server on this machine that records the requests.
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
@@ -87,8 +88,9 @@ class Recorder(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
+@contextmanager
+def recording() -> Iterator[Provider]:
+    """Yield a provider that runs."""
     with Provider() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -97,6 +99,12 @@ def provider() -> Iterator[Provider]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with recording() as server:
+        yield server
 
 
 def tool_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from clients.chats import PICTURE, Chat, Model, Turns, chatting
 from clients.speakers import SPEAKERS, Heard
-from conftest import Served
+from conftest import serving_alone
 from readme_provider import Said
 
 pytestmark = pytest.mark.no_cover
@@ -27,10 +27,8 @@ each_pair = pytest.mark.parametrize(
 @pytest.fixture(scope="module")
 def sash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a server of this file alone."""
-    process = Served(tmp_path_factory.mktemp("chats") / "data")
-    process.start()
-    yield process.url
-    process.stop()
+    with serving_alone(tmp_path_factory.mktemp("chats")) as process:
+        yield process.url
 
 
 def script(*replies: Said) -> Callable[[str, Object], Said]:
