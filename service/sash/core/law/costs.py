@@ -28,7 +28,7 @@ def message_costs(records: Records, model: Model) -> list[int]:
 
 def _costs_of_rows(records: Records, model: Model) -> list[int]:
     said = np.array(records.said, np.int64) - 1 if records.said else None
-    costs = listed(message_cost(records.columns, model, MANY, place=records.places, said=said), len(records))
+    costs = listed(message_cost(records.columns_for(model), model, MANY, place=records.places, said=said), len(records))
     for index in records.rare:
         costs[index] = record_cost(records[index], model)
     return costs

@@ -222,6 +222,7 @@ class Records(Sequence[Record]):
         self.calls = packed[2::RECORD_BYTES]
         self._made: list[Record | None] = []
         self._columns: Row | None = None
+        self._has_mixes = False
         self.costs: list[tuple[Model, list[int]]] = []
         """These messages' costs, for each model that was asked for."""
 
@@ -253,7 +254,7 @@ class Records(Sequence[Record]):
         if self.mended:
             groups = ((first, *rest) for first, rest in self.mended.items() if start <= first < end)
             part.mended = {first - start: (last - start, lines) for first, last, lines in groups}
-        part._columns = self._columns and stretch(self._columns, start, end)
+        part._columns, part._has_mixes = self._columns and stretch(self._columns, start, end), self._has_mixes
         if (start == 0 or self.roles[start : start + 1] != _A_RESULT) and self.roles[end : end + 1] != _A_RESULT:
             # It divides no list of results, in which a message's cost depends on its place.
             part._made = self._made[start:end]
@@ -327,11 +328,19 @@ class Records(Sequence[Record]):
     @property
     def columns(self) -> Row:
         """The numbers of all messages; those of ``rare`` ones are not complete. The details must have been read."""
-        if self._columns is None:
-            words = np.frombuffer(self.packed, "<u4").reshape(-1, _WORDS).astype(np.int64)
-            roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
-            rows = [details.row for details in self.details]
-            self._columns = columns_of(rows, roles, (words[:, 1], words[:, 2]))
+        return self._read_columns(mixes=False) if self._columns is None else self._columns
+
+    def columns_for(self, model: Model) -> Row:
+        """The numbers of all messages, with the mixes if the model's tokens are estimated."""
+        if model.ratios is None:
+            return self.columns
+        return self._columns if self._columns is not None and self._has_mixes else self._read_columns(mixes=True)
+
+    def _read_columns(self, *, mixes: bool) -> Row:
+        words = np.frombuffer(self.packed, "<u4").reshape(len(self), _WORDS).astype(np.int64)
+        roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
+        rows = [details.row for details in self.details]
+        self._columns, self._has_mixes = columns_of(rows, roles, (words[:, 1], words[:, 2]), mixes=mixes), mixes
         return self._columns
 
     @property

@@ -98,7 +98,9 @@ def _of_each(
     found: tuple[dict[int, int], dict[int, int]] = ({}, {})
     if records.details:
         apart |= {first + index: records[index] for index in records.rare}
-        for figures, numbers in zip(found, rule(records.columns, first + np.arange(len(records)), MANY), strict=True):
+        for figures, numbers in zip(
+            found, rule(records.columns_for(model), first + np.arange(len(records)), MANY), strict=True
+        ):
             listed = np.broadcast_to(numbers, len(records)).astype(np.int64)
             places = np.flatnonzero(listed)
             figures.update(zip((places + first).tolist(), listed[places].tolist(), strict=True))
