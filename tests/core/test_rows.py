@@ -102,7 +102,7 @@ def test_a_part_costs_what_it_costs_in_the_whole(found: Talk, name: str, form: s
     message_costs(whole, model)
     for end in range(len(whole)):
         part, alone = whole[:end], Records(whole[:end].packed, whole[:end].details)
-        assert message_costs(part, model) == message_costs(alone, model)
+        assert message_costs(part, model).tolist() == message_costs(alone, model).tolist()
 
 
 CLAUDES: list[dict[str, Any]] = [
@@ -149,4 +149,4 @@ def test_numbers_that_no_row_can_have() -> None:
 @pytest.mark.parametrize("form", sorted(PROVIDERS))
 def test_an_empty_tail_has_no_costs(form: str) -> None:
     """Columns of no message have no cost."""
-    assert message_costs(Records(b""), msgspec.structs.replace(find_model("gpt-4o"), format=form)) == []
+    assert message_costs(Records(b""), msgspec.structs.replace(find_model("gpt-4o"), format=form)).tolist() == []

@@ -174,7 +174,7 @@ def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number
         at = np.flatnonzero(masks == mask)
         taken, lines = _lines_of(mask, union)
         table[lines, given[at]] = words[begins[at] + taken]
-    fields = {name: table[start:end] for name, start, end in places}
+    fields: dict[str, Any] = {name: table[start:end] for name, start, end in places}
     for name, numbers in fields.items():
         if name in _MIXES:
             shares = fields.get(f"{name}_shares", ())

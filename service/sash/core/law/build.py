@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
@@ -100,16 +101,12 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
         room -= longest_opening(model, options.format)
     if room < 0:
         return None
-    messages, left = sum(costs), 0
-    while messages > room:  # from the oldest: most of what was read is kept
-        messages -= costs[left]
-        left += 1
-    kept = len(costs) - left
+    sums = np.cumsum(costs[::-1])  # of the newest messages
+    kept = int(sums.searchsorted(room, side="right"))
     limit = options.limit or history.length + 1
     limited = limit <= kept
-    if limited:
-        messages -= sum(costs[left : len(costs) - limit])
-        kept = limit
+    kept = min(limit, kept)
+    messages = int(sums[kept - 1]) if kept else 0
     begins = history.length - kept + 1
     if not kept or history.question < begins or (first > 1 and kept == len(costs)):
         return None
@@ -182,5 +179,5 @@ def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[s
     """The figures of a plain chat's left-out messages; the ``kept`` newest messages cost ``messages`` tokens."""
     counted = messages
     if not costs_as_counted(history.records, model, history.column):
-        counted = sum(reference_costs(history.records, history.column)[-kept:])
+        counted = int(reference_costs(history.records, history.column)[-kept:].sum())
     return {**_NOTHING_DROPPED, "messages": history.length - kept, "tokens": history.tokens - counted}

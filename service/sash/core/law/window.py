@@ -63,7 +63,7 @@ def older(history: History, room: int = 0) -> NeedOlder:
 
 def back_to(history: History, place: int) -> NeedOlder:
     """Request messages back to a place on the line of counted tokens, estimated from the average of those read."""
-    counted = max(1, sum(reference_costs(history.records, history.column)))
+    counted = max(1, int(reference_costs(history.records, history.column).sum()))
     missing = max(0, history.tokens - counted - place)
     messages = max(missing * len(history.records) // counted, len(history.records)) + _MORE
     return NeedOlder(max(1, history.first_seq - messages))
