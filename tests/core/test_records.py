@@ -32,7 +32,7 @@ def test_costs_as_a_column(found: Talk, name: str) -> None:
     """A column of costs has the cost of each message of a request, for every family."""
     records, model = found.stored[0], find_model(name)
     expected = messages_tokens([record.measure for record in records], model)
-    assert message_costs(Records.of(records), model) == expected
+    assert message_costs(Records.of(records), model).tolist() == expected
     assert [record_cost(record, model) for record in records] == expected
 
 
@@ -41,7 +41,9 @@ def test_costs_as_a_column(found: Talk, name: str) -> None:
 def test_totals_do_not_depend_on_neighbours(found: Talk, column: int) -> None:
     """A message's tokens in a conversation's totals do not depend on its neighbours."""
     records = found.stored[0]
-    assert reference_costs(Records.of(records), column) == [reference_cost(record, column) for record in records]
+    assert reference_costs(Records.of(records), column).tolist() == [
+        reference_cost(record, column) for record in records
+    ]
 
 
 @quick

@@ -94,7 +94,7 @@ def test_a_column_costs_what_its_messages_cost() -> None:
         for n, role in enumerate(["system", "user", "assistant", "user"] * 9)
     ]
     for model in (CLAUDE, GEMINI, learnt):
-        assert message_costs(Records.of(records), model) == [message_tokens(r.measure, model) for r in records]
+        assert message_costs(Records.of(records), model).tolist() == [message_tokens(r.measure, model) for r in records]
 
 
 @pytest.mark.parametrize("name", ["claude-3-haiku-20240307", "claude-sonnet-4-5", "claude-opus-4-8"])

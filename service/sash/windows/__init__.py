@@ -18,7 +18,7 @@
     needs.SeenHistory
         ▼
     flow.window ── a generator: yields what it needs, is sent what was read (needs.py)
-        │ core.law.window.build_window   the law, which chooses the messages: a Window of seqs and figures
+        │ core.law.build.build_window    the law, which chooses the messages: a Window of seqs and figures
         │ answer.made                    figures are encoded, and stored bodies spliced in
         ▼
     Made, whose body is sent unchanged

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from sash.core.counts.models import Model, find_model, unknown_model
+from sash.core.law.build import build_window
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.documents import Documents, Source
 from sash.core.law.parameters import WindowQuery
@@ -12,7 +13,7 @@ from sash.core.law.recall import Recollection
 from sash.core.law.records import StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder, Window, build_window
+from sash.core.law.window import NeedOlder, Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
 from sash.windows.request import WindowRequest
 

@@ -174,7 +174,7 @@ def _history(kept: list[_Measured], entries: list[_Given], model: Model) -> Hist
         outside={},
         length=len(records),
         column=column,
-        tokens=sum(reference_costs(records, column)),
+        tokens=int(reference_costs(records, column).sum()),
         grounding_messages=len(grounding),
         grounding_tokens=sum(grounding),
         question=records.roles.rfind(USER) + 1,

@@ -9,11 +9,11 @@ import msgspec
 from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
 from sash.core.law.caching import settled
+from sash.core.law.choice import BLOCK
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings
 from sash.core.law.hints import cache_key
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.walk import SKIP_HORIZON
-from sash.core.law.window import BLOCK
 from sash.core.providers.members import NO_NAMES, Names
 from sash.problems import Internal, Problem, StoreUnavailable
 from sash.processor import PROCESSOR

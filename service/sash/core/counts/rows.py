@@ -8,9 +8,10 @@ counted one by one, such as images: its measure is stored whole::
     columns  for each field that a message has: an array with the numbers of all messages, 0 for those without it
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, reduce
 from itertools import zip_longest
+from operator import or_
 from struct import error, pack, unpack_from
 from typing import Any, Final
 
@@ -51,6 +52,7 @@ _WIDTHS: Final[Mapping[str, int]] = {
 }
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
+_OF_MIXES: Final = sum(_BITS[name] | _BITS[f"{name}_shares"] for name in _MIXES)
 _MASK_BYTES: Final = 8
 _WORD: Final = 4
 _SHARES: Final = 3
@@ -153,36 +155,50 @@ def extra_of(row: bytes) -> Extra:
     )
 
 
-def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number]) -> Row:
-    """Return the numbers of many messages as arrays, from their stored rows; a message of plain text has an empty one."""
+def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number], *, mixes: bool) -> Row:
+    """Return the numbers of many messages as arrays, from their stored rows; a message of plain text has an empty one.
+
+    ``mixes``: with the mixes, which only estimates need.
+    """
     columns = Row(role=roles, text0=texts[0], text1=texts[1])
-    arrays: dict[str, Any] = {}
-    for mask, at, table in _tables(rows):
-        for name, start, end in _layout(mask)[1]:
-            if name not in arrays:
-                arrays[name] = np.zeros((_WIDTHS[name] + 1, len(rows)), np.int64)
-            arrays[name][:-1, at] = table[start:end]
-            arrays[name][-1, at] = 1
-    for name, (*numbers, has) in arrays.items():
-        if name in _MIXES:
-            shares = arrays.get(f"{name}_shares", ((),))[:-1]
-            columns[name] = Mix(numbers[0], numbers[1], tuple(map(_share, shares)), numbers[2])
-        elif not name.endswith("_shares"):
-            _add(columns, name, numbers, has=has)
-    return columns
-
-
-def _tables(rows: Sequence[bytes]) -> Iterator[tuple[int, Number, Number]]:
-    """Each mask, the places of the rows that have it, and a table with a column for each of these rows."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     given = np.flatnonzero(lengths)
     words = np.frombuffer(b"".join(rows), "<i4")
     begins = (np.cumsum(lengths) - lengths)[given] // _WORD
     masks = words[begins].astype(np.uint32) | words[begins + 1].astype(np.uint64) << np.uint64(32)
-    for mask in np.unique(masks):
+    kinds = np.unique(masks).tolist()
+    union = reduce(or_, kinds, 0) & (-1 if mixes else ~_OF_MIXES)
+    width, places = _layout(union)
+    table = np.zeros((width, len(rows)), np.int64)
+    for mask in kinds:
         at = np.flatnonzero(masks == mask)
-        width = _layout(int(mask))[0]
-        yield int(mask), given[at], words[begins[at] + _MASK_BYTES // _WORD + np.arange(width)[:, np.newaxis]]
+        taken, lines = _lines_of(mask, union)
+        table[lines, given[at]] = words[begins[at] + taken]
+    fields: dict[str, Any] = {name: table[start:end] for name, start, end in places}
+    for name, numbers in fields.items():
+        if name in _MIXES:
+            shares = fields.get(f"{name}_shares", ())
+            columns[name] = Mix(numbers[0], numbers[1], tuple(map(_share, shares)), numbers[2])
+        elif name in _GIVEN:
+            has = np.zeros(len(rows), bool)
+            has[given] = masks & np.uint64(_BITS[name]) != 0
+            _add(columns, name, numbers, has=has)
+        elif not name.endswith("_shares"):
+            _add(columns, name, numbers, has=None)
+    return columns
+
+
+@lru_cache(maxsize=4096)
+def _lines_of(mask: int, union: int) -> tuple[Number, Number]:
+    """Which numbers of a row with this mask a table of the fields of ``union`` has, counted from the mask, and its lines."""
+    ends = {name: range(start, end) for name, start, end in _layout(union)[1]}
+    pairs = [
+        (_MASK_BYTES // _WORD + number, line)
+        for name, start, end in _layout(mask)[1]
+        for number, line in zip(range(start, end), ends.get(name, ()), strict=False)
+    ]
+    found: Number = np.array(pairs, np.int64).reshape(len(pairs), 2).T[..., np.newaxis]
+    return found[0], found[1]
 
 
 def of_these(columns: Row, places: Number) -> Row:

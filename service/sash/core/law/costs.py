@@ -1,8 +1,6 @@
 """Each message's cost in a model's tokens, from columns of records."""
 
-import math
 from functools import lru_cache
-from operator import add
 
 import numpy as np
 
@@ -16,8 +14,8 @@ from sash.core.law.records import Flags, Record, Records
 from sash.core.providers import PROVIDERS
 
 
-def message_costs(records: Records, model: Model) -> list[int]:
-    """Each message's cost in the model's tokens, without documents and reasoning. The list is kept: do not change it."""
+def message_costs(records: Records, model: Model) -> Number:
+    """Each message's cost in the model's tokens, without documents and reasoning. The array is kept: do not change it."""
     for priced, costs in records.costs:
         if priced is model:
             return costs
@@ -26,38 +24,41 @@ def message_costs(records: Records, model: Model) -> list[int]:
     return found
 
 
-def _costs_of_rows(records: Records, model: Model) -> list[int]:
+def _costs_of_rows(records: Records, model: Model) -> Number:
     said = np.array(records.said, np.int64) - 1 if records.said else None
-    costs = listed(message_cost(records.columns, model, MANY, place=records.places, said=said), len(records))
+    costs = for_each(
+        message_cost(records.columns_for(model), model, MANY, place=records.places, said=said), len(records)
+    )
     for index in records.rare:
         costs[index] = record_cost(records[index], model)
     return costs
 
 
-def listed(numbers: Number, count: int) -> list[int]:
-    """The numbers of ``count`` messages as a list, from an array, or from one number that is that of each."""
-    found: list[int] = np.broadcast_to(numbers, count).astype(np.int64).tolist()
-    return found
+def for_each(numbers: Number, count: int) -> Number:
+    """The numbers of ``count`` messages as an array of integers; a single number is that of each."""
+    return np.broadcast_to(numbers, count).astype(np.int64)
 
 
-def _plain_costs(records: Records, model: Model) -> list[int]:
+def _plain_costs(records: Records, model: Model) -> Number:
     """Each message's cost if it has text alone."""
     texts = records.tokens(model.column) if model.ratios is None else _estimated(records, model.ratios)
-    costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
+    costs = _around(model.rules.role_costs)[np.frombuffer(records.roles, np.uint8)] + texts
     if model.margin != 1.0:
-        margin = model.margin
-        costs = [math.ceil(cost * margin) for cost in costs]
+        costs = np.ceil(costs * model.margin).astype(np.int64)
     if not PROVIDERS[model.format].is_chat_form and 0 in texts:  # other forms leave some of these out
-        costs = [cost if texts[index] else record_cost(records[index], model) for index, cost in enumerate(costs)]
+        for index in np.flatnonzero(texts == 0).tolist():
+            costs[index] = record_cost(records[index], model)
     return costs
 
 
-def _estimated(records: Records, ratios: str) -> list[int]:
+def _estimated(records: Records, ratios: str) -> Number:
     """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
     a, b = RATIOS[ratios]["latin"]
-    newer, older, said = records.tokens(0), records.tokens(1), records.said
-    texts = [math.ceil(a * o200k + b * cl100k) for o200k, cl100k in zip(newer, older, strict=True)]
-    return [counted - 1 if counted else text for counted, text in zip(said, texts, strict=True)] if said else texts
+    texts = np.ceil(a * records.tokens(0) + b * records.tokens(1)).astype(np.int64)
+    if not records.said:
+        return texts
+    said = np.array(records.said, np.int64)
+    return np.where(said, said - 1, texts)
 
 
 def record_cost(record: Record, model: Model) -> int:
@@ -70,7 +71,7 @@ def reference_cost(record: Record, column: int) -> int:
     return reference_tokens_in(column, record.measure, parallel=record.parallel)
 
 
-def reference_costs(records: Records, column: int) -> list[int]:
+def reference_costs(records: Records, column: int) -> Number:
     """Each message's tokens in a conversation's totals, as ``reference_cost`` counts them."""
     model = REFERENCE_MODELS[column]
     if not records.details:
@@ -80,7 +81,7 @@ def reference_costs(records: Records, column: int) -> list[int]:
             return costs
     place = records.places & Flags.PARALLEL
     cost = message_cost(records.columns, model, MANY, place=place) + thoughts_of(records.columns, column)
-    costs = listed(cost, len(records))
+    costs = for_each(cost, len(records))
     for index in records.rare:
         costs[index] = reference_cost(records[index], column)
     records.costs.append((model, costs))
@@ -96,9 +97,9 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _around(role_costs: tuple[int, ...]) -> bytes:
-    """Tokens around a plain message's text, by role, as a table for ``bytes.translate``."""
-    table = bytearray(256)
+def _around(role_costs: tuple[int, ...]) -> Number:
+    """Tokens around a plain message's text, by role."""
+    table = np.zeros(256, np.int64)
     table[: len(role_costs)] = role_costs
     table[TOOL] = 0
-    return bytes(table)
+    return table

@@ -40,7 +40,7 @@ def before_reply(history: History) -> History | NeedOlder | None:
         return older(history)
     if end <= 0:
         return None
-    gone = sum(reference_costs(records[end:], history.column))
+    gone = int(reference_costs(records, history.column)[end:].sum())
     asked = first + question if question >= 0 else min(history.question, first - 1)
     recalled = history.recalled if asked == history.question else frozenset()
     return msgspec.structs.replace(

@@ -66,9 +66,8 @@ def _is_in_order(records: Records, *, is_whole: bool) -> bool:
     units = group_units(records)
     if units.single:
         return not (asks & (calls > 0)).any()
-    starts = np.asarray(units.starts)
-    first = starts[:-1]
-    return not (asks[first] & (np.diff(starts) <= calls[first])).any()
+    first, sizes = units.begins, np.diff(units.begins, append=len(records))
+    return not (asks[first] & (sizes <= calls[first])).any()
 
 
 class _Group(msgspec.Struct):

@@ -8,14 +8,12 @@ messages takes one addition for each. Facts that few messages have (tool calls, 
     12-15  bytes of the body   16-23  digest of role and content; numbers are little-endian
 """
 
-import sys
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from struct import Struct
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -27,6 +25,9 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.rows import Row, columns_of, extra_of, stored_row, stretch
+
+if TYPE_CHECKING:
+    from sash.core.law.units import Units
 
 RECORD_BYTES: Final = 24
 DIGEST_BYTES: Final = 8
@@ -222,8 +223,11 @@ class Records(Sequence[Record]):
         self.calls = packed[2::RECORD_BYTES]
         self._made: list[Record | None] = []
         self._columns: Row | None = None
-        self.costs: list[tuple[Model, list[int]]] = []
+        self._has_mixes = False
+        self.costs: list[tuple[Model, Number]] = []
         """These messages' costs, for each model that was asked for."""
+        self.units: Units | None = None
+        """These messages' units, once they were asked for."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Records":
@@ -253,7 +257,7 @@ class Records(Sequence[Record]):
         if self.mended:
             groups = ((first, *rest) for first, rest in self.mended.items() if start <= first < end)
             part.mended = {first - start: (last - start, lines) for first, last, lines in groups}
-        part._columns = self._columns and stretch(self._columns, start, end)
+        part._columns, part._has_mixes = self._columns and stretch(self._columns, start, end), self._has_mixes
         if (start == 0 or self.roles[start : start + 1] != _A_RESULT) and self.roles[end : end + 1] != _A_RESULT:
             # It divides no list of results, in which a message's cost depends on its place.
             part._made = self._made[start:end]
@@ -290,13 +294,13 @@ class Records(Sequence[Record]):
         details = self.details[index]
         return Identity(details.id, details.stamp, details.digest, details.status)
 
-    def tokens(self, column: int) -> Sequence[int]:
-        """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1)."""
-        return self._words[1 + column :: _WORDS]
+    def tokens(self, column: int) -> Number:
+        """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1), as an array."""
+        return self._words[:, 1 + column]
 
-    def sizes(self) -> Sequence[int]:
-        """Bytes of each message's body."""
-        return self._words[3::_WORDS]
+    def sizes(self) -> Number:
+        """Bytes of each message's body, as an array."""
+        return self._words[:, 3]
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
@@ -327,11 +331,19 @@ class Records(Sequence[Record]):
     @property
     def columns(self) -> Row:
         """The numbers of all messages; those of ``rare`` ones are not complete. The details must have been read."""
-        if self._columns is None:
-            words = np.frombuffer(self.packed, "<u4").reshape(-1, _WORDS).astype(np.int64)
-            roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
-            rows = [details.row for details in self.details]
-            self._columns = columns_of(rows, roles, (words[:, 1], words[:, 2]))
+        return self._read_columns(mixes=False) if self._columns is None else self._columns
+
+    def columns_for(self, model: Model) -> Row:
+        """The numbers of all messages, with the mixes if the model's tokens are estimated."""
+        if model.ratios is None:
+            return self.columns
+        return self._columns if self._columns is not None and self._has_mixes else self._read_columns(mixes=True)
+
+    def _read_columns(self, *, mixes: bool) -> Row:
+        words = self._words.astype(np.int64)
+        roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
+        rows = [details.row for details in self.details]
+        self._columns, self._has_mixes = columns_of(rows, roles, (words[:, 1], words[:, 2]), mixes=mixes), mixes
         return self._columns
 
     @property
@@ -375,11 +387,8 @@ class Records(Sequence[Record]):
         return self.packed[3::RECORD_BYTES].translate(_OPEN)
 
     @cached_property
-    def _words(self) -> "array[int]":
-        words = array("I", self.packed)
-        if sys.byteorder == "big":
-            words.byteswap()
-        return words
+    def _words(self) -> Number:
+        return np.frombuffer(self.packed, "<u4").reshape(len(self), _WORDS)
 
 
 def indexes_of(marks: bytes) -> Iterator[int]:

@@ -22,7 +22,7 @@ from sash.core.counts.prices import message_cost
 from sash.core.counts.rows import column_of_mixes, of_these
 from sash.core.counts.text import Encoding, both, count_text, cut_text
 from sash.core.counts.unicode_scripts import mix_of
-from sash.core.law.costs import listed
+from sash.core.law.costs import for_each
 from sash.core.law.records import Record, Records
 from sash.core.providers import PROVIDERS
 from sash.core.providers.pieces import Object
@@ -93,7 +93,8 @@ def line_costs(
         items = [listed_tokens(line, counted) for line, counted in given]
         for name in ("listed", "opens_list", "closes_list"):
             row[name + "0"], row[name + "1"] = np.array([item.get(name, ZERO) for item in items], np.int64).T
-    return listed(message_cost(row, model, MANY, place=parallel), len(lines))
+    costs: list[int] = for_each(message_cost(row, model, MANY, place=parallel), len(lines)).tolist()
+    return costs
 
 
 def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool = False) -> int:
