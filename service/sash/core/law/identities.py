@@ -57,27 +57,23 @@ def ulid_of(value: int) -> str:
     return "".join([_DIGIT_PAIRS[value >> shift & 1023] for shift in _PAIR_SHIFTS])
 
 
-def short_id(identity: str) -> bytes | str:
-    """An id in the form in which it is stored."""
-    if _ULID.fullmatch(identity):
-        return int(identity.translate(_PYTHONS_DIGITS), 32).to_bytes(_ULID_BYTES)
-    if _UUID.fullmatch(identity):
-        return b"\0" + bytes.fromhex(identity.replace("-", ""))
-    return identity
+def short_form(identity: Identity) -> tuple[bytes | str, int | None]:
+    """An identity's id in the form in which it is stored, and its stamp where this id does not tell it."""
+    name, stamp = identity.id, identity.stamp
+    if _ULID.fullmatch(name):
+        value = int(name.translate(_PYTHONS_DIGITS), 32)
+        return value.to_bytes(_ULID_BYTES), None if value >> CHANCE_BITS == stamp else stamp
+    if _UUID.fullmatch(name):
+        return b"\0" + bytes.fromhex(name.replace("-", "")), stamp
+    return name, stamp
 
 
-def long_id(stored: bytes | str) -> str:
-    """The id of a stored form."""
-    if isinstance(stored, str):
-        return stored
-    if len(stored) == _ULID_BYTES:
-        return ulid_of(int.from_bytes(stored))
-    digits = stored[1:].hex()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def stamp_in(stored: bytes | str) -> int | None:
-    """The stamp with which an id of Sash's begins; None for an id that is no ULID."""
-    if isinstance(stored, str) or len(stored) != _ULID_BYTES:
-        return None
-    return int.from_bytes(stored) >> CHANCE_BITS
+def long_form(short: bytes | str, stamp: int | None) -> tuple[str, int]:
+    """The id and the stamp of ``short_form``."""
+    if isinstance(short, str):
+        return short, stamp or 0
+    if len(short) == _ULID_BYTES:
+        value = int.from_bytes(short)
+        return ulid_of(value), value >> CHANCE_BITS if stamp is None else stamp
+    digits = short[1:].hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])), stamp or 0

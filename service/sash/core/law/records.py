@@ -27,7 +27,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.rows import Row, columns_of, extra_of, stored_row, stretch
-from sash.core.law.identities import Identity, long_id, short_id, stamp_in
+from sash.core.law.identities import Identity, long_form, short_form
 
 RECORD_BYTES: Final = 24
 DIGEST_BYTES: Final = 8
@@ -158,8 +158,7 @@ def encode_record(record: Record) -> bytes:
 
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message."""
-    short = short_id(identity.id)
-    stamp = None if identity.stamp == stamp_in(short) else identity.stamp
+    short, stamp = short_form(identity)
     extra = record.measure.extra
     row = stored_row(extra) if extra is not None else None
     return Details(
@@ -276,8 +275,7 @@ class Records(Sequence[Record]):
     def identity(self, index: int) -> Identity:
         """A message's identity. Its details must have been read."""
         details = self.details[index]
-        stamp = stamp_in(details.id) if details.stamp is None else details.stamp
-        return Identity(long_id(details.id), stamp or 0, details.digest, details.status)
+        return Identity(*long_form(details.id, details.stamp), details.digest, details.status)
 
     def tokens(self, column: int) -> Sequence[int]:
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1)."""
