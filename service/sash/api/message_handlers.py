@@ -21,7 +21,7 @@ from sash.api.body import (
     run_in_turn_if_large,
     target_of,
 )
-from sash.api.context import Context, Req, context_of, fresh_id, life_before, line_of, tell_made, was_done
+from sash.api.context import Context, Req, context_of, fresh_id, is_keyed, life_before, line_of, tell_made, was_done
 from sash.api.conversation_handlers import timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.direct import Answer
@@ -127,7 +127,9 @@ async def append_messages(request: Req) -> Answer:
 
 
 async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | None, int]:
-    """Read the body. Returns its entries, each with an id; how they came about, for a provider's format; the body's bytes.
+    """Read the body. Returns its entries, how they came about where they are in a provider's format, and the body's bytes.
+
+    Under an Idempotency-Key each entry has an id.
 
     Raises BadRequest, InvalidEntry, TooLarge.
     """
@@ -142,9 +144,9 @@ async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | No
         send, allowed = settings.send_members, settings.allow_items
         native = await run_in_turn_if_large(len(body), _read_native, body, form, most, send, allowed)
         given = native.entries
-    for place, entry in enumerate(given):
-        if entry.id is None:
-            entry.id = fresh_id(request, place)
+    if is_keyed(request):
+        for place, entry in enumerate(given):
+            entry.id = entry.id or fresh_id(request, place)
     return given, native, len(body)
 
 

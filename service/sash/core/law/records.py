@@ -25,6 +25,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.rows import Row, columns_of, extra_of, stored_row, stretch
+from sash.core.law.identities import Identity, long_form, short_form
 
 if TYPE_CHECKING:
     from sash.core.law.units import Units
@@ -70,34 +71,12 @@ _GROUPED = Flags.LEGACY_CALL | Flags.IN_PROGRESS
 _RESULTS = (TOOL, FUNCTION)
 _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 """The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
-_STAMP_BITS = 20
-
-
-def stamp_of(created_ms: int, chance: int) -> int:
-    """An entry's time and 20 random bits, which distinguish a repeated request from another one of the same moment."""
-    return created_ms << _STAMP_BITS | chance & (1 << _STAMP_BITS) - 1
-
-
-class Identity(msgspec.Struct, frozen=True):
-    """A message's identity: its id, its stamp (time of creation), and a digest of its entry as it was sent.
-
-    ``status`` is the client's status of a reply: ``in_progress``, ``completed``, ``interrupted``, or None.
-    """
-
-    id: str
-    stamp: int
-    digest: bytes
-    status: str | None = None
-
-    @property
-    def created_ms(self) -> int:
-        """Milliseconds since 1970."""
-        return self.stamp >> _STAMP_BITS
 
 
 class Details(msgspec.Struct, array_like=True, frozen=True):
     """A message's facts that are not in its record: its identity, and parts other than plain text that cost tokens.
 
+    ``id`` is in its short form. There is no ``stamp`` where the id tells it (identities.py).
     ``row`` has the numbers of its tokens (core/counts/rows.py). It is empty for plain text, and where ``extra`` has them.
     ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
     their numbers add where each digit is a token. ``links`` join it to its calls, or to the call that it answers
@@ -105,8 +84,8 @@ class Details(msgspec.Struct, array_like=True, frozen=True):
     """
 
     digest: bytes
-    id: str
-    stamp: int
+    id: Any  # bytes or str: msgspec decodes no union of them
+    stamp: int | None = None
     row: bytes = b""
     extra: Extra | None = None
     grounding: tuple[int, int] | None = None
@@ -180,11 +159,19 @@ def encode_record(record: Record) -> bytes:
 
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message."""
-    digest, name, stamp, status = identity.digest, identity.id, identity.stamp, identity.status
+    short, stamp = short_form(identity)
     extra = record.measure.extra
     row = stored_row(extra) if extra is not None else None
     return Details(
-        digest, name, stamp, row or b"", None if row else extra, record.grounding, status, record.digits, record.links
+        identity.digest,
+        short,
+        stamp,
+        row or b"",
+        None if row else extra,
+        record.grounding,
+        identity.status,
+        record.digits,
+        record.links,
     )
 
 
@@ -194,7 +181,7 @@ def _places(flag: int) -> bytes:
 
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
 _OPEN = _places(_OPEN_BIT)
-_NOTHING = Details(b"", "", 0)
+_NOTHING = Details(b"", "")
 _A_RESULT = bytes((TOOL,))
 _DETAILED = _places(_IN_DETAILS)
 
@@ -292,7 +279,7 @@ class Records(Sequence[Record]):
     def identity(self, index: int) -> Identity:
         """A message's identity. Its details must have been read."""
         details = self.details[index]
-        return Identity(details.id, details.stamp, details.digest, details.status)
+        return Identity(*long_form(details.id, details.stamp), details.digest, details.status)
 
     def tokens(self, column: int) -> Number:
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1), as an array."""

@@ -10,7 +10,7 @@ from sash.core.law.records import RECORD_BYTES, Flags
 from sash.problems import ConversationExists, Internal, Problem
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import Target, unpack_many
+from sash.store.data.layout import Target, id_field, unpack_many
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
 from sash.store.data.scripts import AppendReply, EntryArguments, EntryRest, Known, Reach, Written
@@ -133,7 +133,7 @@ class Conversations:
         return msgspec.structs.replace(reply, settings=settings)
 
     async def _stored_digest(self, target: Target, identity: str) -> bytes:
-        (seq,) = await self._client.commands([("HGET", target.keys.ids, identity)])
+        (seq,) = await self._client.commands([("HGET", target.keys.ids, id_field(identity))])
         (details,) = await self._client.commands([("LINDEX", target.keys.details, int(seq or 0) - 1)])
         return unpack_many(bytes(RECORD_BYTES), details).identity(0).digest if seq and details else b""
 
@@ -194,4 +194,4 @@ def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
         documents=entry.grounding_tokens if entry.grounding else None,
         progress=bool(entry.record.flags & Flags.IN_PROGRESS),
     )
-    return EntryArguments(entry.identity.id, *entry.tokens, stored, rest)
+    return EntryArguments(id_field(entry.identity.id), *entry.tokens, stored, rest)

@@ -139,7 +139,7 @@ class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
 class EntryArguments(msgspec.Struct, frozen=True):
     """Arguments of ``append`` for an entry: the tokens that it adds to the totals, and its stored values."""
 
-    id: str
+    id_field: bytes
     o200k: int
     cl100k: int
     stored: Sequence[bytes]
@@ -181,7 +181,7 @@ def append(
     asked = _AppendRest(before, ttl_ms, repeats)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
     for entry in entries:
-        arguments += (entry.id, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))
+        arguments += (entry.id_field, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))
     return ScriptCall(SCRIPTS["append"], keys, arguments, _read_append)
 
 
@@ -375,10 +375,10 @@ sweep = script("sweep", _Sweep, int)
 
 
 class _ForgetIds(msgspec.Struct, frozen=True, kw_only=True):
-    """The id and the seq of each entry that a rewind forgot."""
+    """The field in ``ids`` and the seq of each entry that a rewind forgot."""
 
     life: str
-    ids: Sequence[str | int]
+    ids: Sequence[str | bytes | int]
 
 
 forget_ids = script("forget_ids", _ForgetIds, int)

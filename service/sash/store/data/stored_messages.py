@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from sash.core.law.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding, encode_record
+from sash.core.law.identities import Identity
+from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, encode_record
 from sash.core.law.redaction import NO_DIGEST
 from sash.store.data.layout import decode_grounding, pack
 from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed

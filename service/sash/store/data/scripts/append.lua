@@ -6,7 +6,7 @@
 --       5 random name of this write   6 limit of pinned messages
 --       7 '' or msgpack: before (messages that must be there), ttl (ms, of a new conversation), repeats (the life in which this
 --         same request was done before, so that only its entries' places are asked for)
---       then for each entry: id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
+--       then for each entry: field of its id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
 --         msgpack of what few entries have: makes (ids of the tool calls that it makes), answers (the call that it answers),
 --         links (of these calls), parallel (tokens when it answers one of several calls), always (belongs in every window),
 --         documents (their tokens), progress (it is still being written); tokens as {o200k, cl100k}
@@ -216,13 +216,18 @@ local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
 local function role_of(record) return string.byte(record, 2) end
 local function digest_of(its_details) return string.sub(its_details, 4, 19) end
 
+-- The id in details: a msgpack string of up to 31 bytes, whose head has its length, or else a longer string, or bytes.
+local function id_of(its_details)
+  local head, size = string.byte(its_details, 20, 21)
+  return string.sub(its_details, 20, head < 192 and head - 140 or 21 + size)
+end
+
 -- The seq of an entry that is stored. A rewind may leave ids behind whose message is gone, or is another one. So the id is
--- compared with the one in the details, a msgpack string after the digest.
-local function stored_seq(id)
+-- compared with the one in the details.
+local function stored_seq(id, its_details)
   local seq = tonumber(redis.call('HGET', ids, id) or nil)
   if not seq or seq > length then return nil end
-  local head = #id < 32 and string.char(0xa0 + #id) or '\217' .. string.char(#id)
-  return string.find(details_at(seq), head .. id, 20, true) == 20 and seq or nil
+  return id_of(details_at(seq)) == id_of(its_details) and seq or nil
 end
 
 -- The seq of the newest message that makes the call with this link; nil where there is none. A rewind may leave links behind.
@@ -314,7 +319,7 @@ end
 for at = ENTRY, #ARGV, WIDTH do
   local index, id, rest = #plan + 1, ARGV[at], ARGV[at + 8]
   local earlier, refusal = by_id[id], nil
-  local seq = earlier and earlier.seq or exists and stored_seq(id)
+  local seq = earlier and earlier.seq or exists and stored_seq(id, ARGV[at + 4])
   local step = {
     at = at, id = id, seq = seq or length + #added + 1, record = ARGV[at + 3], details = ARGV[at + 4], body = ARGV[at + 5],
     documents = ARGV[at + 6], metadata = ARGV[at + 7], rest = rest ~= '' and cmsgpack.unpack(rest) or {},
