@@ -15,6 +15,7 @@ from sash.core.law.caching import settled
 from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
 from sash.core.law.costs import reference_costs
 from sash.core.law.grounding import Template
+from sash.core.law.parameters import WindowQuery
 from sash.core.law.recall import bound
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
@@ -36,9 +37,10 @@ from sash.store.data.layout import decode_grounding
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
-from sash.windows.needs import Apart, Need, Search, Searchable, SeenHistory, WholeRecords
+from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, WholeRecords
 from sash.windows.recalling import Old, Question
 from sash.windows.request import WindowRequest
+from sash.windows.sent import SentChat, is_chat
 
 _Given = tuple[Entry, dict[str, Any], Place]
 """An entry, its message as it would be stored, and its place among the tool groups."""
@@ -70,26 +72,51 @@ def window_of_request(
     settings = check_settings(settings)
     parts = fixed_parts(settings, send)
     limits = limits_of(wanted, settings, models)
+    asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
+    finds_repeated = wanted.dedupe == "messages" or wanted.recall_max_tokens > 0
+    if is_chat(wanted.messages):
+        started = time.perf_counter()
+        chat = SentChat(wanted.messages, limits.model, digests=finds_repeated)
+        seen = chat.seen(1 if _needs_all(asked.query) else chat.filling(limits.budget, wanted.limit))
+    else:
+        entries = _checked(wanted.messages, sent, send)
+        started, chat = time.perf_counter(), None
+        seen = _whole(entries, wanted, parts.template, limits.model, digests=finds_repeated)
+    counting_seconds = time.perf_counter() - started
+    flow = window(asked, seen)
+    found = advance(flow)
+    while not isinstance(found, Made):
+        if chat is not None and isinstance(found, Older):
+            seen = chat.seen(found.first_seq)
+            found = advance(flow, seen)
+        else:
+            found = advance(flow, _answer(found, seen))
+    return found, counting_seconds
+
+
+def _needs_all(query: WindowQuery) -> bool:
+    """Whether the window depends on all messages, also on those that are not in it."""
+    return query.explain or bool(query.stable) or query.recall_max_tokens > 0
+
+
+def _checked(given: list[Entry], sent: ReadEntries | None, send: Names) -> list[_Given]:
+    """The entries, checked. Raises the problems of ``window_of_request``."""
     try:
-        check_entries(wanted.messages)
-        entries = _placed(_once(wanted.messages), send)
+        check_entries(given)
+        return _placed(_once(given), send)
     except Problem as problem:
         if sent is not None:
             sent.point(problem)
         raise
-    started = time.perf_counter()
-    finds_repeated = wanted.dedupe == "messages" or wanted.recall_max_tokens > 0
-    kept = _measured(entries, parts.template, limits.model, digests=finds_repeated)
-    history = _history(kept, entries, limits.model)
-    counting_seconds = time.perf_counter() - started
-    bodies = Bodies(1, [body for _, body, _ in kept], {})
-    asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
-    seen = SeenHistory(history, bodies, _grounding(wanted, kept, history))
-    flow = window(asked, seen)
-    found = advance(flow)
-    while not isinstance(found, Made):
-        found = advance(flow, _answer(found, seen))
-    return found, counting_seconds
+
+
+def _whole(
+    entries: list[_Given], wanted: WindowRequest, template: Template, model: Model, *, digests: bool
+) -> SeenHistory:
+    """The whole history, measured for this model."""
+    kept = _measured(entries, template, model, digests=digests)
+    history = _history(kept, entries, model)
+    return SeenHistory(history, Bodies(1, [body for _, body, _ in kept], {}), _grounding(wanted, kept, history))
 
 
 def _answer(need: Need, seen: SeenHistory) -> Any:

@@ -249,17 +249,34 @@ MEMBERS = frozenset({"role", "type", "parts", "content"})
 _A_BARE_ONE: Mapping[str, Any] = {"message": {}}
 """An entry that is decoded in place of a bare message without members of the entry."""
 _ANYTHING = msgspec.json.Decoder()
+_LONG_BYTES = 32 * 1024
+_LEVELS = 8
+"""Levels of a usual body: a request, its messages, an entry, its message, a call or a part, and what is in it."""
+
+
+def _nested(levels: int) -> Any:
+    """The type of JSON values that nest at most so many levels deep."""
+    value: Any = str | int | float | bool | None
+    for _ in range(levels):
+        value = str | int | float | bool | None | list[value] | dict[str, value]
+    return value
+
+
+_SHALLOW = msgspec.json.Decoder(_nested(_LEVELS))
+"""Needs no ``refuse_deep`` before it, which takes twice as long as to decode: it stops at a value that nests deeper."""
 _FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
 """Exceptions of a decoder."""
 
 
 def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """The body as the decoder's type. Each of ``messages`` is an entry or a bare chat message. Raises BadRequest."""
-    refuse_deep(body)
-    try:
-        return decoder.decode(body)
-    except _FAULTS:
-        value = _read(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
+    value = _shallow(body) if len(body) >= _LONG_BYTES else None
+    if value is None:
+        refuse_deep(body)
+        try:
+            return decoder.decode(body)
+        except _FAULTS:
+            value = _read(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
     given = value.get("messages") if isinstance(value, dict) else None
     entries = given if isinstance(given, list) else []
     bare = [(place, entry) for place, entry in enumerate(entries) if is_bare(entry)]
@@ -277,6 +294,14 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         is_alone = entries[place] is _A_BARE_ONE
         read[place] = BareEntry(message=message) if is_alone else BareEntry(**msgspec.structs.asdict(read[place]))
     return decoded
+
+
+def _shallow(body: bytes) -> Any:
+    """The body, if it is JSON that nests as little as usual; else None."""
+    try:
+        return _SHALLOW.decode(body)
+    except _FAULTS:
+        return None
 
 
 def wrapped(message: Mapping[str, Any], envelope: frozenset[str] = ENVELOPE) -> dict[str, Any]:
@@ -397,6 +422,15 @@ _TEXT_ALONE = (SystemMessage, DeveloperMessage)
 """Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
 
 
+def is_text_alone(message: Mapping[str, Any]) -> bool:
+    """Whether this is a chat message that has a role and a text, and nothing else."""
+    return (
+        len(message) == _ROLE_AND_CONTENT
+        and type(message.get("content")) is str
+        and message.get("role") in _TEXT_IS_ENOUGH
+    )
+
+
 def validate_message(
     message: dict[str, Any],
     pointer: str,
@@ -411,9 +445,9 @@ def validate_message(
 
     ``foreign`` returns the problem of a message in another provider's form (``providers.recognition``).
     """
-    role = message.get("role") if isinstance(message, dict) else None
-    if role in _TEXT_IS_ENOUGH and len(message) == _ROLE_AND_CONTENT and type(message.get("content")) is str:
+    if isinstance(message, dict) and is_text_alone(message):
         return message  # as nearly always
+    role = message.get("role") if isinstance(message, dict) else None
     message = regular(message) if isinstance(message, dict) else message
     # msgspec prepares a union again at each call, which takes twenty times as long as the conversion to one type.
     kind: Any = _BY_ROLE.get(role, ChatMessage) if isinstance(role, str) else ChatMessage
