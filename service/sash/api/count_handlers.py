@@ -158,6 +158,7 @@ def _info(model: Model) -> ModelInfo:
         counting=model.counting,
         context_window=model.context_window if known else None,
         context_window_source=model.context_window_source,
+        model_assumed=model.assumed,
         max_input_tokens=model.max_input_tokens if known else None,
         max_output_tokens=model.max_output_tokens,
         margin=model.margin,

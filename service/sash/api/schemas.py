@@ -259,6 +259,10 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
         WindowSource,
         Meta(description="`listed`: by the maker, a seller or the operator. `assumed`: no source states it."),
     ]
+    model_assumed: Annotated[
+        str | None,
+        Meta(description="The model or family whose figures stand in for a name that no source lists."),
+    ]
     max_input_tokens: int | None
     max_output_tokens: int | None
     margin: float

@@ -134,6 +134,10 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     correction: Annotated[
         float | None, Meta(description="The factor that corrects the estimate, computed from reported bills.")
     ] = None
+    model_assumed: Annotated[
+        str | None,
+        Meta(description="The model or family whose figures stand in for a name that no source lists."),
+    ] = None
     recalled: WindowRecalled | None = None
     explain: list[Any] | None = None
 
@@ -189,6 +193,7 @@ def made(
         trimmed=trimmed,
         cache=hints.expected if hints else None,
         correction=model.correction,
+        model_assumed=model.assumed,
         summary_used=window.summary is not None,
         note=window.note,
         recalled=_recalled(window.recalled, history) if window.recalled else None,

@@ -230,13 +230,17 @@ def tools_tokens(
     section = definitions.format_tokens(response_format, model)
     if not declared and not section:
         return 0
-    cost = _opening_tokens(first_system, model)
+    cost = 0 if rules.apart else _opening_tokens(first_system, model)
     if declared:
         cost += rules.tools_overhead + definitions.functions_tokens(declared, model) + unpriced
         if not rules.tool_choice_free:
             cost += definitions.choice_tokens(tool_choice, model, named=7)
             cost += definitions.choice_tokens(function_call, model, named=4)
-    if section:
+    if section and rules.apart:
+        is_strict = any(function.get("strict") for function in declared)
+        cost += section + rules.format_overhead + (rules.format_beside if is_strict else 0)
+        cost += assistant_texts * rules.format_reply
+    elif section:
         # No recorded bill of a family with headings has definitions and a format: assumed that definitions get a heading.
         heading = HEADING_TOKENS if rules.heads_system else 0
         cost += section + (rules.joining + heading + _BLANK_LINE if declared else 0)
@@ -260,7 +264,7 @@ def _opening_tokens(first_system: Measure | None, model: Model) -> int:
 
 # ---- whole requests
 
-# A prediction is billed as output, plus these tokens in the prompt: one bill, of a prediction of 43 tokens.
+# A prediction is billed as output, plus these tokens in the prompt: one bill, of a prediction of 43 tokens; in two, none.
 _PREDICTION = 12
 
 
@@ -300,6 +304,8 @@ def count_request(
         model=model.id,
         encoding=model.counted_with,
         exact=model.exact
+        and model.rules.is_settled
+        and not prediction  # billed 0 in two bills, and 12 in one
         and not definitions.unpriced_members(tools)
         and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
         tokens=priming + defined + sum(costs),

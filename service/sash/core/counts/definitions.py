@@ -20,6 +20,8 @@ from sash.core.counts.typescript import comment, parameters_2023, parameters_202
 
 # Tokens around a custom tool's grammar, in addition to its JSON: one bill.
 _GRAMMAR = 24
+_FREEFORM = 13
+"""Tokens around a custom tool without a grammar: one bill."""
 
 
 class Content:
@@ -108,7 +110,8 @@ def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> in
         written_tokens(Content(functions), model.encoding, render_functions, dialect)
         for dialect in model.rules.dialects
     )
-    return declared + _GRAMMAR * sum("grammar" in function for function in functions)
+    around = (_GRAMMAR if "grammar" in function else _FREEFORM for function in functions if function.get("freeform"))
+    return declared + sum(around)
 
 
 def _indented(functions: Sequence[Mapping[str, Any]]) -> str:
@@ -150,7 +153,7 @@ def _declaration(function: Mapping[str, Any], dialect: Dialect) -> list[str]:
     if dialect == "2023":
         notes, body = [f"// {description}"] if description else [], parameters_2023(parameters)
     else:
-        notes, body = comment(description), parameters_2024(parameters)
+        notes, body = comment(description), parameters_2024(parameters, tells_numbers=dialect != "2024-responses")
     argument = "FREEFORM" if function.get("freeform") else f"_:{body}" if body else ""
     return [*notes, f"type {function.get('name')} = ({argument}) => any;", ""]
 
@@ -184,7 +187,12 @@ def format_name_tokens(response_format: Mapping[str, Any] | None, model: Model) 
 
 
 # Members that the provider removes from a response's schema; all other recorded members are billed.
-_UNTOLD = frozenset({"required", "additionalProperties", "$schema", "default", "minimum", "maximum", "maxItems"})
+_UNTOLD = frozenset(
+    {
+        *("required", "additionalProperties", "$schema", "default", "minimum", "maximum", "minItems", "maxItems"),
+        *("format", "pattern"),
+    }
+)
 _NAMED_SCHEMAS = frozenset({"properties", "$defs", "definitions"})
 
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-Dialect = Literal["2023", "2024", "2025"]
+Dialect = Literal["2023", "2024", "2024-responses", "2025"]
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 """In the order of their numbers, which records store."""
 SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL, FUNCTION = range(len(ROLES))
@@ -67,8 +67,14 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     definitions that the family may use; the most expensive counts. With ``format_names_reply`` a response format's name
     is billed before the reply.
 
+    If sections are ``apart``, each is a message of its own, whatever system texts there are: ``tools_overhead`` and
+    ``format_overhead`` are added, ``format_beside`` if a definition is strict, and ``format_reply`` marks earlier replies.
+
     ``single_call`` wraps a call and its result, ``parallel_calls`` a group of several. ``parallel_unknown``: no bill has
-    such a group. If the family ``forgets``, sealed thoughts before the user's last message are free.
+    such a group. With ``each_call`` each of several calls is billed by itself, and so is its result. A call's name is billed
+    twice, once without its recipient if ``names_bare``. A call that came with its item's id costs ``identified_call`` more,
+    and ``stored_call`` if the item's status came too. If the family ``forgets``, sealed thoughts before the user's last
+    message are free. ``is_settled``: bills of the same request agree.
     """
 
     family: str
@@ -87,6 +93,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     single_call: int = 13
     parallel_calls: int = 20
     parallel_unknown: bool = False
+    apart: bool = False
+    format_overhead: int = 0
+    format_beside: int = 0
+    format_reply: int = 0
+    each_call: int = 0
+    names_bare: bool = True
+    is_settled: bool = True
+    identified_call: int = 0
+    stored_call: int = 0
     forgets: bool = False
     images: ImageRules = TileRules(base=85, tile=170)
     role_costs: tuple[int, ...] = ()
@@ -112,12 +127,12 @@ _GPT5 = Rules(
     tool_choice_free=True,
     images=TileRules(base=70, tile=140),
 )
-# No recording of o1 and o3 has definitions: counted like gpt-5's, which cost more.
+# Definitions of o1 cost 82 less than gpt-5's: 4 bills. No recording of o3 has any.
 _REASONING = Rules(
     family="o",
     priming=2,
     dialects=("2025",),
-    tools_overhead=0,
+    tools_overhead=-82,
     joining=4,
     format_names_reply=False,
     single_call=19,
@@ -150,6 +165,7 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             Rules(family="gpt-3.5", dialects=("2023", "2024"), required_choice=2),
             Rules(family="gpt-4-turbo"),
             Rules(family="gpt-4o"),
+            Rules(family="gpt-4.1"),
             # the text alone: no role, no wrapping (2 of 2)
             Rules(family="search", message=-1, priming=0),
             Rules(family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),
@@ -158,9 +174,14 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             _REASONING,
             msgspec.structs.replace(_REASONING, family="o1-mini", priming=3),
             _O_MINI,
-            msgspec.structs.replace(_O_MINI, family="o4-mini", single_call=19, images=PatchRules(factor=1.72)),
+            msgspec.structs.replace(
+                _O_MINI, family="o4-mini", assistant_text=2, single_call=19, images=PatchRules(factor=1.72)
+            ),
+            msgspec.structs.replace(_O_MINI, family="codex-mini", single_call=19, images=PatchRules(factor=1.72)),
             msgspec.structs.replace(_REASONING, family="computer-use", images=TileRules(base=65, tile=129)),
             _GPT5,
+            msgspec.structs.replace(_GPT5, family="gpt-5-chat", priming=3, assistant_text=0),  # 18 bills
+            msgspec.structs.replace(_GPT5, family="gpt-5-codex-mini", images=PatchRules(factor=1.2)),
             msgspec.structs.replace(_GPT5, family="gpt-5-mini", images=PatchRules(factor=1.2)),
             msgspec.structs.replace(_GPT5, family="gpt-5-nano", images=PatchRules(factor=1.5)),
             msgspec.structs.replace(_GPT5, family="gpt-5.2", images=PatchRules(factor=1.2)),
@@ -174,24 +195,72 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
     }
 )
 
-# Bills of gpt-5-nano only: definitions without 82 tokens of the instructions before them, or 81 beside a system text (5
-# bills); a second call of a loop costs 20 (2 bills); sealed thoughts before the question are free (2 bills).
-_GPT5_RESPONSES = {"tools_overhead": -82, "joining": 1, "single_call": 20, "parallel_calls": 27, "forgets": True}
+# Definitions cost their text and 3: 89 of 89 distinct requests. ``required`` costs 9, or 8 in one project. Each of several
+# calls costs 11: 26. A single call costs 11, or 14 where its item came with id and status: 24 of 29.
+_RESPONSES_4_1 = {
+    "apart": True,
+    "dialects": ("2024-responses",),
+    "tools_overhead": 3,
+    "required_choice": 9,
+    "format_overhead": 1,
+    "format_beside": 2,
+    "single_call": 11,
+    "parallel_calls": 0,
+    "each_call": 11,
+    "names_bare": False,
+    "stored_call": 3,
+}
+# In March 2025 the API billed 18 tokens more for a text, and 216 for definitions: 17 bills. Nothing in a request tells.
+_RESPONSES_4O = _RESPONSES_4_1 | {"is_settled": False}
+# The same definitions as in chat completions, without 78 tokens of the 93 before them: 52 of 52 distinct requests.
+_RESPONSES_5 = {
+    "apart": True,
+    "heads_system": False,
+    "joins_leading_system": False,
+    "tools_overhead": -78,
+    "format_reply": 3,
+    "single_call": 20,
+    "parallel_calls": 22,
+    "each_call": 14,
+    "names_bare": False,
+}
+# Sealed thoughts before the question are free: 23 bills. A call costs 17: 12 bills; with an id, 23: one bill.
+_RESPONSES_GPT_5 = _RESPONSES_5 | {"single_call": 17, "identified_call": 6, "forgets": True}
+_RESPONSES_O = {"apart": True, "heads_system": False, "joins_leading_system": False, "tools_overhead": -78}
+_RESPONSES_O_MINI = _RESPONSES_O | {"tools_overhead": 6, "single_call": 17}
 
 RESPONSES: Mapping[str, Rules] = MappingProxyType(
     {
-        **{
-            name: msgspec.structs.replace(FAMILIES[name], **_GPT5_RESPONSES)
-            for name in ("gpt-5", "gpt-5-mini", "gpt-5-nano")
-        },
-        # later generations, of which there is no bill: the dearer of both figures
-        **{
-            name: msgspec.structs.replace(FAMILIES[name], single_call=20, parallel_calls=27)
-            for name in ("gpt-5.2", "gpt-5.4")
-        },
+        name: msgspec.structs.replace(FAMILIES[name], **changed)
+        for names, changed in (
+            (("gpt-2023",), {"priming": 2}),  # 2 bills
+            (("gpt-4o", "gpt-4o-mini"), _RESPONSES_4O),
+            (("gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano"), _RESPONSES_4_1),
+            (("o", "o1-mini"), _RESPONSES_O),
+            (("o3-mini",), _RESPONSES_O_MINI | {"is_settled": False}),  # one bill of 55 more
+            (("o4-mini",), _RESPONSES_O_MINI),
+            (("codex-mini",), _RESPONSES_O_MINI | {"tools_overhead": 7}),
+            (("gpt-5-codex-mini",), _RESPONSES_GPT_5 | {"tools_overhead": -75}),
+            (("gpt-5", "gpt-5-chat", "gpt-5-mini", "gpt-5-nano"), _RESPONSES_GPT_5),
+            (("gpt-5.2", "gpt-5.4"), _RESPONSES_5),
+        )
+        for name in names
     }
 )
 """The rules of requests to the Responses API, by family, where they differ from those of chat completions."""
+
+
+HOSTED_BY_OPENAI: tuple[tuple[str, int], ...] = (
+    ("web_search", 293),
+    ("image_generation", 342),
+    ("tool_search", 339),
+    ("code_interpreter", 343),
+    ("apply_patch", 623),
+    ("computer", 484),
+    ("programmatic_tool_calling", 498),
+)
+"""Tokens of the definitions of OpenAI's hosted tools, by the beginning of their type: the lowest bill with each (22 bills).
+The results of such a tool are billed too, and are not predicted."""
 
 
 class Estimate(NamedTuple):

@@ -305,7 +305,7 @@ def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, place: Num
     listed = listed + by.where(place & LIST_ENDS, texts["closes_list"], 0)
     if rules.parallel_unknown:  # no bill has such a list: the larger of the plain and the listed cost
         listed = by.most(text, listed)
-    result = by.where(place, listed, text)
+    result = text if rules.each_call else by.where(place, listed, text)
     cost = by.where(role == TOOL, result, by.pick(rules.role_costs, role) + text)
     cost += sent["estimated"] + texts["unpriced"] + sent["images"]
     if "has_name" in sent:
@@ -313,10 +313,16 @@ def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, place: Num
         cost += by.where(has_name, texts["name"] + rules.name, 0) - by.where(has_name & (role == FUNCTION), 2, 0)
     if "calls" in sent:
         cost += _calls_cost(sent, texts, rules, by)
+        if "identified" in sent:
+            more = sent["identified"] * rules.identified_call + sent["stored"] * rules.stored_call
+            cost += by.where(_is_native(sent, model.format) & (sent["calls"] == 1), more, 0)
     if "form" in sent:
         rest = sent[f"rest{model.column}"] + sent[f"apart{model.column}"] + sent["beside_estimated"]
         beside = rest - (-sent["rest_sealed"] // _SEALED_CHARACTERS) + sent["beside_images"]
         beside += sent["wrappings"] * rules.role_costs[ASSISTANT]
+        if PROVIDERS[model.format].replies_are_items:  # an item of the assistant without text is free: 12 bills
+            is_empty = (role == ASSISTANT) & (sent["text0"] == 0) & (sent["calls"] == 0)
+            beside -= by.where(is_empty, rules.role_costs[ASSISTANT], 0)
         cost += by.where(_is_native(sent, model.format), beside, 0)
     return cost
 
@@ -327,9 +333,11 @@ def _calls_cost(sent: Row, texts: Row, rules: Rules, by: Arithmetic) -> Number:
     Text next to calls is billed as a message of its own, so without text the message's own cost is subtracted.
     """
     calls, names, arguments = sent["calls"], texts["call_names"], texts["call_arguments"]
-    bare = by.where(sent["has_bare_names"] != 0, texts["bare_names"], names)
+    bare = by.where(sent["has_bare_names"] != 0, texts["bare_names"], names) if rules.names_bare else names
     single = calls * rules.single_call + names + bare + arguments
     together = rules.parallel_calls + texts["together"]
+    if rules.each_call:
+        together = rules.parallel_calls + calls * rules.each_call + names + bare + arguments
     several = by.most(single, together) if rules.parallel_unknown else together
     cost = by.where(calls > 1, several, single) - by.where(sent["textless"] != 0, rules.role_costs[ASSISTANT], 0)
     cost = by.where((sent["legacy_call"] != 0) & (calls == 1), names + arguments + 3, cost)
@@ -360,6 +368,9 @@ def is_guessed(row: Row, model: Model) -> Number:
     native = is_alone | (sum(row[name] for name in guesses) != 0)
     found = (row["estimated"] != 0) | (row["unpriced0"] != 0) | (row["unpriced1"] != 0)
     found = found | (_is_native(row, model.format) & native)
+    if "identified" in row:
+        sure = (row["identified"] * model.rules.identified_call + row["stored"] * model.rules.stored_call) == 0
+        found = found | (_is_native(row, model.format) & (row["calls"] == 1) & (sure == 0))
     if PROVIDERS[model.format].is_chat_form:
         return found | (row["pictured0"] != 0) | (row["spoken0"] != 0)
     return found | is_named | (row["spoken0"] != 0)

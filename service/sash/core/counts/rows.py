@@ -39,6 +39,7 @@ _MENDED: Final = ("unfitted", "spoken", "pictured")
 _NATIVE: Final = ("thoughts", "rest", "apart")
 """Pairs of ``Beside``."""
 _SEALED: Final = ("thoughts_sealed", "rest_sealed", "wrappings")
+_IDENTIFIED: Final = ("identified", "stored")
 _MIXES: Final = ("mix", "calls_mix", "reasoning_mix", "beside_mix")
 _WIDTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys((*_SAID, *_GIVEN, *_THOUGHT, *_NATIVE), 2),
@@ -49,6 +50,7 @@ _WIDTHS: Final[Mapping[str, int]] = {
     "odd": 1,
     **dict.fromkeys(_MENDED, 2),
     "told": 1,
+    **dict.fromkeys(_IDENTIFIED, 1),
 }
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
@@ -138,7 +140,7 @@ def extra_of(row: bytes) -> Extra:
             format=form_named(form),
             size=size,
             **_pairs(fields, _NATIVE),
-            **_counts(fields, _SEALED),
+            **_counts(fields, (*_SEALED, *_IDENTIFIED)),
             estimated=fields.get("beside_estimated", (0,))[0],
             told=fields.get("told", (0,))[0],
             mix=mixes.get("beside_mix"),
@@ -255,7 +257,7 @@ def _fields(extra: Extra) -> Fields:
     if (beside := extra.beside) is not None:
         found["beside"] = form_number(beside.format), beside.size
         found |= {name: pair for name in _NATIVE if any(pair := getattr(beside, name))}
-        found |= {name: (number,) for name in _SEALED if (number := getattr(beside, name))}
+        found |= {name: (number,) for name in (*_SEALED, *_IDENTIFIED) if (number := getattr(beside, name))}
         if beside.estimated:
             found["beside_estimated"] = (beside.estimated,)
         if beside.told:

@@ -28,6 +28,7 @@ _CONSTRAINTS = (
     "maxItems",
     "uniqueItems",
 )
+_NUMBERS = frozenset({"number", "integer"})
 Schema = Mapping[str, Any]
 
 
@@ -123,9 +124,14 @@ def _notes(schema: Schema) -> list[str]:
     return lines
 
 
-def _trail(schema: Schema, variants: Sequence[Schema]) -> str:
+def _trail(schema: Schema, variants: Sequence[Schema], *, tells_numbers: bool) -> str:
     """Return the comment after a property: its constraints, those of its variants, and its default."""
-    told = [f"{name}: {_told(part[name])}" for part in (schema, *variants) for name in _CONSTRAINTS if name in part]
+    told = [
+        f"{name}: {_told(part[name])}"
+        for part in (schema, *variants)
+        for name in _CONSTRAINTS
+        if name in part and (tells_numbers or name != "format" or part.get("type") not in _NUMBERS)
+    ]
     if "default" in schema:
         told.append(f"default: {_literal(schema['default'])}")
     return f" // {', '.join(dict.fromkeys(told))}" if told else ""
@@ -174,16 +180,21 @@ class _Member(NamedTuple):
         return [*self.notes, self.name, *told, f" | {last}{comma}{note}{self.trail}"]
 
 
-def parameters_2024(schema: Schema) -> str:
-    """Return the text after ``_:`` in the 2024 spelling; empty without properties."""
-    return _Spelling(schema).parameters() if _properties(schema) or _takes_more(schema) else ""
+def parameters_2024(schema: Schema, *, tells_numbers: bool = True) -> str:
+    """Return the text after ``_:`` in the 2024 spelling; empty without properties.
+
+    ``tells_numbers``: whether the format of a number is told, such as ``double``.
+    """
+    is_told = _properties(schema) or _takes_more(schema)
+    return _Spelling(schema, tells_numbers=tells_numbers).parameters() if is_told else ""
 
 
 class _Spelling:
     """The 2024 spelling of one function's parameters; ``root`` is the schema that its references point into."""
 
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: Schema, *, tells_numbers: bool) -> None:
         self.root = root
+        self.tells_numbers = tells_numbers
         self.left_characters = _MOST_REFERENCED_CHARACTERS
 
     def parameters(self) -> str:
@@ -216,7 +227,7 @@ class _Spelling:
         if found and schema.get("nullable") is True and "null" not in types:
             types.append("null")
         rendered = " | ".join(types) or self._type(schema, depth + 1, open_references)
-        notes, trail = _notes(schema), _trail(schema, [variant for variant, _ in found])
+        notes, trail = _notes(schema), self._trail(schema, found)
         told = [_variant_note(variant) for variant, _ in found]
         told += [""] * (len(types) - len(told))
         spread = found and (any(told) or trail or any("\n" in kind for kind in types))
@@ -226,6 +237,9 @@ class _Spelling:
         if open_references:
             self.left_characters -= sum(map(len, (*notes, *told, trail)))
         return member
+
+    def _trail(self, schema: Schema, variants: Sequence[tuple[Schema, tuple[str, ...]]]) -> str:
+        return _trail(schema, [variant for variant, _ in variants], tells_numbers=self.tells_numbers)
 
     def _variants(self, schema: Schema, open_references: tuple[str, ...]) -> list[tuple[Schema, tuple[str, ...]]]:
         found = schema.get("anyOf") or schema.get("oneOf")
