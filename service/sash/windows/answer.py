@@ -353,7 +353,7 @@ def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tu
     places = [place for place in lines if place not in apart and not (isinstance(native, np.ndarray) and native[place])]
     if not places:
         return {}
-    tokens = records.tokens(model.column).tolist()
+    tokens = records.tokens(model.column)
     names = [history.name(first + place) for place in places]
     texts = (left_out_line(tokens[place], name, window.place) for place, name in zip(places, names, strict=True))
     costs, bounds = (line_costs(records, places, names, window.place, model, exact=exact) for exact in (True, False))

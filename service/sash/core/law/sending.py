@@ -116,7 +116,7 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
     between system texts. ``has_system``: a system prompt comes before the messages."""
     first, records = view.history.first_seq, view.history.records
-    is_empty = (records.tokens(0) == 0) & (np.frombuffer(records.roles, np.uint8) == USER)
+    is_empty = (np.asarray(records.tokens(0)) == 0) & (np.frombuffer(records.roles, np.uint8) == USER)
     empty = (first + np.flatnonzero(is_empty)).tolist()
     seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
     # A name before the text may cost more.
