@@ -444,7 +444,7 @@ def _any_estimate(history: History, window: Window, model: Model) -> bool:
     apart = [*history.outside]
     if records.details:
         apart += [first + index for index in records.rare]
-        guessed = np.flatnonzero(np.broadcast_to(is_guessed(records.columns, model), len(records)))
-        if not sent.isdisjoint((first + guessed).tolist()):
+        guessed = is_guessed(records.columns, model)
+        if isinstance(guessed, np.ndarray) and not sent.isdisjoint((first + np.flatnonzero(guessed)).tolist()):
             return True
     return any(is_estimate(history.record(seq).measure, model) for seq in apart if seq in sent)

@@ -3,6 +3,7 @@
 import math
 from functools import lru_cache
 from operator import add
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,11 @@ from sash.core.counts.prices import message_cost, thoughts_of
 from sash.core.counts.unicode_scripts import RATIOS
 from sash.core.law.records import Flags, Record, Records
 from sash.core.providers import PROVIDERS
+
+_OF_CALLS: Final = ("name", "single_call", "parallel_calls", "parallel_unknown")
+"""Rules of a model for names and calls."""
+_OF_ITS_MODEL: Final = frozenset({"unfitted0", "spoken0", "form", "plain0", "blocks0", "signatures0"})
+"""Columns of what not every model is sent, or not in the message's own cost."""
 
 
 def message_costs(records: Records, model: Model) -> Number:
@@ -83,7 +89,7 @@ def reference_costs(records: Records, column: int) -> Number:
     if not records.details:
         return message_costs(records, model)
     for priced, costs in records.costs:
-        if priced is model:
+        if priced is model or costs_as_counted(records, priced, column):
             return costs
     place = records.places & Flags.PARALLEL
     cost = message_cost(records.columns, model, MANY, place=place) + thoughts_of(records.columns, column)
@@ -96,10 +102,18 @@ def reference_costs(records: Records, column: int) -> Number:
 
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     """Whether these messages have the same costs for the model as in the conversation's totals."""
-    alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
-    alike = alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
-    sent_in = PROVIDERS[model.format]
-    return alike and not sent_in.fills and (sent_in.is_chat_form or 0 not in records.tokens(0))
+    sent_in, rules, reference = PROVIDERS[model.format], model.rules, REFERENCE_MODELS[column].rules
+    if model.ratios is not None or model.margin != 1.0 or sent_in.fills or rules.role_costs != reference.role_costs:
+        return False
+    if next(records.rich(), None) is None:
+        return sent_in.is_chat_form or 0 not in records.tokens(0)
+    return (
+        sent_in.is_chat_form
+        and all(getattr(rules, name) == getattr(reference, name) for name in _OF_CALLS)
+        and not records.rare
+        and _OF_ITS_MODEL.isdisjoint(records.columns)
+        and not records.places.any()
+    )
 
 
 @lru_cache(maxsize=64)

@@ -97,13 +97,13 @@ class Identity(msgspec.Struct, frozen=True):
         return self.stamp >> _STAMP_BITS
 
 
-class Details(msgspec.Struct, array_like=True, frozen=True):
+class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A message's facts that are not in its record: its identity, and parts other than plain text that cost tokens.
 
     ``row`` has the numbers of its tokens (core/counts/rows.py). It is empty for plain text, and where ``extra`` has them.
     ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
     their numbers add where each digit is a token. ``links`` join it to its calls, or to the call that it answers
-    (``Calls.links``).
+    (``Calls.links``). The garbage collector does not look at details: thousands are read at once, and none is in a cycle.
     """
 
     digest: bytes
