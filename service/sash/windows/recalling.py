@@ -115,7 +115,7 @@ def shortlist(
 
     With ``user_first`` each candidate begins with a user's message.
     """
-    tokens = old.records.tokens(column).tolist()
+    tokens = old.records.tokens(column)
     scores, _ = scores_of_words(old.words, question.words)
     ranked = _ranked(old, question, scores, max(_FEWEST, room // _USUAL_COST))
     wanted, total = [], 0

@@ -184,4 +184,5 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model, block = limits.model, BLOCK * limits.budget if query.stable else 0
     more = SKIP_HORIZON if query.overflow == "skip" else 0
-    return Reach(limits.budget, model.column, query.limit or 0, model.ratios is not None, block, more)
+    whole = query.tool_results_kept is not None
+    return Reach(limits.budget, model.column, query.limit or 0, model.ratios is not None, block, more, whole)

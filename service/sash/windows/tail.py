@@ -46,7 +46,7 @@ class GrowingTail:
         """Whether its window takes a few milliseconds at most, and so is built without a thread."""
         records = self.records
         work = len(records.flags) + (_DETAILED * records.detailed if records.details else 0)
-        return work <= _SHORT and not (TOOL in records.roles and records.sizes().max() > _LARGE_BYTES)
+        return work <= _SHORT and not (TOOL in records.roles and max(records.sizes()) > _LARGE_BYTES)
 
     async def read_older(self, first_seq: int) -> None:
         """Read records from ``first_seq`` on, and put them before the tail."""
@@ -71,7 +71,7 @@ class GrowingTail:
         oldest = seqs[index] if index < len(seqs) else self.state.length + 1
         if oldest < bodies.first_seq:
             records = self.records[oldest - self.first_seq : bodies.first_seq - self.first_seq]
-            if records.sizes().sum() <= STEP_BYTES:
+            if sum(records.sizes()) <= STEP_BYTES:
                 bodies = Bodies(oldest, [*await self._read([(oldest, records)]), *bodies.tail], bodies.outside)
         missing = [seq for seq in seqs[: bisect_left(seqs, bodies.first_seq)] if seq not in bodies.outside]
         if missing:

@@ -74,7 +74,7 @@ class Counts:
         if missing:
             if not vocabulary.is_loaded:
                 await PROCESSOR.run(vocabulary.count, "")
-            counted = _count_at_once(column, missing, seqs, records.sizes().tolist(), read.bodies, vocabulary)
+            counted = _count_at_once(column, missing, seqs, records.sizes(), read.bodies, vocabulary)
             stretches = runs(missing, 0, counted)
             left = [(at, records[bisect_left(seqs, at) : bisect_left(seqs, end) + 1]) for at, end in stretches]
             key = (target, f"{vocabulary.name} {column.first_seq}")

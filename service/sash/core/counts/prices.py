@@ -37,6 +37,8 @@ _BESIDE_TEXT: Final = {name: (name + "0", name + "1") for name in sorted(_SPOKEN
 _TEXTS: Final = _BESIDE_TEXT | {"text": ("text0", "text1")}
 _UNBOUNDED: Final = 2**53
 """The bytes assumed for texts that a message's mix does not measure: names, unknown members, escaped results."""
+_GUESSES: Final = frozenset({"estimated", "unpriced0", "form", "pictured0", "spoken0", "has_name"})
+"""Numbers of a message that may make its cost a guess."""
 _LISTED_NOTHING: Final = 3
 """Tokens of an empty result in the list that answers several calls: ``[""]``."""
 _LONGEST_NAME: Final = 256
@@ -362,6 +364,8 @@ def is_left_out(row: Row, form: str, by: Arithmetic) -> Number:
 def is_guessed(row: Row, model: Model) -> Number:
     """Return whether a message has parts that can only be estimated: audio, files, unknown members, a name before a text,
     which may join its first token, native parts without a chat form, and thoughts without a reply, which may not be sent."""
+    if _GUESSES.isdisjoint(row):
+        return False
     is_named = (row["has_name"] != 0) & (row["role"] <= USER)
     is_alone = (row["role"] == ASSISTANT) & (row["text0"] == 0) & (row["calls"] == 0)
     guesses = ("rest0", "rest1", "thoughts_sealed", "rest_sealed", "beside_estimated", "only", "told")

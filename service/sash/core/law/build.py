@@ -4,13 +4,12 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.law.choice import choose
-from sash.core.law.costs import costs_as_counted, message_costs, reference_costs
+from sash.core.law.costs import costs_as_counted, listed_costs, reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.fillers import longest_opening
 from sash.core.law.fixed import Fixed
@@ -93,7 +92,7 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
     records, first = history.records, history.first_seq
     if not _is_plain(history, fixed, options):
         return None
-    costs = message_costs(records, model)
+    costs = listed_costs(records, model)
     system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
     fixed_tokens = {"priming": model.priming, "system": system, "few_shots": few_shots}
     room = budget - sum(fixed_tokens.values())
@@ -101,12 +100,16 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
         room -= longest_opening(model, options.format)
     if room < 0:
         return None
-    sums = np.cumsum(costs[::-1])  # of the newest messages
-    kept = int(sums.searchsorted(room, side="right"))
+    messages, left = sum(costs), 0
+    while messages > room:  # from the oldest: most of what was read is kept
+        messages -= costs[left]
+        left += 1
+    kept = len(costs) - left
     limit = options.limit or history.length + 1
     limited = limit <= kept
-    kept = min(limit, kept)
-    messages = int(sums[kept - 1]) if kept else 0
+    if limited:
+        messages -= sum(costs[left : len(costs) - limit])
+        kept = limit
     begins = history.length - kept + 1
     if not kept or history.question < begins or (first > 1 and kept == len(costs)):
         return None

@@ -1,6 +1,9 @@
 """Each message's cost in a model's tokens, from columns of records."""
 
+import math
 from functools import lru_cache
+from operator import add
+from typing import Final
 
 import numpy as np
 
@@ -13,14 +16,25 @@ from sash.core.counts.unicode_scripts import RATIOS
 from sash.core.law.records import Flags, Record, Records
 from sash.core.providers import PROVIDERS
 
+_OF_CALLS: Final = ("name", "single_call", "parallel_calls", "parallel_unknown")
+"""Rules of a model for names and calls."""
+_OF_ITS_MODEL: Final = frozenset({"unfitted0", "spoken0", "form", "plain0", "blocks0", "signatures0"})
+"""Columns of what not every model is sent, or not in the message's own cost."""
+
 
 def message_costs(records: Records, model: Model) -> Number:
     """Each message's cost in the model's tokens, without documents and reasoning. The array is kept: do not change it."""
     for priced, costs in records.costs:
         if priced is model:
             return costs
-    found = _costs_of_rows(records, model) if records.details else _plain_costs(records, model)
+    found = _costs_of_rows(records, model) if records.details else np.array(_plain_costs(records, model), np.int64)
     records.costs.append((model, found))
+    return found
+
+
+def listed_costs(records: Records, model: Model) -> list[int]:
+    """The same as a list, which for some hundred plain messages takes less time than an array."""
+    found: list[int] = _plain_costs(records, model) if not records.details else message_costs(records, model).tolist()
     return found
 
 
@@ -39,26 +53,24 @@ def for_each(numbers: Number, count: int) -> Number:
     return np.broadcast_to(numbers, count).astype(np.int64)
 
 
-def _plain_costs(records: Records, model: Model) -> Number:
+def _plain_costs(records: Records, model: Model) -> list[int]:
     """Each message's cost if it has text alone."""
     texts = records.tokens(model.column) if model.ratios is None else _estimated(records, model.ratios)
-    costs = _around(model.rules.role_costs)[np.frombuffer(records.roles, np.uint8)] + texts
+    costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
     if model.margin != 1.0:
-        costs = np.ceil(costs * model.margin).astype(np.int64)
+        margin = model.margin
+        costs = [math.ceil(cost * margin) for cost in costs]
     if not PROVIDERS[model.format].is_chat_form and 0 in texts:  # other forms leave some of these out
-        for index in np.flatnonzero(texts == 0).tolist():
-            costs[index] = record_cost(records[index], model)
+        costs = [cost if texts[index] else record_cost(records[index], model) for index, cost in enumerate(costs)]
     return costs
 
 
-def _estimated(records: Records, ratios: str) -> Number:
+def _estimated(records: Records, ratios: str) -> list[int]:
     """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
     a, b = RATIOS[ratios]["latin"]
-    texts = np.ceil(a * records.tokens(0) + b * records.tokens(1)).astype(np.int64)
-    if not records.said:
-        return texts
-    said = np.array(records.said, np.int64)
-    return np.where(said, said - 1, texts)
+    newer, older, said = records.tokens(0), records.tokens(1), records.said
+    texts = [math.ceil(a * o200k + b * cl100k) for o200k, cl100k in zip(newer, older, strict=True)]
+    return [counted - 1 if counted else text for counted, text in zip(said, texts, strict=True)] if said else texts
 
 
 def record_cost(record: Record, model: Model) -> int:
@@ -77,7 +89,7 @@ def reference_costs(records: Records, column: int) -> Number:
     if not records.details:
         return message_costs(records, model)
     for priced, costs in records.costs:
-        if priced is model:
+        if priced is model or costs_as_counted(records, priced, column):
             return costs
     place = records.places & Flags.PARALLEL
     cost = message_cost(records.columns, model, MANY, place=place) + thoughts_of(records.columns, column)
@@ -90,16 +102,24 @@ def reference_costs(records: Records, column: int) -> Number:
 
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     """Whether these messages have the same costs for the model as in the conversation's totals."""
-    alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
-    alike = alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
-    sent_in = PROVIDERS[model.format]
-    return alike and not sent_in.fills and (sent_in.is_chat_form or 0 not in records.tokens(0))
+    sent_in, rules, reference = PROVIDERS[model.format], model.rules, REFERENCE_MODELS[column].rules
+    if model.ratios is not None or model.margin != 1.0 or sent_in.fills or rules.role_costs != reference.role_costs:
+        return False
+    if next(records.rich(), None) is None:
+        return sent_in.is_chat_form or 0 not in records.tokens(0)
+    return (
+        sent_in.is_chat_form
+        and all(getattr(rules, name) == getattr(reference, name) for name in _OF_CALLS)
+        and not records.rare
+        and _OF_ITS_MODEL.isdisjoint(records.columns)
+        and not records.places.any()
+    )
 
 
 @lru_cache(maxsize=64)
-def _around(role_costs: tuple[int, ...]) -> Number:
-    """Tokens around a plain message's text, by role."""
-    table = np.zeros(256, np.int64)
+def _around(role_costs: tuple[int, ...]) -> bytes:
+    """Tokens around a plain message's text, by role, as a table for ``bytes.translate``."""
+    table = bytearray(256)
     table[: len(role_costs)] = role_costs
     table[TOOL] = 0
-    return table
+    return bytes(table)

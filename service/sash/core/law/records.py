@@ -8,6 +8,8 @@ messages takes one addition for each. Facts that few messages have (tool calls, 
     12-15  bytes of the body   16-23  digest of role and content; numbers are little-endian
 """
 
+import sys
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -73,14 +75,14 @@ _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 """The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
 
 
-class Details(msgspec.Struct, array_like=True, frozen=True):
+class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A message's facts that are not in its record: its identity, and parts other than plain text that cost tokens.
 
     ``id`` is in its short form. There is no ``stamp`` where the id tells it (identities.py).
     ``row`` has the numbers of its tokens (core/counts/rows.py). It is empty for plain text, and where ``extra`` has them.
     ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
     their numbers add where each digit is a token. ``links`` join it to its calls, or to the call that it answers
-    (``Calls.links``).
+    (``Calls.links``). The garbage collector does not look at details: thousands are read at once, and none is in a cycle.
     """
 
     digest: bytes
@@ -281,13 +283,13 @@ class Records(Sequence[Record]):
         details = self.details[index]
         return Identity(*long_form(details.id, details.stamp), details.digest, details.status)
 
-    def tokens(self, column: int) -> Number:
-        """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1), as an array."""
-        return self._words[:, 1 + column]
+    def tokens(self, column: int) -> Sequence[int]:
+        """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1)."""
+        return self._words[1 + column :: _WORDS]
 
-    def sizes(self) -> Number:
-        """Bytes of each message's body, as an array."""
-        return self._words[:, 3]
+    def sizes(self) -> Sequence[int]:
+        """Bytes of each message's body."""
+        return self._words[3::_WORDS]
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
@@ -327,7 +329,7 @@ class Records(Sequence[Record]):
         return self._columns if self._columns is not None and self._has_mixes else self._read_columns(mixes=True)
 
     def _read_columns(self, *, mixes: bool) -> Row:
-        words = self._words.astype(np.int64)
+        words = np.frombuffer(self.packed, "<u4").reshape(len(self), _WORDS).astype(np.int64)
         roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
         rows = [details.row for details in self.details]
         self._columns, self._has_mixes = columns_of(rows, roles, (words[:, 1], words[:, 2]), mixes=mixes), mixes
@@ -374,8 +376,11 @@ class Records(Sequence[Record]):
         return self.packed[3::RECORD_BYTES].translate(_OPEN)
 
     @cached_property
-    def _words(self) -> Number:
-        return np.frombuffer(self.packed, "<u4").reshape(len(self), _WORDS)
+    def _words(self) -> "array[int]":
+        words = array("I", self.packed)
+        if sys.byteorder == "big":
+            words.byteswap()
+        return words
 
 
 def indexes_of(marks: bytes) -> Iterator[int]:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.counting import turn_place, whole_row
-from sash.core.counts.families import TOOL, USER
+from sash.core.counts.families import FUNCTION, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.counts.prices import reasoning_cost
@@ -116,7 +116,7 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
     between system texts. ``has_system``: a system prompt comes before the messages."""
     first, records = view.history.first_seq, view.history.records
-    is_empty = (records.tokens(0) == 0) & (np.frombuffer(records.roles, np.uint8) == USER)
+    is_empty = (np.asarray(records.tokens(0)) == 0) & (np.frombuffer(records.roles, np.uint8) == USER)
     empty = (first + np.flatnonzero(is_empty)).tolist()
     seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
     # A name before the text may cost more.
@@ -301,5 +301,8 @@ def _members(view: View, index: int) -> range:
 
 def _groups(view: View) -> list[int]:
     """Indexes of the units that end with a tool result."""
-    roles, ends = view.history.records.roles, view.units.starts[1:]
-    return [index for index, end in enumerate(ends) if roles[end - 1] in RESULTS]
+    records = view.history.records
+    roles, begins = np.frombuffer(records.roles, np.uint8), view.units.begins
+    last = roles[np.append(begins[1:], len(records)) - 1] if len(begins) else roles
+    found: list[int] = np.flatnonzero((last == TOOL) | (last == FUNCTION)).tolist()
+    return found

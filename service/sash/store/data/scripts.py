@@ -524,6 +524,8 @@ class Reach(NamedTuple):
     """Tokens of the block in which a stable cut is found; 0 without one."""
     more: int = 0
     """Messages to read besides."""
+    whole: bool = False
+    """Whether the bodies of the whole tail are likely needed: where most results are sent as one line, more messages fit."""
 
 
 def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:
@@ -532,8 +534,8 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     The call raises NotFound, ConversationDamaged.
     """
     tags = f" {'  '.join(known)} " if known else ""
-    budget, column, limit, needs_scripts, block, more = reach
-    wanted = (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts), block, more)
+    budget, column, limit, needs_scripts, block, more, whole = reach
+    wanted = (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts), block, more, int(whole))
     return ScriptCall(SCRIPTS["read_window"], keys[HISTORY], wanted, _read_tail)
 
 

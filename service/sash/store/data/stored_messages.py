@@ -108,7 +108,7 @@ def in_steps(
         if len(step) == _STRETCHES:
             yield step
             step, held = [], 0
-        sizes = records.sizes().tolist()
+        sizes = records.sizes()
         if held + (total := sum(sizes)) <= most_bytes:  # as nearly always
             step.append((first, records))
             held += total

@@ -4,14 +4,14 @@
 -- ARGV  1 entity tags that the caller has, each with a space on both sides, or ''   2 budget in tokens, 0 when not known
 --       3 field of the total: t0 or t1   4 limit of messages, 0 for none   5 1 when scripts (Latin, Cyrillic) are needed
 --       6 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
---       7 messages to read besides
+--       7 messages to read besides   8 1 when the bodies of the whole tail are needed
 -- Gives {} where no conversation is, {'damaged', part}, {'known', etag} when the caller has it; else
 --       {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail}
 --
 -- Bodies are the newest ones of the tail. A body is left out where its text and all later texts are over the budget, unless
--- it or an older message is in every window. Where they have more than NEAR bytes together, only the FEW newest come, or one:
+-- it or an older message is in every window, or all are asked for. Where they have more than NEAR bytes together, only the FEW newest come, or one:
 -- a script copies each value twice more than a plain command does, while all clients wait, so plain commands read the others.
 -- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
 -- include conversation, records
@@ -84,7 +84,7 @@ end
 local bodies = {}
 if length > 0 then
   local is_o200k, unpacked = ARGV[3] == 't0', struct.unpack
-  local near, room, newest = NEAR, budget > 0 and budget or math.huge, 0
+  local near, room, newest = NEAR, budget > 0 and ARGV[8] == '0' and budget or math.huge, 0
   for at = #records - RECORD + 5, 1, -RECORD do
     local in_o200k, in_cl100k, size = unpacked('<I4I4I4', records, at)
     near, room = near - size, room - (is_o200k and in_o200k or in_cl100k)
