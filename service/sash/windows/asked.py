@@ -15,7 +15,7 @@ from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
-from sash.windows.request import WindowRequest
+from sash.windows.request import HistoryRequest
 
 _DEFAULT_RESERVE = 1024
 
@@ -89,7 +89,7 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
         UnknownModel: the name is unknown, and the query has no ``max_tokens``.
         Unprocessable: no model is named, or the reserve leaves no tokens.
     """
-    place = "#" if isinstance(query, WindowRequest) else "#/query"
+    place = "#" if isinstance(query, HistoryRequest) else "#/query"
     name = query.model or settings.model
     if name is None:
         raise Unprocessable.at(f"{place}/model", "Give a model here, or in the conversation's settings")

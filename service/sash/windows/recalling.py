@@ -26,11 +26,11 @@ from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.measures import measure
 from sash.core.counts.models import Model
-from sash.core.law.costs import record_cost
+from sash.core.law.costs import message_costs, record_cost
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, choose, explained
-from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Flags, Record, Records
+from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Flags, Record, Records, encode_record
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.law.words import transcript
@@ -80,11 +80,17 @@ class Question(NamedTuple):
 
 def costs_of(records: Mapping[int, Record], model: Model, query: WindowQuery) -> dict[int, int]:
     """Tokens of each message by seq, with what is sent of an older turn's reasoning: all, or signatures on calls."""
-    costs = {seq: record_cost(record, model) for seq, record in records.items()}
+    plain = {seq: record for seq, record in records.items() if record.measure.extra is None and record.said is None}
+    texts = Records(b"".join(map(encode_record, plain.values())))
+    costs = dict(zip(plain, message_costs(texts, model), strict=True))
+    costs |= {seq: record_cost(record, model) for seq, record in records.items() if seq not in plain}
     if query.reasoning == "none":
         return costs
     sent = reasoning_tokens if query.reasoning == "all" else seals_tokens
-    return {seq: cost + sent(records[seq].measure, model, query.format) for seq, cost in costs.items()}
+    return {
+        seq: cost if seq in plain else cost + sent(records[seq].measure, model, query.format)
+        for seq, cost in costs.items()
+    }
 
 
 def block_place(question: int, roles: bytes, length: int) -> int:

@@ -10,10 +10,11 @@ A chat is a history of texts alone. One with calls, documents or other parts is 
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import Entry, is_text_alone
+from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry
 from sash.core.counts.counting import REFERENCE_MODELS
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import DEVELOPER, ROLE_INDEX, USER
@@ -26,28 +27,36 @@ from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.store.data.entries import content_digest
 from sash.windows.needs import SeenHistory
+from sash.windows.request import Text
 
 
-def is_chat(entries: Sequence[Entry]) -> bool:
-    """Whether the entries are chat messages of text alone, each once, of which no window must have one."""
-    plain = [
-        entry.id
-        for entry in entries
-        if is_text_alone(entry.message)
-        and not entry.pinned
-        and entry.grounding is None
-        and entry.status is None
-        and entry.image_sizes is None
-    ]
-    named = [identity for identity in plain if identity is not None]
-    return len(plain) == len(entries) and len(set(named)) == len(named)
+def texts_of(entries: Sequence[Entry]) -> list[Text] | None:
+    """The entries' messages, if these are texts alone, each once, and no window must have a certain one; else None."""
+    texts: list[Any] = []
+    ids: list[str] = []
+    for entry in entries:
+        message = entry.message
+        is_text = len(message) == ROLE_AND_CONTENT and type(message.get("content")) is str
+        if (
+            not is_text
+            or message.get("role") not in TEXT_IS_ENOUGH
+            or entry.pinned
+            or entry.grounding
+            or entry.status
+            or entry.image_sizes
+        ):
+            return None
+        texts.append(message)
+        if entry.id is not None:
+            ids.append(entry.id)
+    return texts if len(set(ids)) == len(ids) else None
 
 
 class SentChat:
     """A request's chat, for one model. ``digests`` tells whether the window looks for repeated messages."""
 
-    def __init__(self, entries: Sequence[Entry], model: Model, *, digests: bool) -> None:
-        self._messages = [entry.message for entry in entries]
+    def __init__(self, messages: Sequence[Text], model: Model, *, digests: bool) -> None:
+        self._messages = messages
         self._model = model
         self._digests = digests
         self._roles = bytes([ROLE_INDEX[message["role"]] for message in self._messages])

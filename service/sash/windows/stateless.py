@@ -39,8 +39,8 @@ from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
 from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, WholeRecords
 from sash.windows.recalling import Old, Question
-from sash.windows.request import WindowRequest
-from sash.windows.sent import SentChat, is_chat
+from sash.windows.request import TextsRequest, WindowRequest
+from sash.windows.sent import SentChat, texts_of
 
 _Given = tuple[Entry, dict[str, Any], Place]
 """An entry, its message as it would be stored, and its place among the tool groups."""
@@ -49,7 +49,10 @@ _Measured = tuple[Record, bytes, bytes]
 
 
 def window_of_request(
-    wanted: WindowRequest, models: Mapping[str, Model], sent: ReadEntries | None = None, send: Names = NO_NAMES
+    wanted: WindowRequest | TextsRequest,
+    models: Mapping[str, Model],
+    sent: ReadEntries | None = None,
+    send: Names = NO_NAMES,
 ) -> tuple[Made, float]:
     """The window of the request's messages, the same as if they were stored, and the seconds spent on counting.
 
@@ -73,24 +76,21 @@ def window_of_request(
     parts = fixed_parts(settings, send)
     limits = limits_of(wanted, settings, models)
     asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
+    entries = [] if isinstance(wanted, TextsRequest) else wanted.messages
+    texts = wanted.messages if isinstance(wanted, TextsRequest) else texts_of(entries)
+    checked = _checked(entries, sent, send) if texts is None else []
+    started = time.perf_counter()
     finds_repeated = wanted.dedupe == "messages" or wanted.recall_max_tokens > 0
-    if is_chat(wanted.messages):
-        started = time.perf_counter()
-        chat = SentChat(wanted.messages, limits.model, digests=finds_repeated)
-        seen = chat.seen(1 if _needs_all(asked.query) else chat.filling(limits.budget, wanted.limit))
+    if texts is None:
+        chat, seen = None, _whole(checked, asked, digests=finds_repeated)
     else:
-        entries = _checked(wanted.messages, sent, send)
-        started, chat = time.perf_counter(), None
-        seen = _whole(entries, wanted, parts.template, limits.model, digests=finds_repeated)
+        chat = SentChat(texts, limits.model, digests=finds_repeated)
+        seen = chat.seen(1 if _needs_all(asked.query) else chat.filling(limits.budget, wanted.limit))
     counting_seconds = time.perf_counter() - started
     flow = window(asked, seen)
     found = advance(flow)
     while not isinstance(found, Made):
-        if chat is not None and isinstance(found, Older):
-            seen = chat.seen(found.first_seq)
-            found = advance(flow, seen)
-        else:
-            found = advance(flow, _answer(found, seen))
+        found = advance(flow, _answer(found, seen, chat))
     return found, counting_seconds
 
 
@@ -110,19 +110,20 @@ def _checked(given: list[Entry], sent: ReadEntries | None, send: Names) -> list[
         raise
 
 
-def _whole(
-    entries: list[_Given], wanted: WindowRequest, template: Template, model: Model, *, digests: bool
-) -> SeenHistory:
-    """The whole history, measured for this model."""
-    kept = _measured(entries, template, model, digests=digests)
+def _whole(entries: list[_Given], asked: Asked, *, digests: bool) -> SeenHistory:
+    """The whole history, measured for one model."""
+    model = asked.limits.model
+    kept = _measured(entries, asked.parts.template, model, digests=digests)
     history = _history(kept, entries, model)
-    return SeenHistory(history, Bodies(1, [body for _, body, _ in kept], {}), _grounding(wanted, kept, history))
+    return SeenHistory(history, Bodies(1, [body for _, body, _ in kept], {}), _grounding(asked.query, kept, history))
 
 
-def _answer(need: Need, seen: SeenHistory) -> Any:
-    """What a flow needs, from memory: all of the history was sent."""
+def _answer(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
+    """What a flow needs, from memory. Only of a chat older messages than ``seen`` are needed, and only without recall."""
     history, bodies, _ = seen
     match need:
+        case Older(first_seq) if chat is not None:
+            return chat.seen(first_seq)
         case Search(text, last_seq):
             return _searchable(text, last_seq, history, bodies)
         case WholeRecords(seqs):
@@ -143,14 +144,14 @@ def _searchable(text: str, last_seq: int, history: History, bodies: Bodies) -> S
     return Searchable(Old(first, records, Packed.of(pack_words(said))), question)
 
 
-def _grounding(wanted: WindowRequest, kept: list[_Measured], history: History) -> dict[int, StoredGrounding]:
+def _grounding(query: WindowQuery, kept: list[_Measured], history: History) -> dict[int, StoredGrounding]:
     """Documents that the window may send, by seq."""
-    if wanted.grounding == "none":
+    if query.grounding == "none":
         return {}
     return {
         seq: decode_grounding(grounding)
         for seq, (_, _, grounding) in enumerate(kept, 1)
-        if grounding and (wanted.grounding == "all" or seq == history.question)
+        if grounding and (query.grounding == "all" or seq == history.question)
     }
 
 

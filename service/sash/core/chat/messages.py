@@ -264,7 +264,7 @@ def _nested(levels: int) -> Any:
 
 _SHALLOW = msgspec.json.Decoder(_nested(_LEVELS))
 """Needs no ``refuse_deep`` before it, which takes twice as long as to decode: it stops at a value that nests deeper."""
-_FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
+FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
 """Exceptions of a decoder."""
 
 
@@ -275,7 +275,7 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         refuse_deep(body)
         try:
             return decoder.decode(body)
-        except _FAULTS:
+        except FAULTS:
             value = _read(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
     given = value.get("messages") if isinstance(value, dict) else None
     entries = given if isinstance(given, list) else []
@@ -300,7 +300,7 @@ def _shallow(body: bytes) -> Any:
     """The body, if it is JSON that nests as little as usual; else None."""
     try:
         return _SHALLOW.decode(body)
-    except _FAULTS:
+    except FAULTS:
         return None
 
 
@@ -334,7 +334,7 @@ def _read(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise mistakes.out_of_range(body) from None
     except UnicodeDecodeError:
         raise BadRequest.at("#", f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read") from None
-    except _FAULTS as error:
+    except FAULTS as error:
         reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else mistakes.plain(str(error))
         raise BadRequest.at("#", f"The body is not JSON: {reason}") from None
 
@@ -415,20 +415,11 @@ _KNOWN = {
 _BY_ROLE = {kind.__struct_config__.tag: kind for kind in _KNOWN}
 
 
-_TEXT_IS_ENOUGH = ("system", "developer", "user", "assistant")
+TEXT_IS_ENOUGH = ("system", "developer", "user", "assistant")
 """Roles of messages that need no member but a text."""
-_ROLE_AND_CONTENT = 2
+ROLE_AND_CONTENT = 2
 _TEXT_ALONE = (SystemMessage, DeveloperMessage)
 """Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
-
-
-def is_text_alone(message: Mapping[str, Any]) -> bool:
-    """Whether this is a chat message that has a role and a text, and nothing else."""
-    return (
-        len(message) == _ROLE_AND_CONTENT
-        and type(message.get("content")) is str
-        and message.get("role") in _TEXT_IS_ENOUGH
-    )
 
 
 def validate_message(
@@ -445,9 +436,9 @@ def validate_message(
 
     ``foreign`` returns the problem of a message in another provider's form (``providers.recognition``).
     """
-    if isinstance(message, dict) and is_text_alone(message):
-        return message  # as nearly always
     role = message.get("role") if isinstance(message, dict) else None
+    if role in TEXT_IS_ENOUGH and len(message) == ROLE_AND_CONTENT and type(message.get("content")) is str:
+        return message  # as nearly always
     message = regular(message) if isinstance(message, dict) else message
     # msgspec prepares a union again at each call, which takes twenty times as long as the conversion to one type.
     kind: Any = _BY_ROLE.get(role, ChatMessage) if isinstance(role, str) else ChatMessage

@@ -119,6 +119,8 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = CHAT) -> int:
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
     """Return the tokens of the signatures on a message's calls: its reasoning without thoughts."""
+    if measure.extra is None:
+        return 0
     tokens: int = reasoning_cost(whole_row(measure, model), model, form, ONE, seals_alone=True)
     return tokens
 

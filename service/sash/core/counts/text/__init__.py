@@ -55,7 +55,8 @@ def _toktok_each(texts: Sequence[str], encoding: Encoding) -> list[int]:
     if len(texts) < _BATCH:
         return [_toktok_count(text, encoding) for text in texts]
     known = [text if text.isascii() else with_stand_ins(text) for text in texts]
-    counts: list[int] = toktok.batch_count(known, encoding, threads=1)  # a second thread would take another request's core
+    # One thread, because a second one would take the processor from another request.
+    counts: list[int] = toktok.batch_count(known, encoding, threads=1)
     return counts
 
 
