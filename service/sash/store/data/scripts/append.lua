@@ -223,12 +223,12 @@ local new_pins, pinned_groups = 0, {}
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
 local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
 local function role_of(record) return string.byte(record, 2) end
-local function digest_of(its_details) return string.sub(its_details, 4, 19) end
+local function digest_of(its_details) return string.sub(its_details, 4, 11) end
 
 -- The id in details: a msgpack string of up to 31 bytes, whose head has its length, or else a longer string, or bytes.
 local function id_of(its_details)
-  local head, size = string.byte(its_details, 20, 21)
-  return string.sub(its_details, 20, head < 192 and head - 140 or 21 + size)
+  local head, size = string.byte(its_details, 12, 13)
+  return string.sub(its_details, 12, head < 192 and head - 148 or 13 + size)
 end
 
 -- The seq of an entry that is stored. A rewind may leave ids behind whose message is gone, or is another one. So the id is
@@ -244,7 +244,7 @@ local function maker_of(link)
   if makers[link] then return tonumber(string.match(makers[link], '%d+')) end
   for each in string.gmatch(redis.call('HGET', ids, '\0' .. link) or '', '%d+') do
     local seq = tonumber(each)
-    if seq <= length and string.find(details_at(seq), link, 20, true) then return seq end
+    if seq <= length and string.find(details_at(seq), link, 12, true) then return seq end
   end
 end
 
