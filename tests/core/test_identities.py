@@ -48,8 +48,8 @@ def test_an_id_begins_with_its_stamp(created_ms: int, chance: int, rest: int) ->
 
 
 def test_a_plain_message_of_ours_has_few_details() -> None:
-    """A message without an id of the client's has 37 bytes of details. With one, its time is among them."""
-    for entry, size in ((said("hello")[0], 37), (said("hello", identity="m-")[0], 32)):
+    """A message without an id of the client's has 29 bytes of details. With one, its time is among them."""
+    for entry, size in ((said("hello")[0], 29), (said("hello", identity="m-")[0], 24)):
         packed, details = pack(entry.record, entry.identity)
         assert len(details) == size
         assert unpack_many(packed, [details]).identity(0) == entry.identity

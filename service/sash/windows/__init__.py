@@ -7,7 +7,7 @@
         │ WindowQuery            │ WindowQuery, entries           │ WindowRequest
         ▼                        ▼                                ▼
     Windows.read            Windows.append                   window_of_request
-        │ scripts.read_window    │ scripts.append + read_window   │ entries counted
+        │ scripts.read_window    │ scripts.append, with `reach`   │ entries counted
         ▼       one round trip   ▼                                │
     replies.tail_of ── a Tail: state, records, the newest bodies  │
         ▼                                                         │

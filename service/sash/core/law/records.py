@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 RECORD_BYTES: Final = 24
 DIGEST_BYTES: Final = 8
-"""The size of the content's digest at the end of a record."""
+"""The size of a content's digest, at the end of a record, and of an entry's, in its details."""
 _LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1

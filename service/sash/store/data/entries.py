@@ -28,7 +28,7 @@ from sash.core.counts.measures import Extra, measure
 from sash.core.counts.unicode_scripts import extra_digits
 from sash.core.law.grounding import Template, added_tokens, content_text
 from sash.core.law.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
-from sash.core.law.records import Flags, Record, StoredGrounding
+from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding
 from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_foreign
 from sash.core.providers.native import check_native
 from sash.core.providers.recognition import foreign
@@ -39,6 +39,8 @@ from sash.store.data.stored_messages import NewEntry
 
 _PLAIN_MEMBERS = 2
 """Role and content: a message with no other member and a text has no members of the client's own."""
+_EXPORTED_BYTES = 16
+"""Bytes of an entry's digest in exports of layout 1. It begins with the digest of today."""
 _ENCODINGS = ("o200k_base", "cl100k_base")
 
 
@@ -222,7 +224,7 @@ def entry_digest(entry: Entry) -> bytes:
     said: list[Any] = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
     if entry.status not in (None, "completed"):
         said.append(entry.status)
-    return digest(said, 16)
+    return digest(said, _EXPORTED_BYTES)[:DIGEST_BYTES]
 
 
 def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
@@ -232,9 +234,9 @@ def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
     """
     content, native = message.get("content"), message.get("native")
     if content is None:
-        return digest(identity, 8)
+        return digest(identity, DIGEST_BYTES)
     is_chat = native is None or has_foreign(message)
-    return digest([message["role"], content] if is_chat else [message["role"], content, native], 8)
+    return digest([message["role"], content] if is_chat else [message["role"], content, native], DIGEST_BYTES)
 
 
 def stored_entries(

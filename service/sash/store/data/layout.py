@@ -27,8 +27,8 @@ depends only on its length:
 - ``pinned`` repeats the few messages that are in every window, so that no script searches the middle of a long list.
 
 ``core.law.records`` describes records. Details are a msgpack array, of two or three parts where a message is plain. Its
-first bytes have fixed places, because scripts read them (offsets from 1, as in Lua): 1 array header, 2-19 digest of the
-entry (bin 8, 16 bytes: "the same id with the same content"), from 20 the id in its short form (``core.law.identities``).
+first bytes have fixed places, because scripts read them (offsets from 1, as in Lua): 1 array header, 2-11 digest of the
+entry (bin 8, 8 bytes: "the same id with the same content"), from 12 the id in its short form (``core.law.identities``).
 
 Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``life`` a random name of
 this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;

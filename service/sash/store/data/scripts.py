@@ -113,7 +113,8 @@ class Appended(msgspec.Struct, frozen=True):
 class AppendReply(msgspec.Struct, frozen=True):
     """The result of an append; ``settings`` are as stored, ``edited`` is the last write that was not an append.
 
-    ``waiting`` are the ids of the newest group's calls without a result.
+    ``waiting`` are the ids of the newest group's calls without a result. ``tail`` is the tail that was asked for with the
+    append; None where it could not be read.
     """
 
     version: int
@@ -122,6 +123,7 @@ class AppendReply(msgspec.Struct, frozen=True):
     edited: bytes
     waiting: list[str]
     entries: list[Appended]
+    tail: "TailReply | None" = None
 
 
 class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -147,6 +149,8 @@ class EntryArguments(msgspec.Struct, frozen=True):
 
 
 _NO_REST = EntryRest()
+_APPEND_AND_READ = SCRIPTS["append"]._replace(name="append+read_window")
+"""The append script, under the name that metrics and traces have for an append with its window."""
 
 
 class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -155,6 +159,7 @@ class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
     before: int | None = None
     ttl: int | None = None
     repeats: str | None = None
+    reach: "Reach | None" = None
 
 
 _NOTHING = _AppendRest()
@@ -171,18 +176,20 @@ def append(
     ttl_ms: int | None,
     before: int | None = None,
     repeats: str | None = None,
+    reach: "Reach | None" = None,
 ) -> ScriptCall[AppendReply]:
     """Append entries, all or none, each id once; create the conversation if it is not there.
 
     ``before`` is the number of messages that must be there already. ``repeats`` is the life in which the same request was
-    done before: then only the places of its entries are asked for. The call raises PreconditionFailed, EntryConflict,
+    done before: then only the places of its entries are asked for. With ``reach`` the reply has the tail that a window
+    likely needs, as ``read_window`` gives it. The call raises PreconditionFailed, EntryConflict,
     OrphanToolResult, TooManyPinned, ConversationDamaged, and for a repeat Conflict and NotFound.
     """
-    asked = _AppendRest(before, ttl_ms, repeats)
+    asked = _AppendRest(before, ttl_ms, repeats, reach)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
     for entry in entries:
         arguments += (entry.id_field, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))
-    return ScriptCall(SCRIPTS["append"], keys, arguments, _read_append)
+    return ScriptCall(SCRIPTS["append"] if reach is None else _APPEND_AND_READ, keys, arguments, _read_append)
 
 
 class _Open(msgspec.Struct):
@@ -199,6 +206,9 @@ def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
 
 
 def _read_append(reply: list[Any]) -> AppendReply:
+    if reply and isinstance(reply[0], list):
+        appended, tail = reply
+        return msgspec.structs.replace(_read_append(appended), tail=TailReply(*tail[1:]) if tail else None)
     if reply[:1] == [b"ok"]:
         entries = [
             Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
@@ -535,7 +545,7 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     """
     tags = f" {'  '.join(known)} " if known else ""
     budget, column, limit, needs_scripts, block, more, whole = reach
-    wanted = (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts), block, more, int(whole))
+    wanted = (tags, budget, column, limit, int(needs_scripts), block, more, int(whole))
     return ScriptCall(SCRIPTS["read_window"], keys[HISTORY], wanted, _read_tail)
 
 

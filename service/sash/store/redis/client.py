@@ -177,11 +177,10 @@ class Client:
         (reply,) = await self._answer(call.script.name, [_words(call)], writes=call.script.writes)
         return call.read(reply)
 
-    async def replies(self, *calls: ScriptCall[Any]) -> list[Any]:
-        """Run several scripts in order, in one round trip, and return their raw replies; their keys share one slot."""
-        name = "+".join([call.script.name for call in calls])
-        writes = any(call.script.writes for call in calls)
-        return await self._answer(name, [_words(call) for call in calls], writes=writes)
+    async def reply(self, call: ScriptCall[Any]) -> Any:
+        """Run a script and return its reply as it came, not read. Raises StoreUnavailable, StoreFull."""
+        (reply,) = await self._answer(call.script.name, [_words(call)], writes=call.script.writes)
+        return reply
 
     async def commands(self, words: Commands) -> list[Any]:
         """Return the replies to plain commands. Those of one slot are sent together, and run in order on one connection.

@@ -4,7 +4,7 @@
 read new data: a further field is no new layout.
 
     1  entries' ids as text, in ``ids`` and in details; never released
-    2  a digest of the id in ``ids``, and its short form in details
+    2  a digest of the id in ``ids``, and its short form in details; entries' digests have 8 bytes
 """
 
 from contextlib import suppress

@@ -5,13 +5,14 @@
 -- ARGV  1 name (tenant/conversation)   2 settings of a new conversation   3 now (ms)   4 entity tag that must stand, '*' or ''
 --       5 random name of this write   6 limit of pinned messages
 --       7 '' or msgpack: before (messages that must be there), ttl (ms, of a new conversation), repeats (the life in which this
---         same request was done before, so that only its entries' places are asked for)
+--         same request was done before, so that only its entries' places are asked for), reach (of the tail that a window
+--         needs, as in tail.lua)
 --       then for each entry: field of its id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
 --         msgpack of what few entries have: makes (ids of the tool calls that it makes), answers (the call that it answers),
 --         links (of these calls), parallel (tokens when it answers one of several calls), always (belongs in every window),
 --         documents (their tokens), progress (it is still being written); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
---        1 for a duplicate, 1 for a parallel result}
+--        1 for a duplicate, 1 for a parallel result}; with `reach`, {this reply, the tail, or {} where it cannot be read}
 --    or {'moved', version} {'conflict', index, 1 if a longer text of this entry in progress is stored} {'orphan', index}
 --       {'pinned', index} {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
@@ -28,6 +29,14 @@ local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of set
 
 local settings, now, this_change = ARGV[2], ARGV[3], ARGV[5]
 local asked = ARGV[7] ~= '' and cmsgpack.unpack(ARGV[7]) or {}
+local with_tail -- adds the tail to the reply
+if asked.reach then
+-- include pins, tail
+  with_tail = function(told)
+    local is_read, tail = pcall(function() return read_tail(read_fields(), redis.call('LLEN', log), asked.reach) end)
+    return {told, is_read and tail or {}} -- what is written stays written, so an error here must not be the reply
+  end
+end
 
 -- ---- 1. What stands
 
@@ -118,12 +127,12 @@ if is_usual then
     if is_rich ~= rich then changed[#changed + 1], changed[#changed + 2] = 'rich', is_rich end
     if is_sealed ~= sealed then changed[#changed + 1], changed[#changed + 2] = 'sealed', is_sealed end
     redis.call('HSET', conversation, 'v', version + 1, 'change', short, 'updated', now, 't0', sum0, 't1', sum1, unpack(changed))
-    return told
+    return with_tail and with_tail(told) or told
   end
 end
 
 -- ---- 2, the long way: any entries
--- include records, versions, writing, blocks
+-- include records, pins, versions, writing, blocks
 
 local records, bodies, their_details, their_ids = {}, {}, {}, {} -- of the new messages; after each id its seq
 local told = {'ok', version, exists and etag or '', standing or settings, edited or '', waiting or ''} -- the reply
@@ -214,12 +223,12 @@ local new_pins, pinned_groups = 0, {}
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
 local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
 local function role_of(record) return string.byte(record, 2) end
-local function digest_of(its_details) return string.sub(its_details, 4, 19) end
+local function digest_of(its_details) return string.sub(its_details, 4, 11) end
 
 -- The id in details: a msgpack string of up to 31 bytes, whose head has its length, or else a longer string, or bytes.
 local function id_of(its_details)
-  local head, size = string.byte(its_details, 20, 21)
-  return string.sub(its_details, 20, head < 192 and head - 140 or 21 + size)
+  local head, size = string.byte(its_details, 12, 13)
+  return string.sub(its_details, 12, head < 192 and head - 148 or 13 + size)
 end
 
 -- The seq of an entry that is stored. A rewind may leave ids behind whose message is gone, or is another one. So the id is
@@ -235,7 +244,7 @@ local function maker_of(link)
   if makers[link] then return tonumber(string.match(makers[link], '%d+')) end
   for each in string.gmatch(redis.call('HGET', ids, '\0' .. link) or '', '%d+') do
     local seq = tonumber(each)
-    if seq <= length and string.find(details_at(seq), link, 20, true) then return seq end
+    if seq <= length and string.find(details_at(seq), link, 12, true) then return seq end
   end
 end
 
@@ -330,7 +339,7 @@ for at = ENTRY, #ARGV, WIDTH do
   plan[index] = step
 end
 for _, step in ipairs(plan) do tell(step.seq, step.duplicate, step.parallel) end
-if #added == 0 and not replaced then return told end
+if #added == 0 and not replaced then return with_tail and with_tail(told) or told end
 if not is_expected then return {'moved', version} end
 local is_plain = exists and not (replaced or stale or ttl or new_pins > 0)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
@@ -410,4 +419,4 @@ if new_pins > 0 then note('pins', redis.call('HLEN', pinned)) end
 write()
 if stale then sweep(length + #added, tonumber(stale)) end
 renew(ttl)
-return told
+return with_tail and with_tail(told) or told
