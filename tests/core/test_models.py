@@ -135,9 +135,9 @@ def test_a_new_name_of_claude_or_gemini_is_an_estimate(name: str, family: str, c
         ("Qwen/Qwen3.5-397B-A17B-FP8", "qwen3.5-397b-a17b"),
         ("accounts/fireworks/models/llama-v3p3-70b-instruct", "llama-3.3-70b-instruct"),
         ("meta-llama/llama-3-3-70b-instruct", "llama-3.3-70b-instruct"),
-        ("mistral-small-3-2-24b-instruct", "mistral-small-3.2-24b-instruct"),
         ("Meta-Llama-3_3-70B-Instruct", "llama-3.3-70b-instruct"),
         ("qwen-3-235b-a22b-instruct-2507", "qwen3-235b-a22b-instruct-2507"),
+        ("zai-glm-4.7", "glm-4.7"),
         ("us.anthropic.claude-3-7-sonnet-20250219-v1:0", "claude-3.7-sonnet-20250219"),
     ],
 )

@@ -6,12 +6,14 @@ The recordings are not part of the project; ``recordings.py`` says where they ar
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from statistics import median
 from typing import Any
 
 import httpx
 import pytest
 from bills import Bill, evidence, misses, table
 from openai_bills import FILES, RULES, openai_bills, rows
+from other_bills import other_bills
 from recordings import NO_TRUTH, TRUTH
 from responses_bills import ESTIMATED, responses_bills
 from responses_bills import RULES as RESPONSES_RULES
@@ -27,6 +29,7 @@ VENDORS: Mapping[str, Callable[[], tuple[Bill, ...]]] = {
     "OpenAI Responses": responses_bills,
     "Claude": claude_bills,
     "Gemini": gemini_bills,
+    "Others": other_bills,
 }
 
 
@@ -81,12 +84,19 @@ def test_no_openai_request_is_predicted_short() -> None:
     assert {bill.id for bill in openai_bills() if bill.error < 0} <= SHORT.keys()
 
 
-@pytest.mark.parametrize("vendor", ["OpenAI", "OpenAI Responses"])
+@pytest.mark.parametrize("vendor", ["OpenAI", "OpenAI Responses", "Others"])
 def test_what_is_called_exact_is_exact(vendor: str) -> None:
     """Of the requests whose answer says that it is exact, none is short, and 97 % are predicted to the token."""
     bills = [bill for bill in VENDORS[vendor]() if bill.is_exact]
     assert {bill.id for bill in bills if bill.error < 0} <= SHORT.keys()
     assert sum(bill.error == 0 for bill in bills) >= 0.97 * len(bills)
+
+
+def test_other_makers_are_seldom_short() -> None:
+    """Of requests to other makers' models, 2 % were billed more than predicted, and the median is at most 15 % over."""
+    ratios = [bill.ratio for bill in other_bills()]
+    assert sum(ratio < 1 for ratio in ratios) <= 0.02 * len(ratios)
+    assert 1.0 <= median(ratios) <= 1.15
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,8 @@ ReplyControl = Annotated[
 
 
 class FreeMembers(msgspec.Struct, kw_only=True):
-    """Members of a chat request that are in no bill: those of OpenAI's reference for chat completions."""
+    """Members of a chat request whose text is in no bill: those of OpenAI's reference for chat completions, and gateways'
+    members for thinking, which may add instructions."""
 
     audio: ReplyControl = None
     frequency_penalty: ReplyControl = None
@@ -191,6 +192,7 @@ class FreeMembers(msgspec.Struct, kw_only=True):
     presence_penalty: ReplyControl = None
     prompt_cache_options: ReplyControl = None
     prompt_cache_retention: ReplyControl = None
+    reasoning: ReplyControl = None
     reasoning_effort: ReplyControl = None
     safety_identifier: ReplyControl = None
     seed: ReplyControl = None
@@ -200,6 +202,7 @@ class FreeMembers(msgspec.Struct, kw_only=True):
     stream: ReplyControl = None
     stream_options: ReplyControl = None
     temperature: ReplyControl = None
+    thinking: ReplyControl = None
     top_logprobs: ReplyControl = None
     top_p: ReplyControl = None
     user: ReplyControl = None

@@ -434,7 +434,7 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     fixed, summary = asked.parts.fixed, window.summary
     return (
         not window.tokens["reasoning"]
-        and not (fixed.tools and unpriced_members(fixed.tools))
+        and not (fixed.tools and (model.is_resold or unpriced_members(fixed.tools)))
         and not (
             fixed.few_shots
             and any(is_estimate(m, model) or reasoning_tokens(m, model, query.format) for m in fixed.few_shots)

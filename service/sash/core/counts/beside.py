@@ -5,7 +5,7 @@ They come as text, or sealed (signatures, encrypted content). Every part that is
 characters of a seal are billed::
 
     Claude, beside its thinking                       none: 9 bills; the words are billed
-    Gemini, on a text or on a hosted tool's parts     none: 6 bills
+    Gemini, on a text or on a hosted tool's parts     none: 6 bills; of 3.5 all on a text, 95 to 134 tokens: 3 bills
     Gemini, on a call, by how the signature begins:
       E, from the Gemini API                          all: 92 bills, 0.21 tokens a character in long ones
       AY, from Vertex                                 half: 3 bills
@@ -100,6 +100,8 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     """Calls of a Responses reply that came with their items' ids."""
     stored: int = 0
     """Those of them whose items' status came too."""
+    texts_sealed: int = 0
+    """Characters of sealed thoughts on texts, which few families bill."""
 
     @property
     def is_estimate(self) -> bool:
@@ -142,6 +144,7 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         apart=apart,
         told=len(lines),
         **_calls_with_ids(native),
+        texts_sealed=thoughts.texts_sealed,
     )
 
 
@@ -201,6 +204,7 @@ class _Weighed:
         self.texts: list[str] = []
         self.references: Counter[int | str] = Counter()
         self.sealed = 0
+        self.texts_sealed = 0
         self.images: list[Image] = []
         self.estimated = 0
 
@@ -232,6 +236,8 @@ class _Weighed:
         for name, each in value.items():
             if name in SIGNATURES or (name in ("signature", "encrypted_content") and is_thought(value)):
                 thoughts.sealed += billed_characters(value, name)
+                if name in SIGNATURES and "text" in value and isinstance(each, str):
+                    thoughts.texts_sealed += max(0, len(each) - _AROUND)
             elif name not in _STRUCTURE and not (name == "name" and key in self.named):
                 self.add(each, thoughts, name)
 

@@ -280,18 +280,19 @@ def count_request(
     function_call: Any = None,
     response_format: Mapping[str, Any] | None = None,
     prediction: Mapping[str, Any] | None = None,
+    thinks: bool = False,
 ) -> RequestCount:
     """Return the predicted ``prompt_tokens`` of a whole request, and its terms.
 
-    The term ``tools`` includes definitions, a response format and a ``prediction``. ``functions`` and ``function_call`` are
-    the legacy forms of tools and their choice.
+    The term ``tools`` includes definitions, a response format, a ``prediction``, and instructions to think if the model
+    ``thinks``. ``functions`` and ``function_call`` are the legacy forms of tools and their choice.
     """
     tools = [*(tools or ()), *({"function": function} for function in functions or ())]
     alone = model.counts_o200k_alone
     measures = _as_remembered([measure(message, o200k_alone=alone) for message in messages], model)
     said = [spoken_tokens(message, model.vocabulary) for message in messages] if model.vocabulary is not None else None
     costs = messages_tokens(measures, model, said)
-    priming = model.priming
+    priming = model.priming + (0 if any(map(is_system, measures)) else model.lone)
     defined = tools_tokens(
         model,
         tools=tools,
@@ -302,11 +303,14 @@ def count_request(
         assistant_texts=sum(_texts(each, model) for each in measures),
     )
     defined += math.ceil(_PREDICTION * model.margin) if prediction else 0
+    if thinks:
+        defined += math.ceil((model.rules.thinking + (model.rules.thinking_beside if tools else 0)) * model.margin)
     return RequestCount(
         model=model.id,
         encoding=model.counted_with,
         exact=model.exact
-        and model.rules.is_settled
+        and not (model.is_resold and tools)
+        and not (model.column and response_format)  # two bills of gpt-3.5 are 2 higher
         and not prediction  # billed 0 in two bills, and 12 in one
         and not definitions.unpriced_members(tools)
         and not any(is_estimate(m, model) or reasoning_tokens(m, model) for m in measures),
@@ -315,6 +319,11 @@ def count_request(
         tools=defined,
         messages=costs,
     )
+
+
+def is_system(measure: Measure) -> bool:
+    """Return whether a message is a system or developer message."""
+    return measure.role in (SYSTEM, DEVELOPER)
 
 
 def _texts(measure: Measure, model: Model) -> int:
@@ -331,4 +340,4 @@ def _texts(measure: Measure, model: Model) -> int:
 def first_system(measures: Sequence[Measure], rules: Rules) -> Measure | None:
     """Return the system message that definitions are added to: the first; for some families only if it is message 1."""
     among = measures[:1] if rules.joins_leading_system else measures
-    return next((m for m in among if m.role in (SYSTEM, DEVELOPER)), None)
+    return next(filter(is_system, among), None)

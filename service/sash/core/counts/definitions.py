@@ -72,14 +72,17 @@ _FUNCTION = _FREE | {"name", "description", "parameters", "format"}
 
 
 def unpriced_members(tools: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
-    """Return the members of definitions that are in no recorded bill, each as an object.
+    """Return the members of definitions that are in no recorded bill, each as an object, and tools that the provider runs.
 
     A tool's name beside its function is free if it repeats the function's (1 bill). So is an object with free members
     alone, such as a result's schema of one type (5 bills).
     """
     found: list[Mapping[str, Any]] = []
     for tool in tools or ():
-        inner = tool.get("function") or tool.get("custom") or {}
+        inner = tool.get("function") or tool.get("custom")
+        if inner is None:  # a tool that the provider runs
+            found.append(tool)
+            continue
         found += _besides(inner, _FUNCTION)
         found += _besides(tool, _TOOL | {"name"} if tool.get("name") == inner.get("name") else _TOOL)
     return found
@@ -153,7 +156,7 @@ def _declaration(function: Mapping[str, Any], dialect: Dialect) -> list[str]:
     if dialect == "2023":
         notes, body = [f"// {description}"] if description else [], parameters_2023(parameters)
     else:
-        notes, body = comment(description), parameters_2024(parameters, tells_numbers=dialect != "2024-responses")
+        notes, body = comment(description), parameters_2024(parameters)
     argument = "FREEFORM" if function.get("freeform") else f"_:{body}" if body else ""
     return [*notes, f"type {function.get('name')} = ({argument}) => any;", ""]
 

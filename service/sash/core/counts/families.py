@@ -6,11 +6,11 @@ A provider adds tokens around every message; their number depends on the family 
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
-Dialect = Literal["2023", "2024", "2024-responses", "2025"]
+Dialect = Literal["2023", "2024", "2025"]
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 """In the order of their numbers, which records store."""
 SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL, FUNCTION = range(len(ROLES))
@@ -59,7 +59,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """The tokens that a family adds around text.
 
     ``message`` is added to each message in addition to its role's name, ``name`` to a participant's name, ``priming`` once
-    in a request, ``assistant_text`` to each assistant message of the history.
+    in a request, ``lone`` to a request without a system text, ``assistant_text`` to each assistant message of the history.
 
     Definitions and a response format are sections of a system message: the first one, after a blank line and ``joining``
     tokens, or a new one. With ``joins_leading_system`` they join it only if it is the first message. With ``heads_system``
@@ -74,13 +74,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     such a group. With ``each_call`` each of several calls is billed by itself, and so is its result. A call's name is billed
     twice, once without its recipient if ``names_bare``. A call that came with its item's id costs ``identified_call`` more,
     and ``stored_call`` if the item's status came too. If the family ``forgets``, sealed thoughts before the user's last
-    message are free. ``is_settled``: bills of the same request agree.
+    message are free. ``thinking`` are instructions to think, if the request asks for thoughts, ``thinking_beside``
+    those beside definitions. ``is_settled``: bills of the same request agree.
     """
 
     family: str
     message: int = 3
     name: int = 1
     priming: int = 3
+    lone: int = 0
     assistant_text: int = 0
     dialects: tuple[Dialect, ...] = ("2024",)
     tools_overhead: int = 5
@@ -103,6 +105,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     identified_call: int = 0
     stored_call: int = 0
     forgets: bool = False
+    thinking: int = 0
+    thinking_beside: int = 0
     images: ImageRules = TileRules(base=85, tile=170)
     role_costs: tuple[int, ...] = ()
 
@@ -181,7 +185,23 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             msgspec.structs.replace(_REASONING, family="computer-use", images=TileRules(base=65, tile=129)),
             _GPT5,
             msgspec.structs.replace(_GPT5, family="gpt-5-chat", priming=3, assistant_text=0),  # 18 bills
+            # a picture may be drawn: the definition of the hosted tool (one bill)
+            msgspec.structs.replace(_GPT5, family="gpt-5-image", priming=344),
             msgspec.structs.replace(_GPT5, family="gpt-5-codex-mini", images=PatchRules(factor=1.2)),
+            # OpenAI's open models, by several hosts: 67 to 71 for a text and 5 a further message, 8 a system text: 40 bills
+            msgspec.structs.replace(
+                _GPT5,
+                family="gpt-oss",
+                message=4,
+                priming=66,
+                assistant_text=0,
+                apart=True,
+                heads_system=False,
+                joins_leading_system=False,
+                tools_overhead=-59,
+                format_overhead=75,
+                single_call=25,
+            ),
             msgspec.structs.replace(_GPT5, family="gpt-5-mini", images=PatchRules(factor=1.2)),
             msgspec.structs.replace(_GPT5, family="gpt-5-nano", images=PatchRules(factor=1.5)),
             msgspec.structs.replace(_GPT5, family="gpt-5.2", images=PatchRules(factor=1.2)),
@@ -189,17 +209,16 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
                 _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
             ),
             _OTHER,
-            # Qwen 2.5's template adds a system message of 22 tokens if there is none
-            msgspec.structs.replace(_OTHER, family="qwen2.5", priming=28),
         )
     }
 )
 
+# In the spring of 2025 the API billed 18 tokens more for a text, and 216 for definitions: 18 bills. No request tells when.
 # Definitions cost their text and 3: 89 of 89 distinct requests. ``required`` costs 9, or 8 in one project. Each of several
 # calls costs 11: 26. A single call costs 11, or 14 where its item came with id and status: 24 of 29.
-_RESPONSES_4_1 = {
+_RESPONSES_4O = {
     "apart": True,
-    "dialects": ("2024-responses",),
+    "is_settled": False,
     "tools_overhead": 3,
     "required_choice": 9,
     "format_overhead": 1,
@@ -210,8 +229,6 @@ _RESPONSES_4_1 = {
     "names_bare": False,
     "stored_call": 3,
 }
-# In March 2025 the API billed 18 tokens more for a text, and 216 for definitions: 17 bills. Nothing in a request tells.
-_RESPONSES_4O = _RESPONSES_4_1 | {"is_settled": False}
 # The same definitions as in chat completions, without 78 tokens of the 93 before them: 52 of 52 distinct requests.
 _RESPONSES_5 = {
     "apart": True,
@@ -234,8 +251,7 @@ RESPONSES: Mapping[str, Rules] = MappingProxyType(
         name: msgspec.structs.replace(FAMILIES[name], **changed)
         for names, changed in (
             (("gpt-2023",), {"priming": 2}),  # 2 bills
-            (("gpt-4o", "gpt-4o-mini"), _RESPONSES_4O),
-            (("gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano"), _RESPONSES_4_1),
+            (("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano"), _RESPONSES_4O),
             (("o", "o1-mini"), _RESPONSES_O),
             (("o3-mini",), _RESPONSES_O_MINI | {"is_settled": False}),  # one bill of 55 more
             (("o4-mini",), _RESPONSES_O_MINI),
@@ -261,53 +277,3 @@ HOSTED_BY_OPENAI: tuple[tuple[str, int], ...] = (
 )
 """Tokens of the definitions of OpenAI's hosted tools, by the beginning of their type: the lowest bill with each (22 bills).
 The results of such a tool are billed too, and are not predicted."""
-
-
-class Estimate(NamedTuple):
-    """The counting of models whose names match ``pattern``, without their tokeniser: a family's rules, and a margin.
-
-    ``context_window`` is assumed if no source states it, in tokens. ``ratios`` is the row of ``RATIOS`` for text;
-    without one, text is counted with o200k_base.
-    """
-
-    pattern: str
-    maker: str | None
-    family: str
-    context_window: int
-    ratios: str | None = None
-    margin: float = 1.0
-
-
-# The first match wins, and the last matches all names. Margins are for makers without ratios. A new Claude or Gemini is
-# counted like the newest recorded family.
-ESTIMATES: tuple[Estimate, ...] = (
-    Estimate(r"claude-3-opus", "anthropic", "claude-3-opus", 200_000, "claude"),
-    Estimate(r"claude-(instant|v?2|3(?![.-]?7))", "anthropic", "claude-3", 200_000, "claude"),
-    Estimate(r"claude-(3[.-]?7|4-|(opus|sonnet)-4(?![.-][2-9](?!\d)))", "anthropic", "claude-4", 200_000, "claude"),
-    Estimate(r"claude-(haiku|sonnet)-4[.-]5(?!\d)", "anthropic", "claude-4.5", 200_000, "claude"),
-    Estimate(r"claude-(opus-4[.-]5|(haiku|sonnet|opus)-4[.-]6)(?!\d)", "anthropic", "claude-4.6", 200_000, "claude"),
-    Estimate(r"claude|anthropic", "anthropic", "claude-5", 200_000, "claude-5"),
-    Estimate(r"gemini-(1|2\.0|pro(-vision)?$)", "google", "gemini-2.0", 32_768, "gemini"),
-    Estimate(r"gemini-2\.5", "google", "gemini-2.5", 32_768, "gemini"),
-    Estimate(r"gemini-3(?!\.)", "google", "gemini-3", 32_768, "gemini"),
-    Estimate(r"gemini", "google", "gemini-3.1", 32_768, "gemini"),
-    Estimate(r"gemma", "google", "other", 32_768, "gemini"),
-    Estimate(r"gpt-oss", "openai", "gpt-5", 131_072, margin=1.1),
-    Estimate(r"deepseek(?!.*distill)", "deepseek", "other", 64_000, "deepseek"),
-    Estimate(r"qwen-?(3\.[5-9]|[4-9])", "qwen", "other", 131_072, "qwen3.5"),
-    Estimate(r"qwen-?3", "qwen", "other", 32_768, "qwen"),
-    Estimate(r"qwen|qwq", "qwen", "qwen2.5", 32_768, "qwen"),
-    # Mistral's vocabulary until 2024: 32,768 tokens, except Nemo, Ministral and Pixtral; Llama 2's is nearly the same
-    Estimate(
-        r"mistral-(large|medium|small)-?2[34]\d\d|mistral-(7b|tiny)|mixtral|codestral|mathstral",
-        "mistral",
-        "other",
-        32_768,
-        "mistral",
-    ),
-    Estimate(r"mistral|devstral|magistral|ministral|pixtral", "mistral", "other", 32_768, "tekken"),
-    Estimate(r"llama-?4", "meta", "other", 131_072, "llama4"),
-    Estimate(r"llama-?2|codellama", "meta", "other", 4_096, "mistral"),
-    Estimate(r"llama", "meta", "other", 8_192, "llama3"),
-    Estimate(r"", None, "other", 8_192, "other", margin=1.15),
-)

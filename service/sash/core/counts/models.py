@@ -23,8 +23,9 @@ from msgspec import Meta
 
 from sash.core.chat.mistakes import did_you_mean
 from sash.core.counts import listings, openai_models
-from sash.core.counts.families import ESTIMATES, FAMILIES, RESPONSES, Estimate, Rules
+from sash.core.counts.families import FAMILIES, RESPONSES, Rules
 from sash.core.counts.names import ModelName, is_typo, read_name
+from sash.core.counts.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
 from sash.core.counts.text import Encoding
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
 from sash.core.counts.unicode_scripts import RATIOS
@@ -32,6 +33,7 @@ from sash.core.counts.vendors import VENDORS
 from sash.problems import UnknownModel
 
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
+_RESPONSES: Mapping[str, Rules] = {**RESPONSES, **TEMPLATES_IN_RESPONSES}
 _LONGEST_NAME = 256
 NO_WINDOW = 100_000_000
 """The context window of an unknown model, in tokens. Its only limit is the caller's."""
@@ -102,10 +104,20 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         """Tokens of a request without messages: the start of the reply."""
         return math.ceil(self.rules.priming * self.margin)
 
+    @property
+    def lone(self) -> int:
+        """Tokens of the system text that a template adds to a request without one."""
+        return math.ceil(self.rules.lone * self.margin)
+
     def sent_as(self, form: str) -> "Model":
         """Return the model with the rules of requests in ``form``. Responses are billed by rules of their own."""
-        rules = RESPONSES.get(self.rules.family, self.rules) if form == "responses" else self.rules
-        return msgspec.structs.replace(self, format=form, rules=rules)
+        rules = _RESPONSES.get(self.rules.family, self.rules) if form == "responses" else self.rules
+        return msgspec.structs.replace(self, format=form, rules=rules, exact=self.exact and rules.is_settled)
+
+    @property
+    def is_resold(self) -> bool:
+        """Whether a gateway may send its requests, some of them to the Responses API: then definitions cost otherwise."""
+        return self.provider == "openai" and "/" in self.id
 
     @property
     def scale(self) -> float:
@@ -229,7 +241,7 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
         context_window=window,
         max_input_tokens=window,
         max_output_tokens=None,
-        rules=VENDORS.get(estimate.family) or FAMILIES[estimate.family],
+        rules=VENDORS.get(estimate.family) or TEMPLATES.get(estimate.family) or FAMILIES[estimate.family],
         margin=estimate.margin,
         ratios=estimate.ratios,
         vocabulary=INSTALLED.get(estimate.ratios or ""),

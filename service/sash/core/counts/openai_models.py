@@ -84,6 +84,7 @@ TABLE: tuple[ModelRow, ...] = (
         1_050 * K, max_input=922 * K, max_output=128 * K, exact=False),
     ModelRow("gpt-6 gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra gpt-6.2-sol", "gpt-5.4",
         1_050 * K, max_input=922 * K, max_output=128 * K, exact=False),
+    ModelRow("gpt-5-image gpt-5-image-mini", "gpt-5-image", 400 * K, max_input=272 * K, max_output=128 * K, exact=False),
     # unknown names: the rules and limits of the newest similar model, and counted as estimates
     ModelRow("", "gpt-2023", 8_192, exact=False, pattern=r"gpt-(3\.5|4)(?![.\w])(?!-omni).*", assumes="gpt-4"),
     ModelRow("", "gpt-4o", 128 * K, max_output=16_384, exact=False, pattern=r"(gpt-4o|chatgpt-4o|gpt-audio).*",

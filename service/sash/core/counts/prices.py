@@ -50,6 +50,7 @@ _NAMED: Final = 3
 after it may split into more tokens there."""
 _FOUND: Final = 0.36
 """Tokens of a character of a search's sealed results, which are sent back to Claude: 2 bills."""
+_THOUGHTS: Final = ("thoughts0", "thoughts_sealed", "thoughts_images", "texts_sealed")
 _SEALED_CHARACTERS: Final = 4
 """Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
 
@@ -373,8 +374,13 @@ def is_guessed(row: Row, model: Model) -> Number:
     found = (row["estimated"] != 0) | (row["unpriced0"] != 0) | (row["unpriced1"] != 0)
     found = found | (_is_native(row, model.format) & native)
     if "identified" in row:
-        sure = (row["identified"] * model.rules.identified_call + row["stored"] * model.rules.stored_call) == 0
-        found = found | (_is_native(row, model.format) & (row["calls"] == 1) & (sure == 0))
+        rules = model.rules
+        alone = (row["identified"] * rules.identified_call + row["stored"] * rules.stored_call) != 0
+        several = (row["identified"] != 0) & (rules.parallel_calls != 0)  # one bill of gpt-5.4 is 3 higher
+        unsure = ((row["calls"] == 1) & alone) | ((row["calls"] > 1) & several)
+        found = found | (_is_native(row, model.format) & unsure)
+    if model.is_resold:
+        found = found | (row["calls"] != 0)
     if PROVIDERS[model.format].is_chat_form:
         return found | (row["pictured0"] != 0) | (row["spoken0"] != 0)
     return found | is_named | (row["spoken0"] != 0)
@@ -396,7 +402,7 @@ def reasoning_cost(
     if any(kind + "0" in row for kind in carried):
         cost = by.ceil(_thought_cost(row, carried, model, by) * model.margin)
     has_native = not seals_alone or PROVIDERS[model.format].seals_calls
-    if "form" in row and has_native and ("thoughts0" in row or "thoughts_sealed" in row or "thoughts_images" in row):
+    if "form" in row and has_native and any(name in row for name in _THOUGHTS):
         sealed = by.where(is_forgotten, 0, row["thoughts_sealed"])
         native = _native_thoughts(Row() if seals_alone else row, sealed, model, by)
         cost = cost + by.where(_is_native(row, model.format), by.ceil(native * model.margin), 0)
@@ -420,6 +426,8 @@ def _thought_cost(row: Row, carried: AbstractSet[str], model: Model, by: Arithme
 def _native_thoughts(row: Row, sealed: Number, model: Model, by: Arithmetic) -> Number:
     words = _pair(row, "thoughts", row.get("beside_mix"), model, by)
     if isinstance(model.rules, VendorRules):
+        if model.rules.seals_texts:
+            sealed = sealed + row["texts_sealed"]
         return words + sealed * model.rules.sealed + row["thoughts_images"]
     counted = row[f"thoughts{model.column}"]
     return counted - (-sealed // _SEALED_CHARACTERS) + by.most(0, words - counted) + row["thoughts_images"]

@@ -50,10 +50,8 @@ _RECORDED_ITEMS: Final = frozenset(
     {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
 )
 """Items that are billed like chat messages and their reasoning; no bill has others."""
-_THINKING: Final = 28
-"""Tokens of Claude's instructions to think within a budget: 22 of 22 bills without tools; 0 or more with tools."""
-
-
+_TASK_BUDGET: Final = 33
+"""Tokens that a task's budget adds on Opus 4.7."""
 _PRO: Final = 3_960
 """The most tokens that ``"mode": "pro"`` of gpt-5.6 added: 1,511 and more in 10 bills."""
 _NOT_PARALLEL: Final = 78
@@ -91,6 +89,7 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
         tools=chat.tools,
         tool_choice=chat.tool_choice,
         response_format=chat.response_format,
+        thinks=asks_for_thoughts(chat.rest),
     )
     besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(form, chat, model)
     besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
@@ -121,6 +120,16 @@ def _as_billed(model: Model, chat: ChatRequest) -> Model:
 def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
     parts = parts_of(message["native"]["messages"]) if "native" in message else ()
     yield from (part[name] for part in parts if isinstance(part, dict) for name in SIGNATURES & part.keys())
+
+
+def asks_for_thoughts(request: Mapping[str, Any]) -> bool:
+    """Return whether members of a request turn thinking on: Anthropic's, OpenAI's, or a gateway's."""
+    thinking, reasoning = request.get("thinking"), request.get("reasoning")
+    if isinstance(thinking, Mapping):
+        return thinking.get("type") == "enabled"
+    if isinstance(reasoning, Mapping):
+        return reasoning.get("enabled", True) is not False and reasoning.get("effort") != "none"
+    return request.get("reasoning_effort") not in (None, "none")
 
 
 def _count_in_parts(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
@@ -176,8 +185,9 @@ def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:
     """Tokens of members that a chat request does not have: the texts of unknown members, and Claude's extra tokens."""
     tokens = _tokens([text for name, value in chat.rest.items() if name not in _FREE for text in strings(value)], model)
     if isinstance(model.rules, VendorRules) and model.rules.definitions:
-        thinking = chat.rest.get("thinking")
-        tokens += _THINKING if isinstance(thinking, Mapping) and thinking.get("type") == "enabled" else 0
+        thinking, output = chat.rest.get("thinking"), chat.rest.get("output_config")
+        tokens += model.rules.adaptive if isinstance(thinking, Mapping) and thinking.get("type") == "adaptive" else 0
+        tokens += _TASK_BUDGET if isinstance(output, Mapping) and output.get("task_budget") else 0
         first = next((message["role"] for message in chat.messages if message["role"] != "system"), None)
         tokens += PROVIDERS[form].opening_tokens if first == "assistant" else 0
     return tokens

@@ -39,7 +39,7 @@ _MENDED: Final = ("unfitted", "spoken", "pictured")
 _NATIVE: Final = ("thoughts", "rest", "apart")
 """Pairs of ``Beside``."""
 _SEALED: Final = ("thoughts_sealed", "rest_sealed", "wrappings")
-_IDENTIFIED: Final = ("identified", "stored")
+_IDENTIFIED: Final = ("identified", "stored", "texts_sealed")
 _MIXES: Final = ("mix", "calls_mix", "reasoning_mix", "beside_mix")
 _WIDTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys((*_SAID, *_GIVEN, *_THOUGHT, *_NATIVE), 2),

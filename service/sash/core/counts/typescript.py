@@ -13,7 +13,7 @@ _DEEPEST = 40
 # References are expanded in place, and a few lines of nested references could expand to gigabytes.
 _MOST_REFERENCED_CHARACTERS = 200_000
 _NODE_CHARACTERS = 16
-# Constraints in the order in which they are rendered. Only ``format`` is in recorded bills.
+# Constraints in the order in which they are rendered. A number's ``format``, such as ``double``, is free: 14 bills.
 _CONSTRAINTS = (
     "format",
     "pattern",
@@ -28,7 +28,6 @@ _CONSTRAINTS = (
     "maxItems",
     "uniqueItems",
 )
-_NUMBERS = frozenset({"number", "integer"})
 Schema = Mapping[str, Any]
 
 
@@ -63,6 +62,11 @@ def _marks(schema: Schema) -> dict[str, str]:
 
 def _literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def _is_number(schema: Schema) -> bool:
+    kind = schema.get("type")
+    return any(each in ("number", "integer") for each in (kind if isinstance(kind, list) else [kind]))
 
 
 def _simple(kind: Any) -> str:
@@ -124,23 +128,25 @@ def _notes(schema: Schema) -> list[str]:
     return lines
 
 
-def _trail(schema: Schema, variants: Sequence[Schema], *, tells_numbers: bool) -> str:
+def _trail(schema: Schema, variants: Sequence[Schema]) -> str:
     """Return the comment after a property: its constraints, those of its variants, and its default."""
+    parts = (schema, *variants)
+    free = {"format"} if any(map(_is_number, parts)) else set()
     told = [
-        f"{name}: {_told(part[name])}"
-        for part in (schema, *variants)
+        f"{name}: {_told(part[name], parts)}"
+        for part in parts
         for name in _CONSTRAINTS
-        if name in part and (tells_numbers or name != "format" or part.get("type") not in _NUMBERS)
+        if name in part and name not in free
     ]
     if "default" in schema:
         told.append(f"default: {_literal(schema['default'])}")
     return f" // {', '.join(dict.fromkeys(told))}" if told else ""
 
 
-def _told(value: Any) -> str:
-    """A constraint's value as text. Integers are written as floating-point numbers, as providers do."""
+def _told(value: Any, parts: Sequence[Schema]) -> str:
+    """A constraint's value as text. A number's bounds are written as floating-point numbers, an integer's as integers."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value}.0"
+        return f"{value}" if any(part.get("type") == "integer" for part in parts) else f"{value}.0"
     return _text(value) or _literal(value)
 
 
@@ -180,21 +186,16 @@ class _Member(NamedTuple):
         return [*self.notes, self.name, *told, f" | {last}{comma}{note}{self.trail}"]
 
 
-def parameters_2024(schema: Schema, *, tells_numbers: bool = True) -> str:
-    """Return the text after ``_:`` in the 2024 spelling; empty without properties.
-
-    ``tells_numbers``: whether the format of a number is told, such as ``double``.
-    """
-    is_told = _properties(schema) or _takes_more(schema)
-    return _Spelling(schema, tells_numbers=tells_numbers).parameters() if is_told else ""
+def parameters_2024(schema: Schema) -> str:
+    """Return the text after ``_:`` in the 2024 spelling; empty without properties."""
+    return _Spelling(schema).parameters() if _properties(schema) or _takes_more(schema) else ""
 
 
 class _Spelling:
     """The 2024 spelling of one function's parameters; ``root`` is the schema that its references point into."""
 
-    def __init__(self, root: Schema, *, tells_numbers: bool) -> None:
+    def __init__(self, root: Schema) -> None:
         self.root = root
-        self.tells_numbers = tells_numbers
         self.left_characters = _MOST_REFERENCED_CHARACTERS
 
     def parameters(self) -> str:
@@ -227,7 +228,7 @@ class _Spelling:
         if found and schema.get("nullable") is True and "null" not in types:
             types.append("null")
         rendered = " | ".join(types) or self._type(schema, depth + 1, open_references)
-        notes, trail = _notes(schema), self._trail(schema, found)
+        notes, trail = _notes(schema), _trail(schema, [variant for variant, _ in found])
         told = [_variant_note(variant) for variant, _ in found]
         told += [""] * (len(types) - len(told))
         spread = found and (any(told) or trail or any("\n" in kind for kind in types))
@@ -237,9 +238,6 @@ class _Spelling:
         if open_references:
             self.left_characters -= sum(map(len, (*notes, *told, trail)))
         return member
-
-    def _trail(self, schema: Schema, variants: Sequence[tuple[Schema, tuple[str, ...]]]) -> str:
-        return _trail(schema, [variant for variant, _ in variants], tells_numbers=self.tells_numbers)
 
     def _variants(self, schema: Schema, open_references: tuple[str, ...]) -> list[tuple[Schema, tuple[str, ...]]]:
         found = schema.get("anyOf") or schema.get("oneOf")

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from sash.core.counts.counting import is_system
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
@@ -94,7 +95,8 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
         return None
     costs = listed_costs(records, model)
     system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
-    fixed_tokens = {"priming": model.priming, "system": system, "few_shots": few_shots}
+    lone = 0 if any(map(is_system, (*fixed.system, *fixed.few_shots))) else model.lone
+    fixed_tokens = {"priming": model.priming + lone, "system": system, "few_shots": few_shots}
     room = budget - sum(fixed_tokens.values())
     if options.stable and not fixed.few_shots:  # a stable window keeps them free in every turn
         room -= longest_opening(model, options.format)

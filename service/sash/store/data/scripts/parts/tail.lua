@@ -9,10 +9,10 @@
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail}
 --
 -- Bodies are the newest ones of the tail. A body is left out where its text and all later texts are over the budget, unless
--- it or an older message is in every window, or all are asked for. Where they have more than NEAR bytes together, only the FEW newest come, or one:
--- a script copies each value twice more than a plain command does, while all clients wait, so plain commands read the others.
--- The whole text of a conversation of FEW_TOKENS is near enough, and its bytes are not added up. Pinned messages before the
--- tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
+-- it or an older message is in every window, or all are asked for. Where they have more than NEAR bytes together, only the
+-- FEW newest come, or one: a script copies each value twice more than a plain command does, while all clients wait, so plain
+-- commands read the others. The whole text of a conversation of FEW_TOKENS is near enough, and its bytes are not added up.
+-- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
 local ENOUGH, SLACK, NEAR, FEW, FEW_TOKENS, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 16384, 4194304, 4000
 
 local function read_fields()
