@@ -395,7 +395,7 @@ def refuse_deep(body: bytes, max_depth: int = MAX_DEPTH) -> None:
     Removes strings, then counts open brackets block by block: linear in the body, and without recursion. Between two
     checks the depth can grow by at most half a block.
     """
-    if body.count(b"[") + body.count(b"{") <= max_depth:
+    if len(body) < _LONG_BYTES and body.count(b"[") + body.count(b"{") <= max_depth:  # as nearly always
         return
     if b"\\" in body:
         body = body.replace(rb"\\", b"").replace(rb"\"", b"")  # then each quote begins or ends a string

@@ -15,7 +15,7 @@ from sash.core.counts.attachments import DETAILS, Guess, Image, guess, image_siz
 from sash.core.counts.beside import Beside, measure_beside
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, ROLE_INDEX, SYSTEM, TOOL, USER
 from sash.core.counts.reasoning import Reasoning, reasoning_of
-from sash.core.counts.text import Pair, both, count_text
+from sash.core.counts.text import Pair, both, count_text, count_texts
 from sash.core.counts.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
 from sash.core.counts.unpriced import unpriced_tokens
 from sash.core.providers.chat_mends import MEDIA, NAMES, fitting_function, fitting_name, oddities, told
@@ -101,10 +101,7 @@ def measure(
     if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):  # as nearly always
         if o200k_alone:
             return Measure(role, count_text(said, "o200k_base"), 0)
-        counted = both(said)
-        is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
-        mix = None if is_plain else mix_of(said, *counted)
-        return Measure(role, *counted, Extra(mix=mix) if mix else None)
+        return _of_text(role, said, both(said))
     texts, media = _content(said, image_sizes)
     texts.append(_string(message.get("refusal")))
     text = "".join(texts)
@@ -129,6 +126,35 @@ def measure(
     if calls_mix := mix_of("".join(objects), *(fields.get("call_objects") or fields.get("call_arguments", ZERO))):
         fields["calls_mix"] = calls_mix
     return Measure(role, *counted, Extra(**fields) if fields else None)
+
+
+def measure_each(messages: Sequence[Mapping[str, Any]], *, o200k_alone: bool = False) -> list[Measure]:
+    """Return the measures of several messages, as ``measure`` does. Plain texts are counted together, which is faster."""
+    found: list[Any] = [None] * len(messages)
+    plain: list[tuple[int, int]] = []
+    texts: list[str] = []
+    for place, message in enumerate(messages):
+        role, said = ROLE_INDEX[message["role"]], message.get("content")
+        if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):
+            plain.append((place, role))
+            texts.append(said)
+        else:
+            found[place] = measure(message, o200k_alone=o200k_alone)
+    o200k = count_texts(texts, "o200k_base")
+    cl100k = [] if o200k_alone else count_texts(texts, "cl100k_base")
+    for index, (place, role) in enumerate(plain):
+        if o200k_alone:
+            found[place] = Measure(role, o200k[index], 0)
+        else:
+            found[place] = _of_text(role, texts[index], (o200k[index], cl100k[index]))
+    return found
+
+
+def _of_text(role: int, said: str, counted: Pair) -> Measure:
+    """The measure of a user's or an assistant's text, whose tokens were counted."""
+    is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
+    mix = None if is_plain else mix_of(said, *counted)
+    return Measure(role, *counted, Extra(mix=mix) if mix else None)
 
 
 def mixes(parts: Sequence[str], text: str, counted: Pair) -> dict[str, Any]:
