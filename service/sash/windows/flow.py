@@ -150,7 +150,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     needed = {seq for each in wanted for seq in each.seqs}.union(old.late)
     records: Mapping[int, Record] = yield WholeRecords(sorted(needed), old)
     wanted = without_later_results(wanted, old, records)
-    costs = costs_of(records, model, query)
+    costs = costs_of(records, old, model, query)
     taken = chosen(wanted, old, draft, room, costs)
     recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
     if not query.stable:
@@ -174,7 +174,9 @@ def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window
     while True:
         draft, history, _ = _chosen(asked, seen)
         if isinstance(draft, Window):
-            return _replace(draft, seqs=sorted(map(history.name, draft.seqs))), seen, seen.history
+            if history.order is not None:
+                draft = _replace(draft, seqs=sorted(map(history.name, draft.seqs)))
+            return draft, seen, seen.history
         seen = yield Older(draft.first_seq)
 
 
