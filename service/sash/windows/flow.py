@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from sash.core.counts.families import FUNCTION, TOOL
-from sash.core.law.costs import message_costs
+from sash.core.law.costs import listed_costs
 from sash.core.law.documents import Documents
 from sash.core.law.order import arranged
 from sash.core.law.records import Record
@@ -166,7 +166,7 @@ def _is_too_long(asked: Asked, history: History) -> bool:
     records, limits = history.records, asked.limits
     if TOOL in records.roles or FUNCTION in records.roles or history.summary is not None:
         return False
-    return sum(message_costs(records, limits.model)) > limits.budget
+    return sum(listed_costs(records, limits.model)) > limits.budget
 
 
 def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window, SeenHistory, History]]:
