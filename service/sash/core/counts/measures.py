@@ -89,19 +89,27 @@ class Measure(msgspec.Struct, array_like=True, frozen=True):
 
 
 def measure(
-    message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]] = (), o200k_alone: bool = False
+    message: Mapping[str, Any],
+    *,
+    image_sizes: Sequence[tuple[int, int]] = (),
+    o200k_alone: bool = False,
+    counted: Pair | None = None,
 ) -> Measure:
     """Return the measure of one chat message.
 
     ``image_sizes`` are the client's figures for its images in their order: width and height in pixels. An image's own
     header takes precedence. With ``o200k_alone`` the measure is for models that need no other tokens of text
-    (``Model.counts_o200k_alone``): a plain text is not counted in cl100k_base, and gets no mix.
+    (``Model.counts_o200k_alone``): a plain text is not counted in cl100k_base, and gets no mix. ``counted`` are the tokens
+    of a plain text, if they are known.
     """
     role, said = ROLE_INDEX[message["role"]], message.get("content")
     if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):  # as nearly always
         if o200k_alone:
-            return Measure(role, count_text(said, "o200k_base"), 0)
-        return _of_text(role, said, both(said))
+            return Measure(role, counted[0] if counted else count_text(said, "o200k_base"), 0)
+        counted = counted or both(said)
+        is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
+        mix = None if is_plain else mix_of(said, *counted)
+        return Measure(role, *counted, Extra(mix=mix) if mix else None)
     texts, media = _content(said, image_sizes)
     texts.append(_string(message.get("refusal")))
     text = "".join(texts)
@@ -130,31 +138,18 @@ def measure(
 
 def measure_each(messages: Sequence[Mapping[str, Any]], *, o200k_alone: bool = False) -> list[Measure]:
     """Return the measures of several messages, as ``measure`` does. Plain texts are counted together, which is faster."""
-    found: list[Any] = [None] * len(messages)
-    plain: list[tuple[int, int]] = []
-    texts: list[str] = []
+    texts: dict[int, str] = {}
     for place, message in enumerate(messages):
-        role, said = ROLE_INDEX[message["role"]], message.get("content")
-        if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):
-            plain.append((place, role))
-            texts.append(said)
-        else:
-            found[place] = measure(message, o200k_alone=o200k_alone)
-    o200k = count_texts(texts, "o200k_base")
-    cl100k = [] if o200k_alone else count_texts(texts, "cl100k_base")
-    for index, (place, role) in enumerate(plain):
-        if o200k_alone:
-            found[place] = Measure(role, o200k[index], 0)
-        else:
-            found[place] = _of_text(role, texts[index], (o200k[index], cl100k[index]))
-    return found
-
-
-def _of_text(role: int, said: str, counted: Pair) -> Measure:
-    """The measure of a user's or an assistant's text, whose tokens were counted."""
-    is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
-    mix = None if is_plain else mix_of(said, *counted)
-    return Measure(role, *counted, Extra(mix=mix) if mix else None)
+        said = message.get("content")
+        if len(message) == _PLAIN_MEMBERS and type(said) is str and message["role"] in ("user", "assistant"):
+            texts[place] = said
+    said = list(texts.values())
+    o200k = count_texts(said, "o200k_base")
+    cl100k = [0] * len(said) if o200k_alone else count_texts(said, "cl100k_base")
+    counted = dict(zip(texts, zip(o200k, cl100k, strict=True), strict=True))
+    return [
+        measure(message, o200k_alone=o200k_alone, counted=counted.get(place)) for place, message in enumerate(messages)
+    ]
 
 
 def mixes(parts: Sequence[str], text: str, counted: Pair) -> dict[str, Any]:
