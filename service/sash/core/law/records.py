@@ -337,6 +337,11 @@ class Records(Sequence[Record]):
         parallel = flags & Flags.PARALLEL
         return np.where(parallel, parallel + ends, 0)
 
+    @cached_property
+    def marked(self) -> bool:
+        """Whether a result is late, or an assistant's message calls in the form before tool calls."""
+        return 1 in self.flags.translate(_LEGACY)
+
     @property
     def detailed(self) -> int:
         """The number of messages whose cost or estimate depends on their details."""
