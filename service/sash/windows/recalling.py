@@ -26,7 +26,7 @@ from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.measures import measure
 from sash.core.counts.models import Model
-from sash.core.law.costs import message_costs, record_cost
+from sash.core.law.costs import listed_costs, record_cost
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, choose, explained
@@ -82,7 +82,7 @@ def costs_of(records: Mapping[int, Record], model: Model, query: WindowQuery) ->
     """Tokens of each message by seq, with what is sent of an older turn's reasoning: all, or signatures on calls."""
     plain = {seq: record for seq, record in records.items() if record.measure.extra is None and record.said is None}
     texts = Records(b"".join(map(encode_record, plain.values())))
-    costs = dict(zip(plain, message_costs(texts, model), strict=True))
+    costs = dict(zip(plain, listed_costs(texts, model), strict=True))
     costs |= {seq: record_cost(record, model) for seq, record in records.items() if seq not in plain}
     if query.reasoning == "none":
         return costs
