@@ -13,7 +13,7 @@ from functools import lru_cache, reduce
 from itertools import zip_longest
 from operator import or_
 from struct import error, pack, unpack_from
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -157,32 +157,50 @@ def extra_of(row: bytes) -> Extra:
     )
 
 
-def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number], *, mixes: bool) -> Row:
+class Rows(NamedTuple):
+    """The stored rows of many messages in one string: where each begins, and its length in bytes."""
+
+    joined: bytes
+    begins: Number
+    lengths: Number
+
+    @classmethod
+    def of(cls, rows: Sequence[bytes]) -> "Rows":
+        """The rows of many messages."""
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        return cls(b"".join(rows), np.cumsum(lengths) - lengths, lengths)
+
+    def numbers(self, places: Number, size: int, kind: str) -> Number:
+        """The numbers in the first ``size`` bytes of the rows at these places, as an array for each row."""
+        items: Number = np.ndarray(len(self.joined) - size + 1, f"V{size}", self.joined, strides=(1,))
+        return items[self.begins[places]].view(kind).reshape(len(places), -1)
+
+
+def columns_of(rows: Rows, roles: Number, texts: tuple[Number, Number], *, mixes: bool) -> Row:
     """Return the numbers of many messages as arrays, from their stored rows; a message of plain text has an empty one.
 
     ``mixes``: with the mixes, which only estimates need.
     """
-    columns = Row(role=roles, text0=texts[0], text1=texts[1])
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    given = np.flatnonzero(lengths)
-    words = np.frombuffer(b"".join(rows), "<i4")
-    begins = (np.cumsum(lengths) - lengths)[given] // _WORD
-    masks = words[begins].astype(np.uint32) | words[begins + 1].astype(np.uint64) << np.uint64(32)
+    columns, count = Row(role=roles, text0=texts[0], text1=texts[1]), len(rows.lengths)
+    given = np.flatnonzero(rows.lengths)
+    if not len(given):
+        return columns
+    masks = rows.numbers(given, _MASK_BYTES, "<u8")[:, 0]
     kinds = np.unique(masks).tolist()
     union = reduce(or_, kinds, 0) & (-1 if mixes else ~_OF_MIXES)
     width, places = _layout(union)
-    table = np.zeros((width, len(rows)), np.int64)
+    table = np.zeros((width, count), np.int64)
     for mask in kinds:
-        at = np.flatnonzero(masks == mask)
+        at = given[masks == mask]
         taken, lines = _lines_of(mask, union)
-        table[lines, given[at]] = words[begins[at] + taken]
+        table[lines, at] = rows.numbers(at, _MASK_BYTES + _WORD * _layout(mask)[0], "<i4").T[taken]
     fields: dict[str, Any] = {name: table[start:end] for name, start, end in places}
     for name, numbers in fields.items():
         if name in _MIXES:
             shares = fields.get(f"{name}_shares", ())
             columns[name] = Mix(numbers[0], numbers[1], tuple(map(_share, shares)), numbers[2])
         elif name in _GIVEN:
-            has = np.zeros(len(rows), bool)
+            has = np.zeros(count, bool)
             has[given] = masks & np.uint64(_BITS[name]) != 0
             _add(columns, name, numbers, has=has)
         elif not name.endswith("_shares"):
@@ -199,8 +217,8 @@ def _lines_of(mask: int, union: int) -> tuple[Number, Number]:
         for name, start, end in _layout(mask)[1]
         for number, line in zip(range(start, end), ends.get(name, ()), strict=False)
     ]
-    found: Number = np.array(pairs, np.int64).reshape(len(pairs), 2).T[..., np.newaxis]
-    return found[0], found[1]
+    found: Number = np.array(pairs, np.int64).reshape(len(pairs), 2).T
+    return found[0], found[1][:, np.newaxis]
 
 
 def of_these(columns: Row, places: Number) -> Row:

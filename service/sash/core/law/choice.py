@@ -199,6 +199,8 @@ class _Frame(msgspec.Struct, frozen=True):
         form, record, role = self.options.format, self.view.record, self.view.history.role
         systems = [each for each in self.view.always_seqs() if role(each) <= DEVELOPER]
         is_beside = any(came_in(record(each).measure, form) for each in systems)
+        if role(seq) != ASSISTANT and not is_beside:  # as nearly always
+            return 0
         behind = range(seq + 1, self.view.history.length + 1) if seq >= self.view.history.first_seq else ()
         is_followed = next((role(each) for each in behind if role(each) > DEVELOPER), None) == ASSISTANT
         return opening_tokens(

@@ -22,11 +22,12 @@ import numpy as np
 
 from sash.core.chat.messages import digest
 from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
-from sash.core.counts.measures import Extra, Measure
+from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
-from sash.core.counts.rows import Row, columns_of, extra_of, stored_row, stretch
+from sash.core.counts.rows import Row, Rows, columns_of, stored_row, stretch
+from sash.core.law.details import Details, StoredDetails
 from sash.core.law.identities import Identity, long_form, short_form
 
 if TYPE_CHECKING:
@@ -73,32 +74,6 @@ _GROUPED = Flags.LEGACY_CALL | Flags.IN_PROGRESS
 _RESULTS = (TOOL, FUNCTION)
 _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 """The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
-
-
-class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A message's facts that are not in its record: its identity, and parts other than plain text that cost tokens.
-
-    ``id`` is in its short form. There is no ``stamp`` where the id tells it (identities.py).
-    ``row`` has the numbers of its tokens (core/counts/rows.py). It is empty for plain text, and where ``extra`` has them.
-    ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
-    their numbers add where each digit is a token. ``links`` join it to its calls, or to the call that it answers
-    (``Calls.links``). The garbage collector does not look at details: thousands are read at once, and none is in a cycle.
-    """
-
-    digest: bytes
-    id: Any  # bytes or str: msgspec decodes no union of them
-    stamp: int | None = None
-    row: bytes = b""
-    extra: Extra | None = None
-    grounding: tuple[int, int] | None = None
-    status: str | None = None
-    digits: int = 0
-    links: str = ""
-
-    @property
-    def measured(self) -> Extra | None:
-        """What the message has beside plain text."""
-        return extra_of(self.row) if self.row else self.extra
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -310,6 +285,8 @@ class Records(Sequence[Record]):
     @cached_property
     def rare(self) -> list[int]:
         """Indexes of messages whose tokens do not follow from a row, such as those with images, ascending."""
+        if isinstance(self.details, StoredDetails):
+            return self.details.rare
         return [index for index, details in enumerate(self.details) if details.extra is not None]
 
     @cached_property
@@ -331,7 +308,8 @@ class Records(Sequence[Record]):
     def _read_columns(self, *, mixes: bool) -> Row:
         words = np.frombuffer(self.packed, "<u4").reshape(len(self), _WORDS).astype(np.int64)
         roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
-        rows = [details.row for details in self.details]
+        given = self.details
+        rows = given.rows if isinstance(given, StoredDetails) else Rows.of([details.row for details in given])
         self._columns, self._has_mixes = columns_of(rows, roles, (words[:, 1], words[:, 2]), mixes=mixes), mixes
         return self._columns
 
@@ -358,6 +336,11 @@ class Records(Sequence[Record]):
                 ends[last] &= ~LIST_ENDS
         parallel = flags & Flags.PARALLEL
         return np.where(parallel, parallel + ends, 0)
+
+    @cached_property
+    def marked(self) -> bool:
+        """Whether a result is late, or an assistant's message calls in the form before tool calls."""
+        return 1 in self.flags.translate(_LEGACY)
 
     @property
     def detailed(self) -> int:

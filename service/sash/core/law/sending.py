@@ -131,6 +131,8 @@ def _turn_place(history: History) -> int:
 
 def _roles_beside_apart(records: Records) -> bytes:
     """Roles of the messages. A late result, which is sent elsewhere or not at all, has that of the message before."""
+    if not records.marked:
+        return records.roles
     is_late = (np.frombuffer(records.flags, np.uint8) & Flags.LATE != 0) & (
         np.frombuffer(records.roles, np.uint8) >= TOOL
     )

@@ -114,9 +114,10 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
 def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
     """The walk if kept units matter for older ones: with deduplication, documents everywhere, or skipping."""
     said = _always_said(view) if bounds.dedupe else set()
+    costs, oldest = view.unit_costs.tolist(), bounds.oldest_seq
     for index in range(len(view.units) - 1, -1, -1):
         seq = view.seq(index)
-        stop = _stop(state, bounds, seq)
+        stop = _stop(state, bounds, seq) if seq < oldest or state.skipped_seq else None
         if index in view.always:
             _pass(state, view, index, model, documents, everywhere=bounds.documents_everywhere and not stop)
             continue
@@ -130,7 +131,12 @@ def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, docum
         elif words in said:
             state.duplicates += 1
             state.reasons[index] = Reason.DUPLICATE
-        elif _keep(state, view, index, model, documents, everywhere=bounds.documents_everywhere):
+        elif costs[index] <= state.room and (
+            not bounds.documents_everywhere or _ground(state, view, index, costs[index], model, documents)
+        ):
+            state.room -= costs[index]
+            state.taken += costs[index]
+            state.kept.append(index)
             if words is not None:
                 said.add(words)
         elif bounds.skip and state.room >= _SMALLEST_COST:
@@ -159,17 +165,6 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
         state.stop = "older"
         return state
     return _ended(state, view, bounds, stop)
-
-
-def _keep(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> bool:
-    """Keep the unit if it fits, including its documents if all messages have theirs. Returns whether it fits."""
-    cost = int(view.unit_costs[index])
-    if cost > state.room or (everywhere and not _ground(state, view, index, cost, model, documents)):
-        return False
-    state.room -= cost
-    state.taken += cost
-    state.kept.append(index)
-    return True
 
 
 def _pass(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> None:

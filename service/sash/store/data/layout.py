@@ -70,10 +70,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from sash.core.law.details import details_in
 from sash.core.law.identities import Identity
 from sash.core.law.records import (
     RECORD_BYTES,
-    Details,
     Record,
     Records,
     StoredGrounding,
@@ -168,7 +168,6 @@ def id_field(identity: str) -> bytes:
 
 
 _encode_details = msgspec.msgpack.Encoder().encode
-_decode_details = msgspec.msgpack.Decoder(list[Details]).decode
 
 
 def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
@@ -181,12 +180,11 @@ def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
 
 
 def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Records:
-    """Return the records in one string, with their details if they were read: one call decodes them all."""
+    """Return the records in one string, with their details if they were read."""
     if not details:
         return Records(packed)
     joined = details if isinstance(details, bytes) else b"".join(details)
-    count = len(packed) // RECORD_BYTES
-    return Records(packed, _decode_details(b"\xdd" + count.to_bytes(4, "big") + joined))
+    return Records(packed, details_in(joined, len(packed) // RECORD_BYTES))
 
 
 def places(first_seq: int, last_seq: int) -> tuple[int, int]:
