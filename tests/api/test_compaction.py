@@ -9,10 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import http, lifespan
-
-from sash.app import create_app
-from sash.settings import Settings
 
 BLOCK = {"type": "compaction", "content": "Summary: the user asked for a web scraper, and got its first version."}
 REPLY = [BLOCK, {"type": "text", "text": "Based on our conversation so far, here is the next step."}]
@@ -569,15 +565,3 @@ async def test_the_prompt_cache_is_expected_to_serve_the_item(client: httpx.Asyn
 
     assert first["expected_read_tokens"] == 0
     assert then["expected_read_tokens"] > 5000
-
-
-async def test_an_item_is_sealed_where_encryption_is_on(store: Any, fresh: Any) -> None:
-    """With encryption at rest, an item stands as without it, and the store has none of its words."""
-    settings = Settings(redis_url=store.url, durability="fast", encryption_key=(b"k" * 32,))
-    async with lifespan(create_app(settings)) as running, http(running) as client:
-        chat = Chat(client, fresh(), **CLAUDE)
-        await chat.append(*turns(*TALK, ("assistant", REPLY), ("user", "Go on")))
-        assert await chat.sent() == turns(("assistant", REPLY), ("user", "Go on"))
-        assert (await client.delete(f"{chat.path}/messages/1")).status_code == 204
-        assert "compaction" not in str(await chat.sent())
-        await client.delete(chat.path)
