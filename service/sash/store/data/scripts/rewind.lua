@@ -7,9 +7,9 @@
 --       14 and on: seqs that are no longer in every window
 -- Gives {'ok', version, etag, last seq that may have documents or metadata left}, {'moved', version}, or {} when that life
 -- has ended
--- include conversation, versions, writing, blocks
-local version, life, change, ttl, through, stale =
-  unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through', 'stale'))
+-- include conversation, versions, writing, blocks, compactions
+local version, life, change, ttl, through, stale, compactions =
+  unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through', 'stale', 'compactions'))
 if not version or life ~= ARGV[1] then return {} end
 local etag = etag_of(version, life, change)
 if was_done(ARGV[3]) then return {'ok', version, etag, tonumber(stale or 0)} end
@@ -44,6 +44,7 @@ for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
   redis.call('HINCRBY', conversation, field, 0 - ARGV[6 + place])
 end
 if tonumber(through or 0) > keep then redis.call('HDEL', conversation, 'summary', 'through') end
+withdraw_compactions(compactions, keep)
 redis.call('HSET', conversation, 'edited', ARGV[5], 'user', ARGV[13], 'open', ARGV[12], 'pins', redis.call('HLEN', pinned))
 redis.call('UNLINK', columns)
 etag = write_version(version + 1, life, ARGV[5], ARGV[4])
