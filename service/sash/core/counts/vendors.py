@@ -93,7 +93,7 @@ _CLAUDE = VendorRules(
     most_tags=60,
     thinking=28,  # 34 of 34 bills without tools; 0 or more with tools
     # 115 to 135 more with the header interleaved-thinking-2025-05-14, which no request shows: 10 bills
-    thinking_beside=136,
+    thinking_beside=144,
     response_format=82,  # 80, and the schema's JSON in lines: 19 bills
     format_spelled=1.03,
     page=1_600,  # 20 bills: 1,575 for an empty page, 2,660 for a full one
@@ -118,7 +118,7 @@ _CLAUDE_5 = msgspec.structs.replace(
     forgets_thinking=False,
     thinking_beside=0,
     definitions=361,
-    call=62,  # 44 at most in one project, 26 in all others: 9 bills
+    call=63,  # 44 at most in one project, 26 in all others: 9 bills
     forced=130,
     response_format=124,
     format_spelled=0.82,
@@ -134,7 +134,7 @@ _GEMINI = VendorRules(
     member=1,
     optional=5,
     nested=36,
-    call=14,  # 11 to 13: 62 bills
+    call=11,  # 11 to 13, less what texts are estimated above their tokens: 62 bills
     names=3,
     page=258,  # 9 bills
     sealed=0.175,
@@ -145,11 +145,11 @@ _GEMINI = VendorRules(
 _GEMINI_3 = msgspec.structs.replace(
     _GEMINI,
     family="gemini-3",
-    definition=14,
+    definition=10,
     parameter=14,
     member=6,
     optional=0,
-    call=13,
+    call=8,
     page=560,
     sealed=0.215,
     images=TileRules(base=1_120, tile=0),
@@ -177,16 +177,12 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(_GEMINI_3, family="gemini-3-vertex", definition=0, **_WORDS_ALONE),
             # 53 bills: a definition costs 16; older thoughts are billed too: 4
             msgspec.structs.replace(
-                _GEMINI_3, family="gemini-3.1", definition=20, call=14, forgets=False, seals_texts=True
+                _GEMINI_3, family="gemini-3.1", definition=17, call=9, forgets=False, seals_texts=True
             ),
         )
     }
     # Opus 4.5, and Opus and Sonnet 4.6: billed alike, but they keep thoughts, by the same documents
-    | {
-        "claude-4.6": msgspec.structs.replace(
-            _CLAUDE, family="claude-4.6", forgets_thinking=False, thinking_beside=0, adaptive=14
-        )
-    }
+    | {"claude-4.6": msgspec.structs.replace(_CLAUDE, forgets_thinking=False, thinking_beside=0, adaptive=14)}
 )
 
 HOSTED: Final = (
