@@ -146,7 +146,7 @@ def reasoning_tokens(measure: Measure, model: Model, form: str = CHAT) -> int:
 
 
 def seals_tokens(measure: Measure, model: Model, form: str) -> int:
-    """Return the tokens of the signatures on a message's calls: its reasoning without thoughts."""
+    """Return the tokens of a message's signatures: its reasoning without thoughts."""
     if measure.extra is None:
         return 0
     tokens: int = reasoning_cost(whole_row(measure, model), model, form, ONE, seals_alone=True)

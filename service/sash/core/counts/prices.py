@@ -395,7 +395,7 @@ def reasoning_cost(
     """Return the tokens of a message's reasoning for ``model``, in addition to the message.
 
     Reasoning of a chat message counts if ``form`` sends it, native reasoning if it is in the model's own format.
-    ``seals_alone``: only the signatures on calls count. ``is_forgotten``: sealed thoughts are free.
+    ``seals_alone``: only signatures count. ``is_forgotten``: sealed thoughts are free.
     """
     cost: Number = 0
     carried = PROVIDERS[form].carries & ({"signatures"} if seals_alone else _KINDS)
@@ -403,7 +403,7 @@ def reasoning_cost(
         cost = by.ceil(_thought_cost(row, carried, model, by) * model.margin)
     has_native = not seals_alone or PROVIDERS[model.format].seals_calls
     if "form" in row and has_native and any(name in row for name in _THOUGHTS):
-        sealed = by.where(is_forgotten, 0, row["thoughts_sealed"])
+        sealed = by.where(is_forgotten, 0, _sealed(row, model))
         native = _native_thoughts(Row() if seals_alone else row, sealed, model, by)
         cost = cost + by.where(_is_native(row, model.format), by.ceil(native * model.margin), 0)
     return cost
@@ -423,11 +423,15 @@ def _thought_cost(row: Row, carried: AbstractSet[str], model: Model, by: Arithme
     return tokens + (_pair(row, "signatures", None, model, by) if "signatures" in carried else 0)
 
 
+def _sealed(row: Row, model: Model) -> Number:
+    """The characters of native sealed thoughts that the family bills."""
+    on_texts = isinstance(model.rules, VendorRules) and model.rules.seals_texts
+    return row["thoughts_sealed"] + row["texts_sealed"] if on_texts else row["thoughts_sealed"]
+
+
 def _native_thoughts(row: Row, sealed: Number, model: Model, by: Arithmetic) -> Number:
     words = _pair(row, "thoughts", row.get("beside_mix"), model, by)
     if isinstance(model.rules, VendorRules):
-        if model.rules.seals_texts:
-            sealed = sealed + row["texts_sealed"]
         return words + sealed * model.rules.sealed + row["thoughts_images"]
     counted = row[f"thoughts{model.column}"]
     return counted - (-sealed // _SEALED_CHARACTERS) + by.most(0, words - counted) + row["thoughts_images"]
