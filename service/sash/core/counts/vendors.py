@@ -93,7 +93,7 @@ _CLAUDE = VendorRules(
     most_tags=60,
     thinking=28,  # 34 of 34 bills without tools; 0 or more with tools
     # 115 to 135 more with the header interleaved-thinking-2025-05-14, which no request shows: 10 bills
-    thinking_beside=136,
+    thinking_beside=144,
     response_format=82,  # 80, and the schema's JSON in lines: 19 bills
     format_spelled=1.03,
     page=1_600,  # 20 bills: 1,575 for an empty page, 2,660 for a full one
@@ -182,11 +182,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
         )
     }
     # Opus 4.5, and Opus and Sonnet 4.6: billed alike, but they keep thoughts, by the same documents
-    | {
-        "claude-4.6": msgspec.structs.replace(
-            _CLAUDE, family="claude-4.6", forgets_thinking=False, thinking_beside=0, adaptive=14
-        )
-    }
+    | {"claude-4.6": msgspec.structs.replace(_CLAUDE, forgets_thinking=False, thinking_beside=0, adaptive=14)}
 )
 
 HOSTED: Final = (

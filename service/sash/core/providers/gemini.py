@@ -207,7 +207,7 @@ def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
     generation = member(flat, "generation_config")
     generation = generation if isinstance(generation, dict) else flat
     known = ("contents", "config", "tools", "system_instruction", "tool_config", "generation_config")
-    schema = member(generation, "response_json_schema") or member(generation, "response_schema")
+    schema = member(generation, "response_schema")  # a response_json_schema is in no bill
     return ChatRequest(
         messages=[*_system_of(member(flat, "system_instruction")), *chat(contents, "/contents")],
         tools=[
