@@ -22,10 +22,23 @@ _UNBOUNDED: Final = 1_000_000
 """A file's estimate counts whole: no template bills a page by itself."""
 
 
-def _template(family: str, priming: int, message: int, **more: Any) -> VendorRules:
+_SPARE_PRIMING, _SPARE_DEFINITIONS, _SPARE_CALL = 2, 8, 12
+"""Tokens above what the bills need. Fitted to a random half of the bills, 4.3 % of the other half were short without these
+margins, and 2.0 % with them."""
+
+
+def _template(
+    family: str, priming: int, message: int, *, definitions: int = 110, call: int = 30, **more: Any
+) -> VendorRules:
+    """Return the rules of a family: what its bills need, with the margins, in a template that writes OpenAI's tools."""
     around: dict[str, Any] = {"told": message, "names": 1, "spelled": 1.0, "spelling": "tool", "page": 0}
     return VendorRules(
-        family=family, priming=priming, message=message, **{**around, "page_words": _UNBOUNDED, "call": 30, **more}
+        family=family,
+        priming=priming + _SPARE_PRIMING,
+        message=message,
+        definitions=definitions + _SPARE_DEFINITIONS,
+        call=call + _SPARE_CALL,
+        **{**around, "page_words": _UNBOUNDED, **more},
     )
 
 
