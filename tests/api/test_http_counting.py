@@ -150,6 +150,41 @@ async def test_one_model(client: httpx.AsyncClient) -> None:
         assert {field: model[field] for field in expected} == {**expected, "id": name}
 
 
+async def test_a_name_of_a_known_family(client: httpx.AsyncClient) -> None:
+    """A name that no source lists has the figures of its relative, which its model and its window name."""
+    for name, assumed in (("gpt-4o-eu", "gpt-4o"), ("gpt-7-sol", "gpt-6.2-sol"), ("gpt-4o", None)):
+        model = (await client.get(f"/models/{name}")).json()
+        like = (await client.get(f"/models/{assumed or name}")).json()
+        assert (model["model_assumed"], model["context_window"]) == (assumed, like["context_window"])
+        made = await client.post("/window", json={"model": name, "messages": [{"role": "user", "content": "hi"}]})
+        assert made.json().get("model_assumed") == assumed
+
+
+@pytest.mark.parametrize("name", ["qwen3:4b", "accounts/fireworks/models/llama-v3p3-70b-instruct", "gpt-oss:120b"])
+async def test_a_name_as_a_seller_spells_it(client: httpx.AsyncClient, name: str) -> None:
+    """A window of such a name needs no ``max_tokens``."""
+    assert (await client.get(f"/models/{name}")).json()["counting"] in ("estimate", "vocabulary")
+    made = await client.post("/window", json={"model": name, "messages": [{"role": "user", "content": "hi"}]})
+    assert made.status_code == 200
+
+
+async def test_a_misspelt_name(client: httpx.AsyncClient) -> None:
+    """A name one or two letters from a known one is 422 with it, in a count and in a window."""
+    for path in ("/count", "/window"):
+        sent = {"model": "gpt-4o-mni", "messages": [{"role": "user", "content": "hi"}]}
+        found = problem(await client.post(path, json=sent), 422, "unknown-model")
+        assert found["near"][0] == "gpt-4o-mini"
+
+
+async def test_thinking_is_told_to_claude(client: httpx.AsyncClient) -> None:
+    """A gateway's members for thinking add the tokens of Claude's instructions to think, and nothing for others."""
+    for model, more in (("anthropic/claude-haiku-4.5", 28), ("gpt-5", 0)):
+        sent = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+        plain = (await client.post("/count", json=sent)).json()["tokens"]
+        for member in ({"reasoning": {"effort": "low"}}, {"reasoning_effort": "low"}):
+            assert (await client.post("/count", json=sent | member)).json()["tokens"] == plain + more
+
+
 async def test_no_such_model(client: httpx.AsyncClient) -> None:
     """An unknown model is 404 as a resource and 422 in a request, both with similar names."""
     absent = problem(await client.get("/models/gpt4o"), 404, "not-found")

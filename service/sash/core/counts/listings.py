@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sash.core.counts.names import ModelName, is_typo, read_name
+from sash.core.counts.names import ModelName, is_typo, read_name, shape_of
 
 
 class ListedModel(NamedTuple):
@@ -89,30 +89,57 @@ def find_relative(name: ModelName) -> ListedModel | None:
     It has the most words in common, then the same version, then the newest; of several the smallest window. A newer version
     is no relative of an older one, nor is a name without one.
     """
-    best: tuple[Any, ...] = ()
-    found: ListedModel | None = None
     version = _version(name.words)
+    known = set(name.words)
+    ranked = [
+        (len(known & relative.words), bool(version) and own == version, own, -relative.window, relative)
+        for relative in _families().get(name.words[0], ())
+        for own in (relative.version,)
+        if not version or () < own <= version
+    ]
+    if not ranked:
+        return None
+    nearest = max(ranked, key=lambda each: each[:-1])[-1]
+    return ListedModel(nearest.id, nearest.provider, nearest.window)
+
+
+class _Relative(NamedTuple):
+    """A listed model with a window, as the relatives of unlisted ones need it."""
+
+    id: str
+    provider: str
+    words: frozenset[str]
+    version: tuple[int, ...]
+    window: int
+
+
+@lru_cache(maxsize=1)
+def _families() -> Mapping[str, Sequence[_Relative]]:
+    """The chat models with a listed window, by the first word of their names."""
+    found: dict[str, list[_Relative]] = defaultdict(list)
     for spelled, listed in _by_spelling().items():
-        words = spelled.split("-")
-        if words[0] != name.words[0] or _NOT_CHAT.search(spelled) or (window := _window(listed)) is None:
-            continue
-        own = _version(words)
-        if version and not () < own <= version:
-            continue
-        rank = len(set(words) & set(name.words)), bool(version) and own == version, own, -window
-        if rank > best:
+        words, window = spelled.split("-"), _window(listed)
+        if window is not None and not _NOT_CHAT.search(spelled):
             shortest = min((bare_name(each.id) for each in listed), key=len)
-            best, found = rank, ListedModel(shortest, listed[0].provider, window)
-    return found
+            found[words[0]].append(_Relative(shortest, listed[0].provider, frozenset(words), _version(words), window))
+    return MappingProxyType(found)
 
 
 def misspelt(name: ModelName) -> list[str]:
     """Return the listed names of which this name, which nobody lists, is a misspelling."""
     if name.spelled in _by_spelling():
         return []
-    return sorted(
-        bare_name(listed[0].id) for other, listed in _by_spelling().items() if is_typo(name, read_name(other))
-    )
+    return sorted(bare for other, bare in _by_shape().get(shape_of(name), ()) if is_typo(name, other))
+
+
+@lru_cache(maxsize=1)
+def _by_shape() -> Mapping[tuple[int, str], Sequence[tuple[ModelName, str]]]:
+    """Listed names by what a misspelling leaves as it is, each with the name that it is told by."""
+    found: dict[tuple[int, str], list[tuple[ModelName, str]]] = defaultdict(list)
+    for spelled, listed in _by_spelling().items():
+        name = read_name(spelled)
+        found[shape_of(name)].append((name, bare_name(listed[0].id)))
+    return MappingProxyType(found)
 
 
 def _version(words: Sequence[str]) -> tuple[int, ...]:

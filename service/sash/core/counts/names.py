@@ -88,6 +88,11 @@ _LONG: Final = 5
 """Letters of a word from which on two may be wrong."""
 
 
+def shape_of(name: ModelName) -> tuple[int, str]:
+    """Return what a misspelling leaves as it is: the number of words, and all digits."""
+    return len(name.words), re.sub(r"\D", "", name.spelled)
+
+
 def is_typo(name: ModelName, other: ModelName) -> bool:
     """Return whether a name is the other one with one or two letters wrong.
 
