@@ -42,6 +42,8 @@ RECORDED = {
     "kani_responses": "responses",
     "more_anthropic": "anthropic",
     "more_gemini": "gemini",
+    "new_chat": "openai",
+    "new_anthropic": "anthropic",
 }
 UNASKED = {
     "dd-trace-py-0020",  # a tool result without its tool call
