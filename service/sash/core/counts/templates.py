@@ -89,7 +89,15 @@ TEMPLATES: Final[Mapping[str, VendorRules]] = MappingProxyType(
                 "grok-4-fast", 164, 2, definitions=160, spelled=0.55, call=150, response_format=4, format_spelled=0.7
             ),
             _template(
-                "grok-4.3", 208, 2, definitions=160, spelled=0.55, call=60, response_format=4, format_spelled=0.7
+                "grok-4.3",
+                186,
+                2,
+                definitions=27,
+                spelled=0.7,
+                call=134,
+                json_object=18,
+                response_format=22,
+                format_spelled=0.7,
             ),
             _template(
                 "grok-code", 202, 2, definitions=140, spelled=0.55, call=150, response_format=4, format_spelled=0.7
