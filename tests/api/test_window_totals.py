@@ -396,3 +396,22 @@ async def test_arguments_cost_as_much_as_the_object_that_is_sent(
     window = await made(client, [HELLO, *group], model="gpt-4o", format=form)
     count = await counted(client, window, form)
     assert count <= window["tokens"]["total"] <= count + 2 * (many - 1) + 1
+
+
+@pytest.mark.parametrize("note", [0, 1])
+@pytest.mark.parametrize("role", [None, "system", "developer"])
+@pytest.mark.parametrize("model", ["minimax-01", "mistral-small-3.2-24b-instruct", "kimi-k2"])
+async def test_a_template_adds_a_system_text_where_there_is_none(
+    client: httpx.AsyncClient, model: str, role: str | None, note: int
+) -> None:
+    """Some templates add a system text to a request without one: a window's total has it exactly then."""
+    told = [{"role": role, "content": "Be kind."}] if role else []
+    totals = []
+    for many, limits in ((1, {}), (40, {"max_tokens": 1500, "note": bool(note)})):
+        messages = [HELLO, *told, *[{"role": "user", "content": "zebra gradle " * 30}] * many, HELLO]
+        for fixed in ({}, {"system": "Be brief."}):
+            window = await made(client, messages, model=model, **fixed, **limits)
+            total = await counted(client, window, "openai")
+            assert total <= window["tokens"]["total"] <= total + note  # a note is counted for any number in it
+            totals.append(window["tokens"]["priming"])
+    assert totals[0] > totals[1] or role

@@ -95,7 +95,9 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
         return None
     costs = listed_costs(records, model)
     system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
-    lone = 0 if any(map(is_system, (*fixed.system, *fixed.few_shots))) else model.lone
+    is_told = any(map(is_system, (*fixed.system, *fixed.few_shots)))
+    is_told = is_told or SYSTEM in records.roles or DEVELOPER in records.roles
+    lone = 0 if is_told else model.lone
     fixed_tokens = {"priming": model.priming + lone, "system": system, "few_shots": few_shots}
     room = budget - sum(fixed_tokens.values())
     if options.stable and not fixed.few_shots:  # a stable window keeps them free in every turn
