@@ -403,7 +403,10 @@ def reasoning_cost(
         cost = by.ceil(_thought_cost(row, carried, model, by) * model.margin)
     has_native = not seals_alone or PROVIDERS[model.format].seals_calls
     if "form" in row and has_native and any(name in row for name in _THOUGHTS):
-        sealed = by.where(is_forgotten, 0, row["thoughts_sealed"])
+        sealed = row["thoughts_sealed"]
+        if isinstance(model.rules, VendorRules) and model.rules.seals_texts:
+            sealed = sealed + row["texts_sealed"]
+        sealed = by.where(is_forgotten, 0, sealed)
         native = _native_thoughts(Row() if seals_alone else row, sealed, model, by)
         cost = cost + by.where(_is_native(row, model.format), by.ceil(native * model.margin), 0)
     return cost
@@ -426,8 +429,6 @@ def _thought_cost(row: Row, carried: AbstractSet[str], model: Model, by: Arithme
 def _native_thoughts(row: Row, sealed: Number, model: Model, by: Arithmetic) -> Number:
     words = _pair(row, "thoughts", row.get("beside_mix"), model, by)
     if isinstance(model.rules, VendorRules):
-        if model.rules.seals_texts:
-            sealed = sealed + row["texts_sealed"]
         return words + sealed * model.rules.sealed + row["thoughts_images"]
     counted = row[f"thoughts{model.column}"]
     return counted - (-sealed // _SEALED_CHARACTERS) + by.most(0, words - counted) + row["thoughts_images"]
