@@ -158,7 +158,7 @@ def without_free_seals(measure: Measure, model: Model) -> Measure:
     extra = measure.extra
     if extra is None or extra.beside is None or not model.rules.forgets:
         return measure
-    beside = msgspec.structs.replace(extra.beside, thoughts_sealed=0)
+    beside = msgspec.structs.replace(extra.beside, thoughts_sealed=0, texts_sealed=0)
     return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, beside=beside))
 
 
@@ -187,7 +187,7 @@ def _without_thinking(measure: Measure) -> Measure:
     extra = measure.extra
     if extra is None:
         return measure
-    beside = extra.beside and msgspec.structs.replace(extra.beside, thoughts=(0, 0), thoughts_sealed=0)
+    beside = extra.beside and msgspec.structs.replace(extra.beside, thoughts=(0, 0), thoughts_sealed=0, texts_sealed=0)
     return msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, reasoning=None, beside=beside))
 
 
