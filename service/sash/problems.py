@@ -245,6 +245,9 @@ class PreconditionFailed(Problem):
 
     class Figures(msgspec.Struct):
         version: Annotated[Count, Meta(description="The conversation's version now.", examples=[9])]
+        etag: Annotated[
+            str, Meta(description='The conversation\'s ETag now; `"0"` where there is none.', examples=['"9-nB3p"'])
+        ]
 
 
 class TooLarge(Problem):

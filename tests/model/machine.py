@@ -401,7 +401,7 @@ class Machine(RuleBasedStateMachine):
         if talk.summary is not None and "recalled" in one:
             return  # what recall searches depends on the summary, and a body has no summary
         for window in (one, other):
-            del window["conversation_id"], window["version"]
+            del window["conversation_id"], window["version"], window["etag"]
             if talk.retold:
                 del window["dropped"]["grounding_tokens"]  # counted when stored, under the template of that time
         # The explanation of a stored history ends where its read ended; the lines before that must be the same.

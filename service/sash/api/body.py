@@ -28,6 +28,8 @@ _CHARSET = r'(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*'
 JSON_BODY = re.compile("application/json" + _CHARSET, re.IGNORECASE)
 PATCH_BODY = re.compile(r"application/(merge-patch\+)?json" + _CHARSET, re.IGNORECASE)
 _ETAG = re.compile(r"[\x21\x23-\x7e]{0,128}")
+_GIVEN = re.compile(r"0|\d+-.*")
+"""Tags of conversations: ``layout.etag_of``, and the one of a missing conversation."""
 _TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 
 
@@ -140,7 +142,7 @@ def if_match(request: Req) -> str:
 
     Raises:
         BadRequest: the header is no ETag, or several.
-        PreconditionFailed: the ETag is empty, which no state has.
+        PreconditionFailed: no state of a conversation has such an ETag.
     """
     given = header(request, b"if-match")
     value = (given or "").strip()
@@ -149,8 +151,11 @@ def if_match(request: Req) -> str:
     tags = _tags(value)
     if len(tags) != 1 or not _ETAG.fullmatch(tags[0]):
         raise BadRequest.at("#/header/if-match", "Send back one ETag as it was given, quotes included")
-    if not tags[0]:
-        raise PreconditionFailed("If-Match names a state that Sash never gave.")
+    if not _GIVEN.fullmatch(tags[0]):
+        what = f'a version, and "{tags[0]}" is no ETag' if tags[0].isdigit() else "no ETag of a conversation"
+        raise PreconditionFailed(
+            f"If-Match names {what}: send the etag of your last answer (the header ETag, or the member etag) as it came."
+        )
     return tags[0]
 
 

@@ -34,6 +34,7 @@ from sash.api.schemas import (
     ConversationSummary,
     CreateConversation,
     EncodingTokens,
+    ExportedConversation,
     MessageRange,
     RecallProgress,
 )
@@ -227,6 +228,16 @@ async def _life_and_owner(request: Req, context: Context, target: Target) -> tup
 
 def conversation_body(identity: str, state: State, progress: RecallProgress | None = None) -> bytes:
     """A conversation as JSON."""
+    members = _members(identity, state)
+    return msgspec.json.encode(Conversation(**members, etag=etag(state.etag), recall_progress=progress))
+
+
+def exported_body(identity: str, state: State) -> bytes:
+    """A conversation as the first line of its export, which is the same for a copy that was imported."""
+    return msgspec.json.encode(ExportedConversation(**_members(identity, state)))
+
+
+def _members(identity: str, state: State) -> dict[str, Any]:
     settings = read_settings(state.settings)
     summary = None
     if state.summary is not None:
@@ -234,16 +245,14 @@ def conversation_body(identity: str, state: State, progress: RecallProgress | No
         compaction = state.summary.compaction
         item = compaction_item(compaction) if compaction is not None else None
         summary = ConversationSummary(state.summary.text, state.summary.through_seq, tokens, item)
-    conversation = Conversation(
+    return {
         **msgspec.structs.asdict(settings),
-        id=identity,
-        version=state.version,
-        created_at=timestamp(state.created_ms),
-        updated_at=timestamp(state.updated_ms),
-        messages=MessageRange(state.length, 1 if state.length else None, state.length or None),
-        tokens=EncodingTokens(*state.tokens),
-        expires_at=timestamp(state.expires_ms) if state.expires_ms else None,
-        summary=summary,
-        recall_progress=progress,
-    )
-    return msgspec.json.encode(conversation)
+        "id": identity,
+        "version": state.version,
+        "created_at": timestamp(state.created_ms),
+        "updated_at": timestamp(state.updated_ms),
+        "messages": MessageRange(state.length, 1 if state.length else None, state.length or None),
+        "tokens": EncodingTokens(*state.tokens),
+        "expires_at": timestamp(state.expires_ms) if state.expires_ms else None,
+        "summary": summary,
+    }

@@ -273,7 +273,7 @@ def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window:
         seqs.append(step.seq)
         status = status if step.duplicate else 201
     waiting = reply.waiting or _legacy_call(entries[-1], reply.entries[-1]) or msgspec.UNSET
-    appended = AppendedMessages(target.id, reply.version, min(seqs), max(seqs), messages, waiting)
+    appended = AppendedMessages(target.id, reply.version, etag(reply.etag), min(seqs), max(seqs), messages, waiting)
     return Answer(b"".join((msgspec.json.encode(appended)[:-1], window, b"}")), etag=reply.etag, status=status)
 
 

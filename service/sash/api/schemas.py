@@ -70,8 +70,15 @@ class RecallProgress(msgspec.Struct, frozen=True):
     vectors: int
 
 
-class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):
-    """A conversation's settings and state."""
+ETag = Annotated[
+    str, Meta(description="One state of the conversation, as the header `ETag` has it: send it in `If-Match`.")
+]
+
+
+class ExportedConversation(
+    ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False
+):
+    """A conversation's settings and state, without what names one life of it."""
 
     id: str
     version: int
@@ -82,6 +89,12 @@ class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_default
     expires_at: Timestamp | None
     summary: ConversationSummary | None
     recall_progress: RecallProgress | None = None
+
+
+class Conversation(ExportedConversation, frozen=True, kw_only=True, omit_defaults=True):
+    """A conversation's settings and state."""
+
+    etag: ETag
 
 
 class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
@@ -111,6 +124,7 @@ class AppendedMessages(msgspec.Struct):
 
     conversation_id: str
     version: int
+    etag: ETag
     first_seq: int
     last_seq: int
     messages: list[AppendedMessage]

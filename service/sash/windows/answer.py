@@ -110,6 +110,7 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     conversation_id: str | None
     version: int | None
+    etag: Annotated[str | None, Meta(description="The conversation's state, as the header `ETag` has it.")]
     model: str
     encoding: Annotated[str, Meta(description="The vocabulary that the tokens were counted with.")]
     exact: Annotated[bool, Meta(description="Whether the count is the provider's own; false for an estimate.")]
@@ -173,6 +174,7 @@ def made(
     head = WindowHead(
         conversation_id=asked.conversation if asked.version is not None else None,
         version=asked.version,
+        etag=asked.etag,
         model=model.id,
         encoding=model.counted_with,
         exact=model.exact and _is_exact(asked, history, window),

@@ -114,7 +114,8 @@ class Windows:
             wanted = settled(query, limits.model, limits.budget) if query.stable == "auto" else query
             key = cache_key(target.name, tail.state.life) if query.cache == "auto" else ""
             recall = self._recaller.mode(settings) if query.recall_max_tokens else None
-            asked = Asked(wanted, limits, parts, target.id, tail.state.version, recall, cache_key=key)
+            state = tail.state
+            asked = Asked(wanted, limits, parts, target.id, state.version, f'"{state.etag}"', recall, cache_key=key)
             try:
                 return await self._make(target, asked, tail), tail.state
             except HistoryEdited:

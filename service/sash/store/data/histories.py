@@ -291,7 +291,7 @@ def _only_pinned_by_its_result(record: Record) -> bool:
 def require_version(standing: State | Page, if_match: str) -> None:
     """Raise PreconditionFailed when ``if_match`` names another state."""
     if if_match not in ("", "*", standing.etag):
-        raise scripts.moved(standing.version)
+        raise scripts.moved(standing.version, standing.etag)
 
 
 def _tokens(record: Record) -> tuple[int, int]:

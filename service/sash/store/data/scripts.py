@@ -437,8 +437,8 @@ def _refusal(reply: list[Any]) -> Exception:
     match reply:
         case []:
             return no_conversation()
-        case [b"moved", version]:
-            return moved(int(version))
+        case [b"moved", version, etag]:
+            return moved(int(version), etag.decode())
         case [b"damaged", part]:
             return damaged(part.decode())
         case _:
@@ -450,10 +450,10 @@ def no_conversation() -> NotFound:
     return NotFound("There is no such conversation.")
 
 
-def moved(version: int) -> PreconditionFailed:
+def moved(version: int, etag: str) -> PreconditionFailed:
     """Return the problem of an If-Match that names another state."""
     said = f"The conversation is at version {version} now" if version else "There is no such conversation now"
-    return PreconditionFailed(f"{said}: read it again, then decide.", members={"version": version})
+    return PreconditionFailed(f"{said}: read it again, then decide.", members={"version": version, "etag": f'"{etag}"'})
 
 
 def damaged(part: str) -> ConversationDamaged:

@@ -12,7 +12,7 @@
 --         documents (their tokens), progress (it is still being written); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
 --        1 for a duplicate, 1 for a parallel result}
---    or {'moved', version} {'conflict', index, 1 if a longer text of this entry in progress is stored} {'orphan', index}
+--    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored} {'orphan', index}
 --       {'pinned', index} {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
@@ -326,7 +326,7 @@ for at = ENTRY, #ARGV, WIDTH do
 end
 for _, step in ipairs(plan) do tell(step.seq, step.duplicate, step.parallel) end
 if #added == 0 and not replaced then return told end
-if not is_expected then return {'moved', version} end
+if not is_expected then return {'moved', version, etag} end
 local is_plain = exists and not (replaced or stale or ttl or new_pins > 0)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
   or not is_plain and denial_of({'HDEL', 'HLEN', 'HSETNX', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'})

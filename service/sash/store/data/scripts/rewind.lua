@@ -5,7 +5,7 @@
 --       5 random name of this write   6 last seq to keep   7 8 tokens less, o200k and cl100k   9 messages with documents less
 --       10 11 tokens of documents less   12 tool group that is open then (JSON), or ''   13 newest user message then, or 0
 --       14 and on: seqs that are no longer in every window
--- Gives {'ok', version, etag, last seq that may have documents or metadata left}, {'moved', version}, or {} when that life
+-- Gives {'ok', version, etag, last seq that may have documents or metadata left}, {'moved', version, etag}, or {} when that life
 -- has ended
 -- include conversation, versions, writing, blocks
 local version, life, change, ttl, through, stale =
@@ -13,7 +13,7 @@ local version, life, change, ttl, through, stale =
 if not version or life ~= ARGV[1] then return {} end
 local etag = etag_of(version, life, change)
 if was_done(ARGV[3]) then return {'ok', version, etag, tonumber(stale or 0)} end
-if etag ~= ARGV[2] then return {'moved', version} end
+if etag ~= ARGV[2] then return {'moved', version, etag} end
 local keep, length = tonumber(ARGV[6]), redis.call('LLEN', log)
 if keep == length then -- nothing to forget now; a retry must not forget later messages
   mark_done(ARGV[3], ARGV[4], ttl)
