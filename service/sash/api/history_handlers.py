@@ -26,14 +26,14 @@ from sash.api.context import (
     was_done,
 )
 from sash.api.conversation_handlers import conversation_body
-from sash.api.message_handlers import checked_seq
+from sash.api.message_handlers import named_entry
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation
 from sash.core.chat.arguments import ProviderObject
-from sash.core.chat.messages import Id
+from sash.core.chat.messages import EntryName, Id
 from sash.core.law.conversation_settings import decode_settings, owner_of
 from sash.core.providers.native import read_compaction
-from sash.problems import ConversationExists, NotFound, Problem, Unprocessable
+from sash.problems import ConversationExists, NotFound, Problem
 from sash.store.data.entries import stored_entries, wall_ms
 from sash.store.data.histories import Change, make_summary, require_version
 from sash.store.data.layout import Target, target_at
@@ -41,20 +41,18 @@ from sash.store.data.reading import changed
 from sash.store.data.replies import State
 from sash.store.data.staging import Staging
 
-Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
-
 
 class Rewind(msgspec.Struct, forbid_unknown_fields=True):
     """The last message to keep; 0 removes all messages."""
 
-    to_seq: Seq
+    to_seq: EntryName
 
 
 class PutSummary(msgspec.Struct, forbid_unknown_fields=True):
     """The summary of messages 1 to ``through_seq``: a text, a provider's compaction item, or both. With neither, the
     summary is removed."""
 
-    through_seq: Seq
+    through_seq: EntryName
     text: str = ""
     item: Annotated[
         ProviderObject | None,
@@ -66,7 +64,7 @@ class Fork(msgspec.Struct, forbid_unknown_fields=True):
     """The copy's id, by default a new one, and its last message, by default the last of all."""
 
     id: Id | None = None
-    at_seq: Seq | None = None
+    at_seq: EntryName | None = None
 
 
 _rewind = msgspec.json.Decoder(Rewind)
@@ -79,7 +77,7 @@ _fork = msgspec.json.Decoder(Fork)
 async def redact_message(request: Req, seq: FromPath[str]) -> Response[None]:
     """Erase a message's content for good. The message keeps its place, and its tool group can still be sent."""
     context, target = context_of(request), target_of(request)
-    place, state = checked_seq(seq), await _standing(request, context, target)
+    place, state = named_entry(seq), await _standing(request, context, target)
     tag = state.etag
     if not was_done(request):
         tag = (await context.store.histories.redact(target, place, **_change(request, state))).etag
@@ -111,10 +109,11 @@ async def put_summary(request: Req) -> Response[bytes]:
     wanted = await decode(request, _summary)
     compaction, text = read_compaction(wanted.item, "/item") if wanted.item is not None else (None, "")
     text = wanted.text or text
-    stands = wanted.through_seq and (text or compaction)
-    summary = make_summary(text, wanted.through_seq, compaction) if stands else None
     state = await _standing(request, context, target)
     if not was_done(request):
+        through_seq = await _summarized_to(context, target, wanted, state)
+        stands = through_seq and (text or compaction)
+        summary = make_summary(text, through_seq, compaction) if stands else None
         await context.store.histories.put_summary(target, summary, **_change(request, state))
     return await _conversation(context, target)
 
@@ -130,6 +129,13 @@ async def delete_summary(request: Req) -> Response[None]:
         tag = (await context.store.histories.put_summary(target, None, **_change(request, state))).etag
         context.store.owners.touch(target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
+
+
+async def _summarized_to(context: Context, target: Target, wanted: PutSummary, state: State) -> int:
+    """Return the last seq that a summary covers. A number may be too large, which the store finds. Raises Unprocessable."""
+    if isinstance(wanted.through_seq, int):
+        return wanted.through_seq
+    return await context.store.histories.known_seq(target, wanted.through_seq, state, "#/through_seq")
 
 
 async def _standing(request: Req, context: Context, target: Target) -> State:
@@ -168,7 +174,7 @@ async def fork_conversation(request: Req) -> Response[bytes]:
         state = await context.store.reader.get(source)
         if not await context.store.conversations.require_absent(copy, token=request_token(request)):
             require_version(state, expected)
-            await _copy(request, source, copy, state, _last(wanted, state))
+            await _copy(request, source, copy, state, await _last(context, source, wanted, state))
             await _require_unedited(context, source, copy, state)
     copied = await context.store.reader.get(copy)
     require_same_life(request, copied)
@@ -177,11 +183,11 @@ async def fork_conversation(request: Req) -> Response[bytes]:
     return Response(conversation_body(copy.id, copied), status_code=201, headers=headers)
 
 
-def _last(wanted: Fork, state: State) -> int:
+async def _last(context: Context, source: Target, wanted: Fork, state: State) -> int:
     """Return the last seq that a fork takes. Raises Unprocessable."""
-    if wanted.at_seq is not None and wanted.at_seq > state.length:
-        raise Unprocessable.at("#/at_seq", f"The last message is {state.length}")
-    return state.length if wanted.at_seq is None else wanted.at_seq
+    if wanted.at_seq is None:
+        return state.length
+    return await context.store.histories.known_seq(source, wanted.at_seq, state, "#/at_seq")
 
 
 async def _copy(request: Req, source: Target, copy: Target, state: State, at_seq: int) -> None:

@@ -34,6 +34,7 @@ from sash.api.schemas import (
     MessagePage,
     StoredMessage,
 )
+from sash.core.chat.bounds import IDS
 from sash.core.chat.messages import Document, Entry, Grounding, decode_entries, decode_json
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import ASSISTANT
@@ -49,6 +50,7 @@ from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import FormatCannotCarry, Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import Earlier, check_entries, lacks_call, prepare, wall_ms
+from sash.store.data.histories import no_entry
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page, Tail
 from sash.store.data.scripts import Appended, AppendReply
@@ -324,20 +326,22 @@ async def list_messages(request: Req) -> Response[bytes]:
 @documented("Read a message", "messages", gives=StoredMessage)
 async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     """One entry."""
-    target, place = target_of(request), checked_seq(seq)
-    page = await context_of(request).store.reader.page(target, place, place)
+    target = target_of(request)
+    page = await context_of(request).store.reader.entry(target, named_entry(seq))
     if not page.messages:
-        raise NotFound("There is no such message.")
+        raise no_entry()
     headers = {"ETag": etag(page.etag)}
     if is_known(request, page.etag):
         return Response(b"", status_code=304, headers=headers)
     return Response(msgspec.json.encode(stored_message(page.messages[0], page)), headers=headers)
 
 
-def checked_seq(value: str) -> int:
-    """The sequence number of a path. Raises NotFound if it is not one."""
+def named_entry(value: str) -> int | str:
+    """The entry that a path names: its seq, or ``id:`` and its own id. Raises NotFound if it is neither."""
+    if value.startswith("id:") and IDS.fullmatch(value, 3):
+        return value
     if not value.isascii() or not value.isdigit() or not 0 < len(value) <= 15 or int(value) == 0:
-        raise NotFound("There is no such message.")
+        raise no_entry()
     return int(value)
 
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta, field
 
 from sash.api.openapi.components import Json, query_fields
-from sash.core.chat.messages import Id
+from sash.core.chat.messages import ById, Id
 
 _TAG: Final = '"8-nB3pXJw0m2vSdY6q-Zk4tQ1aL"'
 _NEXT: Final = '</conversations/c-1/messages?order=asc&limit=100&cursor=YTEwMTpuQjNwWEp3MG0ydlNkWTZx>; rel="next"'
@@ -18,7 +18,13 @@ class Path(msgspec.Struct):
 
     conversation_id: Annotated[Id, Meta(description="The conversation's id.", examples=["c-1"])]
     owner_id: Annotated[Id, Meta(description="The owner's id.", examples=["user-42"])]
-    seq: Annotated[int, Meta(ge=1, description="The message's sequence number.", examples=[1])]
+    seq: Annotated[
+        Annotated[int, Meta(ge=1)] | ById,
+        Meta(
+            title="EntryInPath",
+            description="The message's sequence number, or `id:` and its own id, as in `id:m-7`.",
+        ),
+    ]
     model_id: Annotated[str, Meta(min_length=1, description="The model's name.", examples=["gpt-4o-mini"])]
     slug: Annotated[str, Meta(description="The end of a problem's `type`.", examples=["window-does-not-fit"])]
 

@@ -35,6 +35,15 @@ _NOT_BRACKETS_OR_QUOTES = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 
 Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description=f"{WHAT_IDS_ARE}.")]
 """Conversation, entry and owner ids."""
+Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
+"""A message's place in its conversation, from 1; 0 is before the first one."""
+ById = Annotated[
+    str, msgspec.Meta(pattern=rf"^id:{IDS.pattern}\Z", description="`id:` and the entry's own id, as in `id:m-7`.")
+]
+EntryName = Annotated[
+    Seq | ById,
+    msgspec.Meta(title="EntryName", description="An entry by its `seq`, or by its own id: `id:m-7` for the id `m-7`."),
+]
 
 Side = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 """An image's width or height in pixels."""

@@ -188,7 +188,8 @@ def _expected(kinds: Sequence[Type], value: Any) -> tuple[str, str]:
         words = [text for text in wanted if text != "null"]
         return f"Invalid value {value[:_MOST_SHOWN]!r}", f": one of {joined(words)}"
     shown = _shown(value)
-    not_this = "" if any(text.startswith(shown) for text in wanted) else f", not {shown}"
+    is_like = isinstance(value, str) and any(isinstance(kind, Metadata | StrType) for kind in kinds)
+    not_this = "" if is_like or any(text.startswith(shown) for text in wanted) else f", not {shown}"
     return f"Expected {joined(wanted)}{not_this}", ""
 
 

@@ -55,16 +55,14 @@ class Histories:
         self._reader = conversations.reader
         self._data_keys = conversations.data_keys
 
-    async def redact(self, target: Target, seq: int, **change: Unpack[Change]) -> Written:
-        """Remove a message's content. Raises NotFound, PreconditionFailed."""
+    async def redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Written:
+        """Remove the content of an entry, by its seq or ``id:`` and its id. Raises NotFound, PreconditionFailed."""
         for _ in range(_ATTEMPTS):
-            page, done = await asyncio.gather(
-                self._reader.page(target, seq, seq), self._was_done(target, change["token"])
-            )
+            page, done = await asyncio.gather(self._reader.entry(target, name), self._was_done(target, change["token"]))
             if done:
                 return Written(page.version, page.etag)
             if not page.messages or page.life != change["life"]:
-                raise NotFound("There is no such message.")
+                raise no_entry()
             message = page.messages[0]
             if message.record.flags & Flags.REDACTED:
                 require_version(page, change["if_match"])
@@ -77,7 +75,7 @@ class Histories:
             call = scripts.redact(
                 target.keys,
                 **change,
-                seq=seq,
+                seq=message.seq,
                 standing=message.standing,
                 record=redacted.record,
                 details=redacted.details,
@@ -95,11 +93,13 @@ class Histories:
     async def rewind(
         self,
         target: Target,
-        to_seq: int,
+        to: int | str,
         progress: Callable[[], None] = lambda: None,
         **change: Unpack[Change],
     ) -> Rewound:
-        """Forget the messages after ``to_seq``. Raises NotFound, PreconditionFailed, Unprocessable.
+        """Forget the messages after an entry, by its seq or ``id:`` and its id.
+
+        Raises NotFound, PreconditionFailed, Unprocessable.
 
         The conversation is then as it was right after that message: in the middle of a tool group, its calls wait again for
         their results. ``progress`` is called after each step of about a thousand messages.
@@ -112,13 +112,21 @@ class Histories:
             if state.life != change["life"]:
                 raise scripts.no_conversation()
             require_version(state, change["if_match"])
-            if to_seq > state.length:
-                raise Unprocessable.at("#/to_seq", f"The last message is {state.length}")
+            to_seq = await self.known_seq(target, to, state, "#/to_seq")
             try:
                 return await self._rewind(target, to_seq, state, progress, change)
             except (HistoryEdited, PreconditionFailed):
                 continue  # another write came first: compute the figures again
         raise _busy()
+
+    async def known_seq(self, target: Target, name: int | str, state: State, pointer: str) -> int:
+        """Return the seq that a field at ``pointer`` names, from 0 to the last one. Raises Unprocessable."""
+        seq = await self._reader.seq_of(target, name)
+        if seq is None:
+            raise Unprocessable.at(pointer, "No entry of this conversation has this id")
+        if seq > state.length:
+            raise Unprocessable.at(pointer, f"The last message is {state.length}")
+        return seq
 
     async def _rewind(
         self, target: Target, to_seq: int, state: State, progress: Callable[[], None], change: Change
@@ -302,6 +310,12 @@ def _pending(group: Sequence[Calls]) -> list[str]:
     """Return the ids of the first message's calls that the other messages do not answer."""
     answered = {calls.answers for calls in group[1:]}
     return [call for call in group[0].opens if call not in answered]
+
+
+def no_entry() -> NotFound:
+    """Return the problem of an entry that is not there."""
+    ways = "its seq (…/messages/7), or by `id:` and its own id (…/messages/id:m-7)"
+    return NotFound(f"There is no such message. A message is named by {ways}.")
 
 
 def _busy() -> Conflict:
