@@ -74,6 +74,7 @@ ROUTES = (
     message_handlers.list_messages,
     message_handlers.get_message,
     history_handlers.redact_message,
+    history_handlers.change_message,
     history_handlers.rewind_conversation,
     history_handlers.put_summary,
     history_handlers.delete_summary,

@@ -82,7 +82,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     settings = ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
     settings = check_settings(settings)
     stored = encode_settings(settings)
-    _refuse_large(stored, context.settings.max_body_bytes)
+    refuse_large(stored, context.settings.max_body_bytes)
     target = target_at(tenant_of(request), wanted.id or fresh_id(request))
     if not was_done(request):
         ttl_ms = context.store.conversations.ttl_ms(settings.ttl_seconds)
@@ -142,7 +142,7 @@ async def change_conversation(request: Req) -> Response[bytes]:
             break
         settings = _patched(state.settings, changes)
         stored = encode_settings(settings)
-        _refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
+        refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
         before = owner_of(state.settings)
         left = await context.store.owners.line(target, before) if before != settings.owner else None
         await context.store.owners.put(target, settings)
@@ -179,10 +179,10 @@ def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
     return check_settings(settings)
 
 
-def _refuse_large(settings: bytes, limit_bytes: int) -> None:
-    """Raise TooLarge for settings over the limit: patches would make them longer without end, and each window reads them."""
-    if len(settings) > limit_bytes:
-        detail = f"The settings of a conversation may have {limit_bytes} bytes as JSON; these have {len(settings)}."
+def refuse_large(stored: bytes, limit_bytes: int, what: str = "settings of a conversation") -> None:
+    """Raise TooLarge for what patches would make longer without end, such as settings, which each window reads."""
+    if len(stored) > limit_bytes:
+        detail = f"The {what} may have {limit_bytes} bytes as JSON; these have {len(stored)}."
         raise TooLarge(detail, members={"limit": limit_bytes, "unit": "bytes"})
 
 

@@ -1,13 +1,14 @@
 """Changing a stored history: redact a message, rewind, put a summary in place of the oldest messages; copy it (fork)."""
 
 import contextlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
-from litestar import Response, delete, post, put
+from litestar import Response, delete, patch, post, put
 from litestar.params import FromPath
 
 from sash.api.body import (
+    PATCH_BODY,
     decode,
     etag,
     if_match,
@@ -25,17 +26,19 @@ from sash.api.context import (
     require_same_life,
     was_done,
 )
-from sash.api.conversation_handlers import conversation_body
-from sash.api.message_handlers import named_entry
+from sash.api.conversation_handlers import conversation_body, merge_patch, refuse_large
+from sash.api.message_handlers import named_entry, stored_message
 from sash.api.openapi.operation import documented
-from sash.api.schemas import Conversation
+from sash.api.schemas import ChangeEntry, Conversation, StoredMessage
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
+from sash.core.chat.mistakes import invalid
 from sash.core.law.conversation_settings import decode_settings, owner_of
 from sash.core.providers.native import read_compaction
-from sash.problems import ConversationExists, NotFound, Problem
+from sash.problems import BadRequest, ConversationExists, NotFound, Problem
+from sash.store.data.amendments import Beside
 from sash.store.data.entries import stored_entries, wall_ms
-from sash.store.data.histories import Change, make_summary, require_version
+from sash.store.data.histories import Change, make_summary, no_entry, require_version
 from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
 from sash.store.data.replies import State
@@ -70,6 +73,7 @@ class Fork(msgspec.Struct, forbid_unknown_fields=True):
 _rewind = msgspec.json.Decoder(Rewind)
 _summary = msgspec.json.Decoder(PutSummary)
 _fork = msgspec.json.Decoder(Fork)
+_changes = msgspec.json.Decoder(dict[str, Any])
 
 
 @delete("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="redactMessage", status_code=204)
@@ -83,6 +87,43 @@ async def redact_message(request: Req, seq: FromPath[str]) -> Response[None]:
         tag = (await context.store.histories.redact(target, place, **_change(request, state))).etag
         context.store.owners.touch(target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
+
+
+@patch("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="changeMessage")
+@documented(
+    "Change a message's metadata and pin",
+    "messages",
+    takes=ChangeEntry,
+    takes_types=("application/json", "application/merge-patch+json"),
+    gives=StoredMessage,
+    errors=(507,),
+)
+async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
+    """Change an entry's metadata and pin with a merge patch (RFC 7396). The message itself stays as it was appended."""
+    context, target = context_of(request), target_of(request)
+    name, changes = named_entry(seq), await decode(request, _changes, PATCH_BODY)
+    for member in changes.keys() - set(ChangeEntry.__struct_fields__):
+        detail = f"Only an entry's metadata and pinned can be changed, not {member[:40]!r}"
+        raise BadRequest.at(f"#/{member}", f"{detail}: append another entry, or rewind")
+    state = await _standing(request, context, target)
+    if not was_done(request):
+
+        def patched(beside: Beside) -> Beside:
+            merged = merge_patch(msgspec.structs.asdict(beside), changes)
+            try:
+                wanted = msgspec.convert(merged, ChangeEntry)
+            except msgspec.ValidationError:
+                raise invalid("", BadRequest, of=ChangeEntry, value=merged) from None
+            refuse_large(msgspec.json.encode(wanted.metadata), context.settings.max_body_bytes, "metadata of a message")
+            return Beside(wanted.metadata or None, bool(wanted.pinned))
+
+        await context.store.amendments.amend(target, name, patched, **_change(request, state))
+        context.store.owners.touch(target, state.settings)
+    page = await context.store.reader.entry(target, name)
+    if not page.messages:
+        raise no_entry()
+    body = msgspec.json.encode(stored_message(page.messages[0], page))
+    return Response(body, headers={"ETag": etag(page.etag)})
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolAsSent, ToolChoice
-from sash.core.chat.messages import Entry, Grounding, Id, MessageAsSent, Status
+from sash.core.chat.messages import Entry, Grounding, Id, MessageAsSent, Metadata, Status
 from sash.core.counts.counting import RequestCount
 from sash.core.counts.models import Counting, WindowSource
 from sash.core.law.conversation_settings import ConversationSettings
@@ -154,6 +154,13 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
         list[ProviderObject] | None,
         Meta(description="The message in the page's `format`: as it came, or as it is sent by itself."),
     ] = None
+
+
+class ChangeEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A merge patch (RFC 7396) of what stands beside a message: null removes."""
+
+    metadata: Metadata | None = None
+    pinned: Annotated[bool | None, Meta(description="Whether the message is in every window.")] = None
 
 
 class MessagePage(msgspec.Struct, frozen=True):

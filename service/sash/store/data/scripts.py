@@ -216,8 +216,7 @@ def _read_append(reply: list[Any]) -> AppendReply:
         case [b"orphan", index]:
             raise orphan(f"/messages/{index}/message")
         case [b"pinned", index]:
-            detail = f"A conversation may have {MOST_PINNED} pinned messages, system and developer messages among them"
-            raise TooManyPinned.at(f"#/messages/{index}", detail, {"limit": MOST_PINNED})
+            raise too_many_pinned(f"#/messages/{index}")
         case [b"foreign"]:
             raise Internal("The store holds another conversation under this name.")
         case [b"sealed"]:
@@ -340,6 +339,37 @@ redact = script("redact", _Redact, lambda reply: None if reply == [b"changed"] e
 """Redact a message; gives None where another record is there. The call raises NotFound, PreconditionFailed."""
 
 
+class _Amend(msgspec.Struct, frozen=True, kw_only=True):
+    """The record and the metadata of the message at ``seq``. ``if_match`` is the state that the arguments were made for.
+
+    ``pin`` are the ``count`` seqs that are in every window now, and ``unpin`` those that are not. The call raises NotFound,
+    PreconditionFailed, TooManyPinned.
+    """
+
+    life: str
+    if_match: str
+    token: str
+    now_ms: int
+    change: str = _named()
+    seq: int
+    record: bytes
+    metadata: bytes
+    most_pinned: int
+    count: int
+    pin: Sequence[int]
+    unpin: Sequence[int]
+
+
+def _read_amended(reply: list[Any]) -> Written:
+    if reply == [b"full"]:
+        raise too_many_pinned("#/pinned")
+    return _read_written(reply)
+
+
+amend = script("amend", _Amend, _read_amended)
+"""Change a message's metadata and pin."""
+
+
 class _Rewind(msgspec.Struct, frozen=True, kw_only=True):
     """The last seq to keep. The totals become less as in ``_Redact``; then ``open`` waits for results, JSON or ''.
 
@@ -443,6 +473,12 @@ def _refusal(reply: list[Any]) -> Exception:
             return damaged(part.decode())
         case _:
             return Internal("The store answered what no script answers.")
+
+
+def too_many_pinned(pointer: str) -> TooManyPinned:
+    """Return the problem of one message more than may be in every window."""
+    detail = f"A conversation may have {MOST_PINNED} pinned messages, system and developer messages among them"
+    return TooManyPinned.at(pointer, detail, {"limit": MOST_PINNED})
 
 
 def no_conversation() -> NotFound:
