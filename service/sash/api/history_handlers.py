@@ -36,7 +36,7 @@ from sash.core.chat.mistakes import invalid
 from sash.core.law.conversation_settings import decode_settings, owner_of
 from sash.core.providers.native import read_compaction
 from sash.problems import BadRequest, ConversationExists, NotFound, Problem
-from sash.store.data.amendments import Beside
+from sash.store.data.amendments import EntryNotes
 from sash.store.data.entries import stored_entries, wall_ms
 from sash.store.data.histories import Change, make_summary, no_entry, require_version
 from sash.store.data.layout import Target, target_at
@@ -108,14 +108,14 @@ async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     state = await _standing(request, context, target)
     if not was_done(request):
 
-        def patched(beside: Beside) -> Beside:
-            merged = merge_patch(msgspec.structs.asdict(beside), changes)
+        def patched(notes: EntryNotes) -> EntryNotes:
+            merged = merge_patch(msgspec.structs.asdict(notes), changes)
             try:
                 wanted = msgspec.convert(merged, ChangeEntry)
             except msgspec.ValidationError:
                 raise invalid("", BadRequest, of=ChangeEntry, value=merged) from None
             refuse_large(msgspec.json.encode(wanted.metadata), context.settings.max_body_bytes, "metadata of a message")
-            return Beside(wanted.metadata or None, bool(wanted.pinned))
+            return EntryNotes(wanted.metadata or None, bool(wanted.pinned))
 
         await context.store.amendments.amend(target, name, patched, **_change(request, state))
         context.store.owners.touch(target, state.settings)

@@ -26,7 +26,7 @@ _ATTEMPTS = 32
 _CHUNK = 1000
 
 
-class Beside(msgspec.Struct, frozen=True):
+class EntryNotes(msgspec.Struct, frozen=True):
     """A message's metadata and pin, as a client sees them."""
 
     metadata: dict[str, Any] | None
@@ -42,7 +42,7 @@ class Amendments:
         self._data_keys = conversations.data_keys
 
     async def amend(
-        self, target: Target, name: int | str, patched: Callable[[Beside], Beside], **change: Unpack[Change]
+        self, target: Target, name: int | str, patched: Callable[[EntryNotes], EntryNotes], **change: Unpack[Change]
     ) -> Written:
         """Replace an entry's metadata and pin by what ``patched`` returns; the entry is named as in ``Reader.entry``.
 
@@ -66,13 +66,15 @@ class Amendments:
         (found,) = await self._client.commands([("HEXISTS", target.keys.done, token)])
         return bool(found)
 
-    async def _amend(self, target: Target, page: Page, patched: Callable[[Beside], Beside], change: Change) -> Written:
+    async def _amend(
+        self, target: Target, page: Page, patched: Callable[[EntryNotes], EntryNotes], change: Change
+    ) -> Written:
         """Amend the page's one entry. Raises PreconditionFailed, HistoryEdited where another write came first."""
         (message,) = page.messages
         if message.record.in_progress:
             raise Unprocessable("A reply in progress is replaced by its next part: send metadata and pinned with that.")
         stored = page.metadata.get(message.seq)
-        wanted = patched(Beside(msgspec.json.decode(stored) if stored else None, message.record.pinned))
+        wanted = patched(EntryNotes(msgspec.json.decode(stored) if stored else None, message.record.pinned))
         record = _marked(message.record, wanted)
         pin: set[int] = set()
         unpin: set[int] = set()
@@ -159,7 +161,7 @@ class Amendments:
 _CHANGED = Flags.PINNED | Flags.NOTED
 
 
-def _marked(record: Record, wanted: Beside) -> Record:
+def _marked(record: Record, wanted: EntryNotes) -> Record:
     """Return the record with the flags of a pin and of metadata."""
     flags = (Flags.PINNED if wanted.pinned else 0) | (Flags.NOTED if wanted.metadata else 0)
     return msgspec.structs.replace(record, flags=record.flags & ~_CHANGED | flags)
