@@ -79,8 +79,17 @@ def all_parameters(queries: Iterable[type[msgspec.Struct]], named: dict[str, Jso
     found = dict(_parameters(Path, "path", "{}", named))
     found |= _parameters(Conditions, "header", "{}", named)
     for query in queries:
-        found |= _parameters(query, "query", query.__name__ + ".{}", named)
+        for struct in {declarer(query, each): None for each in query.__struct_fields__}:
+            own = {each for each in struct.__struct_fields__ if declarer(struct, each) is struct}
+            parameters = _parameters(struct, "query", struct.__name__ + ".{}", named)
+            found |= {name: each for name, each in parameters if name.rpartition(".")[2] in own}
     return found
+
+
+def declarer(query: type[msgspec.Struct], name: str) -> type[msgspec.Struct]:
+    """The Struct that declares a parameter, after which its component is called: ``query``, or one that it extends."""
+    structs = [each for each in query.__mro__ if issubclass(each, msgspec.Struct) and each is not msgspec.Struct]
+    return [each for each in structs if name in each.__struct_fields__][-1]
 
 
 def _parameters(

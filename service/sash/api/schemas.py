@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolAsSent, ToolChoice
-from sash.core.chat.messages import Entry, Grounding, Id, MessageAsSent, Metadata, Status
+from sash.core.chat.messages import Entry, EntryName, Grounding, Id, MessageAsSent, Metadata, Status
 from sash.core.counts.counting import RequestCount
 from sash.core.counts.models import Counting, WindowSource
 from sash.core.law.conversation_settings import ConversationSettings
@@ -97,6 +97,15 @@ class Conversation(ExportedConversation, frozen=True, kw_only=True, omit_default
     etag: ETag
 
 
+AfterSeq = Annotated[
+    EntryName,
+    Meta(
+        description="Forget the messages after this one first, in the same step, to regenerate or edit the last question. "
+        "The same entries again, which stand right there, are a retry, which forgets nothing."
+    ),
+]
+
+
 class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
     """Entries to append, all or none, in order."""
 
@@ -108,6 +117,7 @@ class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
             "such as `id` and `pinned`, may stand beside `role`.",
         ),
     ]
+    after_seq: AfterSeq | None = None
 
 
 class AppendedMessage(msgspec.Struct, frozen=True):

@@ -23,8 +23,8 @@ from sash.problems import NotFound, Problem
 from sash.store.data.indexing import SHORT_BYTES, Index
 from sash.store.data.layout import Target, life_of
 from sash.store.data.reading import Reader
-from sash.store.data.replies import HistoryEdited, Made
-from sash.store.data.scripts import AppendReply
+from sash.store.data.replies import Made
+from sash.store.data.scripts import AppendReply, HistoryEdited
 from sash.store.data.stored_messages import NewEntry
 from sash.tasks import end_tasks
 

@@ -15,7 +15,8 @@ from sash.processor import PROCESSOR
 from sash.store.data.indexing import Index
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
-from sash.store.data.replies import HistoryEdited, State
+from sash.store.data.replies import State
+from sash.store.data.scripts import HistoryEdited
 from sash.windows.needs import Searchable
 from sash.windows.recalling import Old, Question, found
 from sash.windows.tail import GrowingTail

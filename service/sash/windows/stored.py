@@ -20,8 +20,8 @@ from sash.processor import PROCESSOR
 from sash.store.data.conversations import Conversations, Writing
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
-from sash.store.data.replies import HistoryEdited, State, Tail
-from sash.store.data.scripts import AppendReply, Known, Reach
+from sash.store.data.replies import State, Tail
+from sash.store.data.scripts import AppendReply, HistoryEdited, Known, Reach
 from sash.store.data.stored_messages import NewEntry
 from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made

@@ -17,8 +17,8 @@ from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.histories import Change, no_entry, require_version
 from sash.store.data.layout import Target, encode_json
-from sash.store.data.replies import HistoryEdited, Page, State
-from sash.store.data.scripts import Written
+from sash.store.data.replies import Page, State
+from sash.store.data.scripts import HistoryEdited, Written
 from sash.store.data.sealing import Kind
 from sash.store.redis.client import Client
 

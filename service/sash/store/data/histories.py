@@ -5,8 +5,8 @@ and the history is read again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, TypedDict, Unpack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -23,13 +23,16 @@ from sash.problems import Conflict, NotFound, PreconditionFailed, Unprocessable
 from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, life_of
-from sash.store.data.replies import HistoryEdited, Page, State
-from sash.store.data.scripts import Rewound, SummaryTooLong, Written
+from sash.store.data.replies import Page, State
+from sash.store.data.scripts import Forgotten, HistoryEdited, Rewound, SummaryTooLong, Written
 from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import seal_message
 from sash.store.redis.client import Client
 
-_ATTEMPTS = 8
+T = TypeVar("T")
+
+_ATTEMPTS = 32
+"""Other writes that may come first, one after the other, before the client is asked to repeat the request."""
 _CHUNK = 1000
 _MOST_NAMED = 20_000  # ids held in memory; where there are more, the store is asked
 
@@ -132,13 +135,7 @@ class Histories:
         self, target: Target, to_seq: int, state: State, progress: Callable[[], None], change: Change
     ) -> Rewound:
         """Rewind one state. Raises HistoryEdited, PreconditionFailed, NotFound."""
-        gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
-        for first in range(to_seq + 1, state.length + 1, _CHUNK):
-            last = min(first + _CHUNK - 1, state.length)
-            gone.add(first, await self._reader.stretch(target, first, last, state=state))
-            progress()
-        open_group, unpinned = await self._boundary(target, to_seq, state)
-        question = await self._question(target, to_seq, state)
+        gone, forgotten = await self._forgotten(target, to_seq, state, progress)
         rewound = await self._client.run(
             scripts.rewind(
                 target.keys,
@@ -147,21 +144,66 @@ class Histories:
                 token=change["token"],
                 now_ms=change["now_ms"],
                 to_seq=to_seq,
-                less=gone.totals[:2],
-                grounded=gone.totals[2],
-                grounding=gone.totals[3:],
-                open=open_group,
-                question=question,
-                unpinned=unpinned,
+                less=forgotten.less,
+                open=forgotten.open,
+                question=forgotten.question,
+                unpinned=forgotten.unpinned,
             )
         )
-        life = life_of(rewound.etag)
-        if rewound.stale:
+        await self._clean(target, life_of(rewound.etag), gone, to_seq, progress, stale=rewound.stale > 0)
+        return rewound
+
+    async def append_after(
+        self,
+        target: Target,
+        to: int | str,
+        append: Callable[[Forgotten | None], Awaitable[T]],
+        progress: Callable[[], None],
+    ) -> T:
+        """Return what ``append`` gives, which forgets the messages after an entry, and appends, in one script.
+
+        The entry is named by its seq or ``id:`` and its id. ``append`` gets what is forgotten, None where there is no
+        conversation and nothing to keep. Raises NotFound, Unprocessable, Conflict, and what ``append`` raises.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                state = await self._reader.get(target)
+            except NotFound:
+                if to != 0:
+                    raise
+                return await append(None)
+            to_seq = await self.known_seq(target, to, state, "#/after_seq")
+            try:
+                gone, forgotten = await self._forgotten(target, to_seq, state, progress)
+                appended = await append(forgotten)
+            except HistoryEdited:
+                continue  # another write came first: compute the figures again
+            await self._clean(target, state.life, gone, to_seq, progress, stale=state.length - to_seq > _CHUNK)
+            return appended
+        raise _busy()
+
+    async def _forgotten(
+        self, target: Target, to_seq: int, state: State, progress: Callable[[], None]
+    ) -> tuple["_Gone", Forgotten]:
+        """Return what a rewind of one state forgets. Raises HistoryEdited."""
+        gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
+        for first in range(to_seq + 1, state.length + 1, _CHUNK):
+            last = min(first + _CHUNK - 1, state.length)
+            gone.add(first, await self._reader.stretch(target, first, last, state=state))
+            progress()
+        open_group, unpinned = await self._boundary(target, to_seq, state)
+        question = await self._question(target, to_seq, state)
+        return gone, Forgotten(to_seq, state.etag, gone.totals, open_group.decode(), question, unpinned)
+
+    async def _clean(
+        self, target: Target, life: str, gone: "_Gone", to_seq: int, progress: Callable[[], None], *, stale: bool
+    ) -> None:
+        """Drop what a rewind has left of messages that it forgot; ``stale`` where documents or metadata may be left."""
+        if stale:
             await self._sweep(target, life, progress)
         async for ids in self._left_behind(target, gone, to_seq):
             await self._client.run(scripts.forget_ids(target.keys, life=life, ids=ids))
             progress()
-        return rewound
 
     async def _sweep(self, target: Target, life: str, progress: Callable[[], None]) -> None:
         """Drop the documents and metadata that a rewind has left of forgotten messages, in steps."""

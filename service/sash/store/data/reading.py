@@ -19,7 +19,6 @@ from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import HISTORY, Target, etag_of, places, unpack_many
 from sash.store.data.replies import (
     STATE_FIELDS,
-    HistoryEdited,
     Made,
     Page,
     Shut,
@@ -32,7 +31,7 @@ from sash.store.data.replies import (
     state_of,
     tail_of,
 )
-from sash.store.data.scripts import Known, PageReply, Reach, TailReply
+from sash.store.data.scripts import HistoryEdited, Known, PageReply, Reach, TailReply
 from sash.store.data.sealing import PLAIN, AnySealer, is_sealed
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, STEP_BYTES, in_steps, open_bodies, open_grounding
 from sash.store.redis.client import Client

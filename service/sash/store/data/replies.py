@@ -11,16 +11,12 @@ from sash.core.law.conversation_settings import decode_settings
 from sash.core.law.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding, Summary
 from sash.problems import Internal
 from sash.store.data.layout import decode_summary, etag_of, unpack_many
-from sash.store.data.scripts import PageReply, TailReply
+from sash.store.data.scripts import HistoryEdited, PageReply, TailReply
 from sash.store.data.sealing import PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import bound_to, open_bodies, open_grounding, open_messages
 
 Made = tuple[bytes, bytes]
 """A life and the name of its last edit. While both are the same, messages that were read are unchanged."""
-
-
-class HistoryEdited(Exception):  # noqa: N818 - it reads as what happened
-    """A history was rewound, redacted or erased between two reads, so they do not match and must be repeated."""
 
 
 class State(msgspec.Struct, frozen=True):

@@ -149,12 +149,29 @@ class EntryArguments(msgspec.Struct, frozen=True):
 _NO_REST = EntryRest()
 
 
+class Forgotten(msgspec.Struct, frozen=True):
+    """What a rewind to ``seq`` forgets of the state ``etag``. The totals become ``less``: tokens in both encodings, messages
+    with documents, tokens of documents in both.
+
+    Then ``open`` waits for results, JSON or ''; ``question`` is the newest user message, and ``unpinned`` are seqs that are
+    no longer in every window.
+    """
+
+    seq: int
+    etag: str
+    less: Sequence[int]
+    open: str
+    question: int
+    unpinned: Sequence[int]
+
+
 class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What few appends have."""
 
     before: int | None = None
     ttl: int | None = None
     repeats: str | None = None
+    after: Forgotten | None = None
 
 
 _NOTHING = _AppendRest()
@@ -171,14 +188,17 @@ def append(
     ttl_ms: int | None,
     before: int | None = None,
     repeats: str | None = None,
+    after: Forgotten | None = None,
 ) -> ScriptCall[AppendReply]:
     """Append entries, all or none, each id once; create the conversation if it is not there.
 
     ``before`` is the number of messages that must be there already. ``repeats`` is the life in which the same request was
-    done before: then only the places of its entries are asked for. The call raises PreconditionFailed, EntryConflict,
-    OrphanToolResult, TooManyPinned, ConversationDamaged, and for a repeat Conflict and NotFound.
+    done before: then only the places of its entries are asked for. ``after`` is what is forgotten before, in the same step.
+
+    The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, ConversationDamaged, for a repeat
+    Conflict and NotFound, and HistoryEdited where ``after`` was made for another state.
     """
-    asked = _AppendRest(before, ttl_ms, repeats)
+    asked = _AppendRest(before, ttl_ms, repeats, after)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
     for entry in entries:
         arguments += (entry.id, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))
@@ -217,6 +237,8 @@ def _read_append(reply: list[Any]) -> AppendReply:
             raise orphan(f"/messages/{index}/message")
         case [b"pinned", index]:
             raise too_many_pinned(f"#/messages/{index}")
+        case [b"again"]:
+            raise HistoryEdited
         case [b"foreign"]:
             raise Internal("The store holds another conversation under this name.")
         case [b"sealed"]:
@@ -371,10 +393,7 @@ amend = script("amend", _Amend, _read_amended)
 
 
 class _Rewind(msgspec.Struct, frozen=True, kw_only=True):
-    """The last seq to keep. The totals become less as in ``_Redact``; then ``open`` waits for results, JSON or ''.
-
-    ``question`` is the newest user message then, and ``unpinned`` are seqs that are no longer in every window.
-    """
+    """The last seq to keep, and the figures of ``Forgotten``."""
 
     life: str
     if_match: str
@@ -383,9 +402,7 @@ class _Rewind(msgspec.Struct, frozen=True, kw_only=True):
     change: str = _named()
     to_seq: int
     less: Sequence[int]
-    grounded: int
-    grounding: Sequence[int]
-    open: bytes
+    open: str
     question: int
     unpinned: Sequence[int]
 
@@ -430,6 +447,10 @@ class _Summarize(msgspec.Struct, frozen=True, kw_only=True):
     through_seq: int
     edited: str = "*"
     covered: int | str = "*"
+
+
+class HistoryEdited(Exception):  # noqa: N818 - it reads as what happened
+    """A history was rewound, redacted or erased between two reads, so they do not match and must be repeated."""
 
 
 class SummaryTooLong(Exception):  # noqa: N818 - it reads as what happened

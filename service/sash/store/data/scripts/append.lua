@@ -5,7 +5,9 @@
 -- ARGV  1 name (tenant/conversation)   2 settings of a new conversation   3 now (ms)   4 entity tag that must stand, '*' or ''
 --       5 random name of this write   6 limit of pinned messages
 --       7 '' or msgpack: before (messages that must be there), ttl (ms, of a new conversation), repeats (the life in which this
---         same request was done before, so that only its entries' places are asked for)
+--         same request was done before, so that only its entries' places are asked for), after (what a rewind before the append
+--         forgets: seq, the last to keep; etag, the state that these figures were made for; less, unpinned, as in forgetting.lua;
+--         open, the tool group that then waits, JSON or ''; question, the newest user message then, or 0)
 --       then for each entry: id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
 --         msgpack of what few entries have: makes (ids of the tool calls that it makes), answers (the call that it answers),
 --         links (of these calls), parallel (tokens when it answers one of several calls), always (belongs in every window),
@@ -13,7 +15,7 @@
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
 --        1 for a duplicate, 1 for a parallel result}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored} {'orphan', index}
---       {'pinned', index} {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
+--       {'pinned', index} {'again'} when `after` was made for another state {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
 -- last refusal. The usual append has a short way without functions, because each call makes those that it passes anew.
@@ -57,7 +59,7 @@ local is_expected = (ARGV[4] == '' or ARGV[4] == etag or ARGV[4] == '*' and exis
 -- None of them is in progress, or in every window. All else is left to the long way, before anything is written
 
 local has_pins, may = pins and pins ~= '0', redis.acl_check_cmd -- servers of other makes may not have `may`
-local is_usual = exists and is_expected and not (ttl or stale or asked.repeats) and #ARGV < ENTRY + CHUNK * WIDTH
+local is_usual = exists and is_expected and not (ttl or stale or asked.repeats or asked.after) and #ARGV < ENTRY + CHUNK * WIDTH
   and (not may or may('RPUSH', log) and may('HSET', log) and may('APPEND', log))
 if is_usual then
   local records, bodies, their_details, their_ids, seqs = {}, {}, {}, {}, {}
@@ -124,6 +126,41 @@ end
 
 -- ---- 2, the long way: any entries
 -- include records, versions, writing, blocks
+
+local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
+local function digest_of(its_details) return string.sub(its_details, 4, 19) end
+
+-- The seq of an entry that is stored. A rewind may leave ids behind whose message is gone, or is another one. So the id is
+-- compared with the one in the details, a msgpack string after the digest.
+local function stored_seq(id)
+  local seq = tonumber(redis.call('HGET', ids, id) or nil)
+  if not seq or seq > length then return nil end
+  local head = #id < 32 and string.char(0xa0 + #id) or '\217' .. string.char(#id)
+  return string.find(details_at(seq), head .. id, 20, true) == 20 and seq or nil
+end
+
+-- With a rewind before the append, all below sees the history as the rewind leaves it, and nothing is written before the last
+-- refusal. Where these entries are stored right there, the request was done, whatever came after them since.
+local after, whole_length, unpinned = asked.after, length, {}
+if after then
+  local is_repeated = true
+  for at = ENTRY, #ARGV, WIDTH do
+    local seq = after.seq + 1 + (at - ENTRY) / WIDTH
+    is_repeated = is_repeated and stored_seq(ARGV[at]) == seq and digest_of(details_at(seq)) == digest_of(ARGV[at + 4])
+  end
+  if is_repeated then after = nil end
+end
+if after then
+  if not is_expected then return {'moved', version or 0, etag} end
+  if etag ~= after.etag then return {'again'} end
+  length, waiting, user = after.seq, after.open, after.question
+  t0, t1, gn = (t0 or 0) - after.less[1], (t1 or 0) - after.less[2], (gn or 0) - after.less[3]
+  for _, seq in ipairs(after.unpinned) do unpinned[seq] = true end
+  for _, seq in ipairs(redis.call('HKEYS', pinned)) do
+    if tonumber(seq) > length or unpinned[tonumber(seq)] then pins = (pins or 0) - 1 end
+  end
+end
+local function in_every_window(seq) return not unpinned[seq] and redis.call('HEXISTS', pinned, seq) == 1 end
 
 local records, bodies, their_details, their_ids = {}, {}, {}, {} -- of the new messages; after each id its seq
 local told = {'ok', version, exists and etag or '', standing or settings, edited or '', waiting or ''} -- the reply
@@ -212,18 +249,7 @@ local replaced -- the step that replaces the entry in progress
 local new_pins, pinned_groups = 0, {}
 
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
-local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
 local function role_of(record) return string.byte(record, 2) end
-local function digest_of(its_details) return string.sub(its_details, 4, 19) end
-
--- The seq of an entry that is stored. A rewind may leave ids behind whose message is gone, or is another one. So the id is
--- compared with the one in the details, a msgpack string after the digest.
-local function stored_seq(id)
-  local seq = tonumber(redis.call('HGET', ids, id) or nil)
-  if not seq or seq > length then return nil end
-  local head = #id < 32 and string.char(0xa0 + #id) or '\217' .. string.char(#id)
-  return string.find(details_at(seq), head .. id, 20, true) == 20 and seq or nil
-end
 
 -- The seq of the newest message that makes the call with this link; nil where there is none. A rewind may leave links behind.
 local function maker_of(link)
@@ -248,7 +274,7 @@ end
 local function count_pins(step)
   local group, always = step.group, step.rest.always
   if group and pinned_groups[group] == nil then
-    pinned_groups[group] = group <= length and redis.call('HEXISTS', pinned, group) == 1
+    pinned_groups[group] = group <= length and in_every_window(group)
   end
   if group and pinned_groups[group] then
     new_pins = new_pins + 1
@@ -299,7 +325,7 @@ local function plan_new(index, step)
     local maker = maker_of(step.rest.links)
     if not maker then return {'orphan', index - 1} end
     step.late, step.parallel = true, string.byte(standing_record(maker), 3) > 1
-    local is_pinned = pinned_groups[maker] or maker <= length and redis.call('HEXISTS', pinned, maker) == 1
+    local is_pinned = pinned_groups[maker] or maker <= length and in_every_window(maker)
     step.rest.always = step.rest.always or is_pinned
   else
     open = group_of(step.seq, step.rest.makes)
@@ -325,14 +351,22 @@ for at = ENTRY, #ARGV, WIDTH do
   plan[index] = step
 end
 for _, step in ipairs(plan) do tell(step.seq, step.duplicate, step.parallel) end
-if #added == 0 and not replaced then return told end
+if #added == 0 and not (replaced or after) then return told end
 if not is_expected then return {'moved', version, etag} end
-local is_plain = exists and not (replaced or stale or ttl or new_pins > 0)
+local is_plain = exists and not (replaced or stale or ttl or new_pins > 0 or after)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
   or not is_plain and denial_of({'HDEL', 'HLEN', 'HSETNX', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'})
+  or after and denial_of({'GETRANGE', 'HINCRBY', 'HKEYS', 'LTRIM', 'SET'})
 if denial then return denial end
 
--- ---- 3. Write what is beside the new messages, and then these
+-- ---- 3. Write: forget what comes after `after`, then what is beside the new messages, then these
+
+if after and length < whole_length then
+-- include forgetting
+  local left = forget(length, whole_length, stale, after.less, after.unpinned)
+  stale, edited, told[5] = left > 0 and left, this_change, this_change
+  redis.call('HSET', conversation, 'edited', edited, 'user', user, 'open', waiting)
+end
 
 -- What a message is stored as: record, details, body.
 local function message_at(seq)
@@ -401,7 +435,7 @@ if grounded > 0 then
   note('g0', (before[1] or 0) + g0)
   note('g1', (before[2] or 0) + g1)
 end
-if new_pins > 0 then note('pins', redis.call('HLEN', pinned)) end
+if new_pins > 0 or after then note('pins', redis.call('HLEN', pinned)) end
 write()
 if stale then sweep(length + #added, tonumber(stale)) end
 renew(ttl)
