@@ -127,6 +127,7 @@ end
 -- ---- 2, the long way: any entries
 -- include records, versions, writing, blocks
 
+local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
 local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
 local function digest_of(its_details) return string.sub(its_details, 4, 19) end
 
@@ -140,16 +141,28 @@ local function stored_seq(id)
 end
 
 -- With a rewind before the append, all below sees the history as the rewind leaves it, and nothing is written before the last
--- refusal. Where these entries are stored right there, the request was done, whatever came after them since.
+-- refusal.
 local after, whole_length, unpinned = asked.after, length, {}
-if after then
-  local is_repeated = true
+
+-- Whether the entries are stored right behind the rewind's place, or before it: then the request was done, whatever came after
+-- them since.
+local function is_repeated()
+  local place, seen = after.seq, {}
   for at = ENTRY, #ARGV, WIDTH do
-    local seq = after.seq + 1 + (at - ENTRY) / WIDTH
-    is_repeated = is_repeated and stored_seq(ARGV[at]) == seq and digest_of(details_at(seq)) == digest_of(ARGV[at + 4])
+    local id = ARGV[at]
+    local seq = not seen[id] and stored_seq(id)
+    if not (seq or seen[id]) then return false end
+    if seq then
+      local is_same = digest_of(details_at(seq)) == digest_of(ARGV[at + 4]) or has(record_at(seq), REDACTED)
+      if seq > after.seq then place = place + 1 end
+      if not is_same or seq > after.seq and seq ~= place then return false end
+    end
+    seen[id] = true
   end
-  if is_repeated then after = nil end
+  return true
 end
+
+if after and is_repeated() then after = nil end
 if after then
   if not is_expected then return {'moved', version or 0, etag} end
   if etag ~= after.etag then return {'again'} end
@@ -248,7 +261,6 @@ local plan, by_id, added = {}, {}, {} -- added: the steps that add a message, in
 local replaced -- the step that replaces the entry in progress
 local new_pins, pinned_groups = 0, {}
 
-local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
 local function role_of(record) return string.byte(record, 2) end
 
 -- The seq of the newest message that makes the call with this link; nil where there is none. A rewind may leave links behind.
@@ -351,7 +363,7 @@ for at = ENTRY, #ARGV, WIDTH do
   plan[index] = step
 end
 for _, step in ipairs(plan) do tell(step.seq, step.duplicate, step.parallel) end
-if #added == 0 and not (replaced or after) then return told end
+if #added == 0 and not replaced then return told end
 if not is_expected then return {'moved', version, etag} end
 local is_plain = exists and not (replaced or stale or ttl or new_pins > 0 or after)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
