@@ -129,12 +129,12 @@ async def test_a_refused_append_forgets_nothing(
 
 @pytest.mark.parametrize("after", [1, "id:a"])
 async def test_the_body_may_name_it(client: httpx.AsyncClient, conversation: str, after: Any) -> None:
-    """``after_seq`` in the body takes a seq, or an entry's id; in both places it is 400."""
+    """``after_seq`` in the body takes a seq, or an entry's id; in both places it is 422."""
     await append(client, conversation, user("one", id="a"), assistant("two", id="b"))
     body = {"messages": [{"role": "assistant", "content": "three"}], "after_seq": after}
     path = f"/conversations/{conversation}/messages"
 
-    problem(await client.post(f"{path}?after_seq=1", json=body), 400, "bad-request")
+    problem(await client.post(f"{path}?after_seq=1", json=body), 422, "unprocessable")
     assert (await client.post(path, json=body)).status_code == 201
 
     assert await texts(client, conversation) == ["one", "three"]

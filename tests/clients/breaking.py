@@ -23,6 +23,8 @@ METHODS = ("get", "post", "put", "patch", "delete")
 LOWER = ("minimum", "minLength", "minItems")
 ECHOED = frozenset({"UserPart"})
 """Schemas of what a client itself sends. A new alternative is in an answer only where a client sends it."""
+LOOSER = {"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$": frozenset({r"^(?!\.{1,2}$)[^\x00-\x1f\x7f-\x9f]{1,256}$"})}
+"""Patterns that take every value of another one: those of owners' ids take all that were ids before."""
 UPPER = ("maximum", "maxLength", "maxItems")
 
 
@@ -160,7 +162,7 @@ class Comparison:
             for key in UPPER:
                 if new.get(key, float("inf")) < old.get(key, float("inf")):
                     yield f"{place}: {key} was {old.get(key)}, is {new[key]}"
-            if "pattern" in new and new["pattern"] != old.get("pattern"):
+            if "pattern" in new and new["pattern"] not in {old.get("pattern"), *LOOSER.get(old.get("pattern"), ())}:
                 yield f"{place}: pattern was {old.get('pattern')}, is {new['pattern']}"
 
     def members(self, place: str, old: Json, new: Json, direction: Direction) -> Iterator[str]:

@@ -122,12 +122,12 @@ def target_of(request: Req) -> Target:
     return target_at(tenant_of(request), checked_id(request.path_params["conversation_id"]))
 
 
-def checked_id(value: str, what: str = "conversation") -> str:
-    """The id, unchanged. Raises BadRequest if it is not a valid id."""
-    if what == "conversation":
-        refuse_taken(value, "#/path/conversation_id")
+def checked_id(value: str) -> str:
+    """The conversation's id, unchanged. Raises BadRequest if it is not a valid id."""
+    refuse_taken(value, "#/path/conversation_id")
     if not IDS.fullmatch(value):
-        raise BadRequest(f"The {what} id must be {WHAT_IDS_ARE}.", errors=[Pointer(f"#/path/{what}_id", WHAT_IDS_ARE)])
+        detail = f"The conversation id must be {WHAT_IDS_ARE}."
+        raise BadRequest(detail, errors=[Pointer("#/path/conversation_id", WHAT_IDS_ARE)])
     return value
 
 

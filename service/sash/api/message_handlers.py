@@ -58,13 +58,13 @@ from sash.core.providers.members import FOREIGN, Names, as_it_came
 from sash.core.providers.native import own_messages
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import (
-    BadRequest,
     FormatCannotCarry,
     Internal,
     InvalidCursor,
     NotFound,
     Problem,
     TooLarge,
+    Unprocessable,
     WindowDoesNotFit,
 )
 from sash.store.data.conversations import Writing
@@ -188,9 +188,9 @@ async def _append_after(
 
 
 def _after(named: str, in_body: int | str | None) -> int | str:
-    """The entry that the query names. Raises BadRequest if the body names one too."""
+    """The entry that the query names. Raises Unprocessable if the body names one too."""
     if in_body is not None:
-        raise BadRequest.at("#/after_seq", "Give after_seq once: in the query, or in the body")
+        raise Unprocessable.at("#/after_seq", "Give after_seq once: in the query, or in the body")
     return int(named) if named.isdigit() else named
 
 

@@ -1,23 +1,25 @@
 """Owners: list the conversations of an owner or of the tenant, or erase all of an owner's."""
 
+from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from typing import Annotated
+from urllib.parse import quote, unquote
 
 import msgspec
 from litestar import Response, delete, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import checked_id, is_known, query_of, refuse_state
+from sash.api.body import is_known, query_of, refuse_state
 from sash.api.context import Req, context_of, extend_deadline, tenant_of, was_done
 from sash.api.conversation_handlers import conversation_body
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation
-from sash.core.chat.bounds import IDS
-from sash.core.chat.messages import Id
-from sash.problems import InvalidCursor
+from sash.core.chat.bounds import IDS, OWNERS, WHAT_OWNERS_ARE
+from sash.core.chat.messages import OwnerId
+from sash.problems import BadRequest, InvalidCursor, Pointer
 from sash.store.data.owners import ListedConversation
 from sash.store.data.tenants import Place
 
@@ -26,7 +28,7 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The owner, and the page to read."""
 
     owner: Annotated[
-        Id | None,
+        OwnerId | None,
         Meta(
             description="The owner of the conversations. Without it all of the tenant are listed, by `updated_at`. There is "
             "no index for that: each page takes time that grows with the whole store."
@@ -61,7 +63,7 @@ async def list_conversations(request: Req) -> Response[bytes]:
     tag = blake2b(body, digest_size=12).hexdigest()
     headers = {"ETag": f'W/"{tag}"'}
     if cursor is not None:
-        owner = f"owner={query.owner}&" if query.owner is not None else ""
+        owner = f"owner={quote(query.owner, safe='')}&" if query.owner is not None else ""
         headers["Link"] = f'</conversations?{owner}limit={query.limit}&cursor={cursor}>; rel="next"'
     if is_known(request, tag):
         return Response(b"", status_code=304, headers=headers)
@@ -83,12 +85,24 @@ async def _page(request: Req, query: ListQuery) -> tuple[list[ListedConversation
 @documented("Erase all of an owner's conversations", "conversations")
 async def delete_owner(request: Req, owner_id: FromPath[str]) -> None:
     """Erase every conversation of an owner."""
-    owner = checked_id(owner_id, "owner")
+    owner = owner_in_path(owner_id)
     refuse_state(request, "An owner")
     if was_done(request):
         return
     async for _ in context_of(request).store.owners.erase(tenant_of(request), owner):
         extend_deadline(request)
+
+
+def owner_in_path(encoded: str) -> str:
+    """The owner that a path names, percent-encoded. Raises BadRequest for what is no owner's id."""
+    with suppress(UnicodeDecodeError):
+        owner = unquote(encoded, errors="strict")
+        if OWNERS.fullmatch(owner):
+            return owner
+    raise BadRequest(
+        f"The owner id must be {WHAT_OWNERS_ARE}: percent-encode it, as in /owners/ann%40example.com.",
+        errors=[Pointer("#/path/owner_id", WHAT_OWNERS_ARE)],
+    )
 
 
 def _place(cursor: str) -> Place:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta, field
 
 from sash.api.openapi.components import Json, query_fields
-from sash.core.chat.messages import ById, Id
+from sash.core.chat.messages import ById, Id, OwnerId
 
 _TAG: Final = '"8-nB3pXJw0m2vSdY6q-Zk4tQ1aL"'
 _NEXT: Final = '</conversations/c-1/messages?order=asc&limit=100&cursor=YTEwMTpuQjNwWEp3MG0ydlNkWTZx>; rel="next"'
@@ -17,7 +17,7 @@ class Path(msgspec.Struct):
     """Every parameter of a path."""
 
     conversation_id: Annotated[Id, Meta(description="The conversation's id.", examples=["c-1"])]
-    owner_id: Annotated[Id, Meta(description="The owner's id.", examples=["user-42"])]
+    owner_id: Annotated[OwnerId, Meta(description="The owner's id, percent-encoded.", examples=["user-42"])]
     seq: Annotated[
         Annotated[int, Meta(ge=1)] | ById,
         Meta(

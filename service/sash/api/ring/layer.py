@@ -53,7 +53,8 @@ FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 _STREAMED = "/conversations/import"  # never whole in memory
 _PAGE = "/messages"  # the end of a path that lists a history
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
-_SLASH_IN_NAME = b"/models/"  # a model's name may contain a slash, which clients encode
+_SLASH_IN_NAME = (b"/models/", b"/owners/")  # a name may contain a slash, which clients encode
+_OWNERS = b"/owners/"
 _QUIET = OPEN_PATHS | {"/metrics", "/status"}  # polled every few seconds by machines, so not logged
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -210,6 +211,8 @@ class Ring:
                 "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS."
             )
         raw = scope.get("raw_path") or b""
+        if raw.startswith(_OWNERS):
+            scope["path"] = raw.decode("latin-1")  # the handler decodes the owner, which may contain a slash
         if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
             raise NotFound("There is nothing at this path: an id cannot contain a slash.")
         if self.drain.began and scope["path"] == "/readyz":

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from sash.core.chat import mistakes
-from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
+from sash.core.chat.bounds import IDS, OWNERS, WHAT_IDS_ARE, WHAT_OWNERS_ARE
 from sash.core.chat.programs import recognise
 from sash.core.chat.regular import regular, with_call_id
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
@@ -34,7 +34,11 @@ STORED_DEPTH = MAX_DEPTH + _BLOCK // 2 + 8
 _NOT_BRACKETS_OR_QUOTES = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 
 Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description=f"{WHAT_IDS_ARE}.")]
-"""Conversation, entry and owner ids."""
+"""Conversation and entry ids."""
+OwnerId = Annotated[
+    str,
+    msgspec.Meta(pattern=rf"^{OWNERS.pattern}\Z", description=f"{WHAT_OWNERS_ARE}. It is percent-encoded in a path."),
+]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 """A message's place in its conversation, from 1; 0 is before the first one."""
 ById = Annotated[

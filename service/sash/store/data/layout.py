@@ -65,6 +65,7 @@ A rewind frees entry ids a little later: an id is free when its seq is past the 
 import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
@@ -152,8 +153,11 @@ def life_of(etag: str) -> str:
 
 
 def owner_key(tenant: str, owner: str) -> str:
-    """Return the key of an owner's conversations by last activity: a sorted set, in a slot of its own."""
-    return f"{PREFIX}{{{tenant}/owner/{owner}}}:conversations"
+    """Return the key of an owner's conversations by last activity: a sorted set, in a slot of its own.
+
+    The owner is percent-encoded, as it may have braces, which a hash tag may not.
+    """
+    return f"{PREFIX}{{{tenant}/owner/{quote(owner, safe='')}}}:conversations"
 
 
 _PLAIN_PARTS = 3  # digest, id, stamp
