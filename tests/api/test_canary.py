@@ -50,6 +50,7 @@ DONE: tuple[tuple[str, str, Any], ...] = (
         json.dumps({"system": CANARY}).encode() + b"\n" + json.dumps(ENTRY).encode(),
     ),
     ("DELETE", f"{TALK}/summary", None),
+    ("PATCH", f"{TALK}/messages/1", {"metadata": {CANARY: CANARY}}),
     ("DELETE", f"{TALK}/messages/1", None),
     ("POST", f"{TALK}/rewind", {"to_seq": 1}),
     ("GET", f"/conversations?owner={CANARY}-owner", None),

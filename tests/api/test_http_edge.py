@@ -156,7 +156,7 @@ async def test_wrong_methods(client: httpx.AsyncClient, method: str, path: str, 
     [
         ("/conversations", "GET, HEAD, OPTIONS, POST"),
         ("/conversations/a", "DELETE, GET, HEAD, OPTIONS, PATCH"),
-        ("/conversations/a/messages/1", "DELETE, GET, HEAD, OPTIONS"),
+        ("/conversations/a/messages/1", "DELETE, GET, HEAD, OPTIONS, PATCH"),
         ("/conversations/a/summary", "DELETE, OPTIONS, PUT"),
         ("/conversations/import", "OPTIONS, POST"),
         ("/models/openai/gpt-4o", "GET, HEAD, OPTIONS"),
