@@ -27,12 +27,13 @@ BODIES: dict[str, Any] = {
     "changeConversation": {"reserve": 5},
     "appendMessages": None,  # creates an absent conversation, for each tenant its own
     "rewindConversation": {"to_seq": 1},
+    "changeMessage": {"pinned": True},
     "putSummary": {"text": "t", "through_seq": 1},
     "forkConversation": {"id": "other"},
     "reportUsage": {"model": "gpt-4o-mini", "prompt_tokens": 5, "window_tokens": 5},
 }
 VIEWS = ("", "/messages", "/window?model=gpt-4o-mini")
-TIMES = re.compile(rb'"(?:created_at|updated_at)":"[^"]*"|W/"[^"]*"')
+TIMES = re.compile(rb'"(?:created_at|updated_at)":"[^"]*"|W/"[^"]*"|"etag":"\\"[^"]*"')
 STORED = [
     (handler.operation_id, method, next(iter(handler.paths)))
     for handler in ROUTES
