@@ -492,3 +492,14 @@ def problem_types(root: type[Problem] = Problem) -> Iterator[type[Problem]]:
         if "slug" in vars(kind):
             yield kind
         yield from problem_types(kind)
+
+
+def all_figures() -> dict[str, Any]:
+    """The type of each member that problems have of their own, by name."""
+    found: dict[str, Any] = {}
+    for kind in problem_types():
+        figures = vars(kind).get("Figures")
+        if figures is not None:
+            fields = {field.name: field.type for field in msgspec.structs.fields(figures)}
+            found |= {name: each for name, each in fields.items() if name not in found}
+    return found

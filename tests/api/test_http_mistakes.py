@@ -1,6 +1,7 @@
 """Errors name what is wrong, what is allowed there, and what was probably meant."""
 
 import json
+import re
 from typing import Any
 
 import httpx
@@ -411,3 +412,75 @@ async def test_a_parameter_of_a_call_that_takes_none_is_refused(
 async def test_operators_may_add_parameters(client: httpx.AsyncClient, path: str) -> None:
     """Probes, figures and pages ignore parameters, because balancers, scrapers and links add their own."""
     assert (await client.get(path, params={"x": "1"})).status_code == 200
+
+
+ASKING: dict[str, tuple[str, str, Any, str]] = {
+    "a slash in an id": ("GET", "/conversations/user/1", None, "write user-1 or user.1 for user/1"),
+    "an encoded slash": ("GET", "/conversations/user%2F1", None, "write user-1 or user.1 for user/1"),
+    "a slash before messages": ("POST", "/conversations/a/b/messages", {}, "An id cannot contain a slash"),
+    "a list as body": (
+        "POST",
+        "{}/messages",
+        [{"role": "user", "content": "x"}],
+        'put the list into {"messages": […]}',
+    ),
+    "a text as body": ("POST", "{}/messages", "hello", "Expected an object with 'messages', not a string"),
+    "content of a document": ("POST", "{}/messages", {"content": "t"}, "a document's text goes into 'text'"),
+    "page_content": ("POST", "{}/messages", {"page_content": "t"}, "a document's text goes into 'text'"),
+    "pageContent": ("POST", "{}/messages", {"pageContent": "t"}, "a document's text goes into 'text'"),
+    "a document's score": ("POST", "{}/messages", {"text": "t", "score": 1}, "a document has 'text' and 'id' alone"),
+    "a text as document": ("POST", "{}/messages", "t", 'put the text into {"text": "…"}'),
+    "after": ("GET", "{}/messages?after=3", None, "send the 'next_cursor' of the page before as ?cursor="),
+    "page": ("GET", "/conversations?page=2", None, "send the 'next_cursor' of the page before as ?cursor="),
+    "offset": ("GET", "{}/messages?offset=20", None, "send the 'next_cursor' of the page before as ?cursor="),
+    "user_id": ("POST", "/conversations", {"user_id": "ann"}, "the user's id goes into 'owner'"),
+    "user_id of a list": ("GET", "/conversations?user_id=ann", None, "the user's id goes into 'owner'"),
+    "title": ("POST", "/conversations", {"title": "Trip"}, '{"metadata": {"title": "…"}}'),
+    "deployment": ("GET", "{}/window?deployment=x", None, "name the model that is deployed in 'model'"),
+    "the name of a deployment": (
+        "GET",
+        "{}/window?model=acme-chat",
+        None,
+        "name the model behind it, such as 'gpt-4o'",
+    ),
+    "q": ("GET", "{}/search?q=x", None, "the text to search for goes into 'query'"),
+    "a word for a number": (
+        "GET",
+        "{}/window?limit=few",
+        None,
+        "Expected a whole number from 1 to 1000000000, not a str",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", ASKING)
+async def test_a_mistake_of_the_first_hour(client: httpx.AsyncClient, conversation: str, mistake: str) -> None:
+    """What other services call something else, or take in another shape, is refused with what to write."""
+    method, path, body, said = ASKING[mistake]
+    if "document" in said or mistake == "a text as document":
+        body = {"messages": [{"role": "user", "content": "x", "grounding": {"documents": [body]}}]}
+    await client.post("/conversations", json={"id": conversation, "model": "gpt-4o"})
+
+    answer = await client.request(method, path.format(f"/conversations/{conversation}"), json=body)
+
+    assert 400 <= answer.status_code < 500
+    assert said in answer.json()["detail"]
+
+
+async def test_messages_have_no_words_of_python(client: httpx.AsyncClient, conversation: str) -> None:
+    """Values of every wrong type, in every field of the settings and of an entry, are told in JSON's words."""
+    path = f"/conversations/{conversation}/messages"
+    settings = ("owner", "model", "reserve", "few_shots", "tools", "tool_choice", "metadata", "ttl_seconds", "recall")
+    entry = ("message", "id", "grounding", "pinned", "metadata", "status", "image_sizes")
+    for wrong in (1.5, "\u0007", True, [[1]], {"a": {}}, -1):
+        bodies = [("/conversations", {name: wrong}) for name in settings]
+        bodies += [(path, {"messages": [{"message": {"role": "user", "content": "x"}, name: wrong}]}) for name in entry]
+        for where, body in bodies:
+            answer = await client.post(where, json=body)
+            if answer.is_success:
+                await client.delete(f"/conversations/{answer.json().get('id', conversation)}")
+                continue
+            told = answer.json()["detail"]
+            assert not re.search(r"\b(int|str|float|bool|dict|None|NoneType|NaN|True|False|Struct)\b|`| \| ", told), (
+                told
+            )

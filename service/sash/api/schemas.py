@@ -1,6 +1,6 @@
 """Bodies of requests and answers. Validation, encoding and the OpenAPI document follow from these declarations."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -13,6 +13,7 @@ from sash.core.law.conversation_settings import ConversationSettings
 from sash.core.law.explain import Explained
 from sash.core.law.parameters import Name
 from sash.core.providers import PROVIDERS
+from sash.problems import ProblemDocument, all_figures
 from sash.windows.answer import WindowHead
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -20,13 +21,15 @@ Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Lines = Annotated[str, Meta(min_length=1, description="A line of settings, then one line for each entry.")]
 Window = Annotated[dict[str, Any], Meta(title="Window", description="A window, by the format of its request.")]
 """A window as JSON; ``WINDOWS`` declares its members by format."""
-ProblemObject = Annotated[
-    dict[str, Any],
-    Meta(
-        title="ProblemObject",
-        description="A problem of RFC 9457: `type`, `title`, `status`, `detail`, and its figures.",
-    ),
-]
+if TYPE_CHECKING:
+    ProblemObject = ProblemDocument
+else:
+    ProblemObject = msgspec.defstruct(
+        "ProblemObject",
+        [(name, kind | msgspec.UnsetType, msgspec.UNSET) for name, kind in all_figures().items()],
+        bases=(ProblemDocument,),
+        namespace={"__doc__": "A problem of any type (RFC 9457), with the figures of its type."},
+    )
 
 
 class CreateConversation(

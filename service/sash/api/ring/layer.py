@@ -27,6 +27,7 @@ from sash.api.ring.asgi import App, Receive, Scope, Send
 from sash.api.ring.browsers import Cors
 from sash.api.ring.callers import DEFAULT_TENANT, Callers
 from sash.api.ring.drain import Drain
+from sash.api.ring.errors import slash_in_id
 from sash.api.ring.exchange import READS, Exchange, Shared
 from sash.api.ring.incoming import Incoming
 from sash.api.ring.large import Making, Sending
@@ -38,7 +39,6 @@ from sash.operations.tracing import OpenTelemetry, begin_span
 from sash.problems import (
     Internal,
     MisdirectedRequest,
-    NotFound,
     Problem,
     StoreUnavailable,
 )
@@ -214,7 +214,7 @@ class Ring:
         if raw.startswith(_OWNERS):
             scope["path"] = raw.decode("latin-1")  # the handler decodes the owner, which may contain a slash
         if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
-            raise NotFound("There is nothing at this path: an id cannot contain a slash.")
+            raise slash_in_id()
         if self.drain.began and scope["path"] == "/readyz":
             raise StoreUnavailable("Not ready: the service is stopping.")
 
