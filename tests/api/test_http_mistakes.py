@@ -217,15 +217,17 @@ async def test_an_import_of_a_providers_request(client: httpx.AsyncClient, membe
 
 
 async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
-    """An unknown field that is like no known one gets no suggestion."""
-    said, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
+    """An unknown field that is like no known one gets no suggestion; in settings it may be data of one's own."""
+    said, _, detail = await refused(client, "POST", "/count", json={"model": "gpt-4o", "zzzz": 1})
     assert detail == "An unknown field 'zzzz'"
     assert said == "An unknown field 'zzzz' at #/zzzz."
+    _, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
+    assert detail == """An unknown field 'zzzz'; data of your own goes into 'metadata': {"metadata": {"zzzz": "…"}}"""
 
 
 async def test_a_pointer_is_a_uri_fragment(client: httpx.AsyncClient) -> None:
     """A pointer to a field with any name is a URI fragment (RFC 6901, section 6)."""
-    _, pointer, detail = await refused(client, "POST", "/conversations", json={"é/[x]\0": 1})
+    _, pointer, detail = await refused(client, "POST", "/count", json={"model": "gpt-4o", "é/[x]\0": 1})
     assert (pointer, detail) == ("#/%C3%A9~1%5Bx%5D%00", "An unknown field 'é/[x]\\x00'")
 
 
@@ -253,7 +255,10 @@ async def test_a_misspelt_model(client: httpx.AsyncClient, conversation: str) ->
 async def test_a_model_unlike_any_other(client: httpx.AsyncClient) -> None:
     """The detail of an unknown model's error says how to use a model that is in no list."""
     answer = await client.post("/window", json={"model": "our-own-7b", "messages": []})
-    detail = "No model is called 'our-own-7b'. To use another model give max_tokens; its tokens are then estimated."
+    detail = (
+        "No model is called 'our-own-7b'. For a deployment or an alias, name the model behind it. "
+        "To use another model give max_tokens; its tokens are then estimated."
+    )
     assert (answer.status_code, answer.json()["detail"]) == (422, detail)
 
 
@@ -441,7 +446,7 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
         "GET",
         "{}/window?model=acme-chat",
         None,
-        "name the model behind it, such as 'gpt-4o'",
+        "name the model behind it",
     ),
     "q": ("GET", "{}/search?q=x", None, "the text to search for goes into 'query'"),
     "a word for a number": (
