@@ -218,7 +218,7 @@ async def test_an_import_of_a_providers_request(client: httpx.AsyncClient, membe
 
 async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
     """An unknown field that is like no known one gets no suggestion; in settings it may be data of one's own."""
-    said, _, detail = await refused(client, "POST", "/count", json={"model": "gpt-4o", "zzzz": 1})
+    said, _, detail = await refused(client, "POST", "/conversations/x/rewind", json={"zzzz": 1})
     assert detail == "An unknown field 'zzzz'"
     assert said == "An unknown field 'zzzz' at #/zzzz."
     _, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
@@ -227,7 +227,7 @@ async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
 
 async def test_a_pointer_is_a_uri_fragment(client: httpx.AsyncClient) -> None:
     """A pointer to a field with any name is a URI fragment (RFC 6901, section 6)."""
-    _, pointer, detail = await refused(client, "POST", "/count", json={"model": "gpt-4o", "é/[x]\0": 1})
+    _, pointer, detail = await refused(client, "POST", "/conversations/x/rewind", json={"é/[x]\0": 1})
     assert (pointer, detail) == ("#/%C3%A9~1%5Bx%5D%00", "An unknown field 'é/[x]\\x00'")
 
 
