@@ -118,12 +118,12 @@ def _searchable(text: str, last_seq: int, history: History, bodies: Bodies) -> S
 
 def _grounding(wanted: WindowRequest, kept: list[_Measured], history: History) -> dict[int, StoredGrounding]:
     """Documents that the window may send, by seq."""
-    if wanted.grounding == "none":
+    if wanted.grounding == "none" and not wanted.explain:
         return {}
     return {
         seq: decode_grounding(grounding)
         for seq, (_, _, grounding) in enumerate(kept, 1)
-        if grounding and (wanted.grounding == "all" or seq == history.question)
+        if grounding and (wanted.grounding == "all" or wanted.explain or seq == history.question)
     }
 
 

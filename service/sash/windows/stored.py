@@ -165,7 +165,8 @@ class Windows:
             read.said = await self._counts.of(read, vocabulary)
         if vocabulary is not None and (uncounted := read.uncounted()):
             read.count(await self._counts.each(read, vocabulary, uncounted))
-        grounding = await read.grounding(asked.query.grounding) if read.state.grounding_messages else {}
+        mode = "all" if asked.query.explain else asked.query.grounding  # each document has a line
+        grounding = await read.grounding(mode) if read.state.grounding_messages else {}
         history = read.history(asked.limits.model.column)
         if grounding:
             await read.read_bodies(sorted(grounding), history)
