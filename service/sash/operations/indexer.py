@@ -78,7 +78,10 @@ class Indexer:
                 if not step.duplicate
             ]
             size = sum(len(body) for _, _, body in fresh)
-            if self._waiting_bytes + size > _LIMIT_BYTES:
+            seqs = [seq for seq, _, _ in fresh]
+            if self._waiting_bytes + size > _LIMIT_BYTES or seqs != list(
+                range(seqs[0], seqs[0] + len(seqs)) if seqs else ()
+            ):
                 self.notice(target, reply.settings)
             elif fresh:
                 self._waiting_bytes += size

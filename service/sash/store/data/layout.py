@@ -34,7 +34,7 @@ Fields of the conversation hash: ``id`` tenant/conversation, checked on every re
 this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;
 ``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
 cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``pins`` messages in ``pinned``;
-``user`` seq of the newest user message; ``draft`` seq and tokens of the newest reply in progress;
+``user`` seq of the newest user message; ``draft`` seq and tokens of replies in progress, newest first;
 ``rich`` 1 when the details of a message are needed for its cost, ``scripts`` when they are needed for estimates alone;
 ``sealed`` 1 when a message is encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and
 ``through`` the last seq that it covers; ``summarizer`` the process that writes the next summary, and until when; ``edited``

@@ -214,6 +214,22 @@ class _Open(msgspec.Struct):
 _read_open = msgspec.json.Decoder(_Open).decode
 
 
+_CONFLICTS = (
+    (
+        "This id is stored with other content",
+        "give this entry an id of its own, or put it in place of the stored one with after_seq, the seq before that",
+    ),
+    (
+        "A longer text of this reply in progress is stored",
+        "leave this late retry, send the whole text so far, or end the reply with its status",
+    ),
+    (
+        "Many replies were begun after this one in progress, which can no longer be finished where it stands",
+        "append the reply under another id, then erase this one (DELETE …/messages/id:…)",
+    ),
+)
+
+
 def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
     return b"" if rest == nothing else _encode(rest)
 
@@ -227,11 +243,8 @@ def _read_append(reply: list[Any]) -> AppendReply:
         waiting = _read_open(reply[5]).p if reply[5] else []
         return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries)
     match reply:
-        case [b"conflict", index, is_longer]:
-            detail, advice = "This id is stored with other content", "an id names one entry for good"
-            if is_longer:
-                detail = "A longer text of this reply in progress is stored"
-                advice = "leave this late retry, send the whole text so far, or end the reply with its status"
+        case [b"conflict", index, why]:
+            detail, advice = _CONFLICTS[why]
             raise EntryConflict(f"{detail}: {advice}.", errors=[Pointer(f"#/messages/{index}/id", detail)])
         case [b"orphan", index]:
             raise orphan(f"/messages/{index}/message")

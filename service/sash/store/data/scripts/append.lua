@@ -1,6 +1,6 @@
 #!lua
--- Append entries, all or none, each id once. Creates the conversation when it is not there. While an entry in progress is
--- the newest, an entry with the same id replaces it.
+-- Append entries, all or none, each id once. Creates the conversation when it is not there. An entry with the id of one that is
+-- in progress replaces it where it stands, also behind other messages: its place and its part in the totals are known.
 --
 -- ARGV  1 name (tenant/conversation)   2 settings of a new conversation   3 now (ms)   4 entity tag that must stand, '*' or ''
 --       5 random name of this write   6 limit of pinned messages
@@ -14,7 +14,8 @@
 --         documents (their tokens), progress (it is still being written); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
 --        1 for a duplicate, 1 for a parallel result}
---    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored} {'orphan', index}
+--    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
+--       the totals is unknown} {'orphan', index}
 --       {'pinned', index} {'again'} when `after` was made for another state {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
@@ -25,6 +26,7 @@ local PARALLEL, REDACTED, LEGACY_CALL, LATE = 8, 16, 32, 32 -- late: a result th
 -- Characters of a call's link. Among the entries' ids, a zero byte and a link lead to the call's message: its seq, and those of
 -- up to seven older messages that made a call of the same id, which count again after a rewind.
 local LINK, MAKERS = 8, 8
+local DRAFTS = 32 -- entries in progress whose part in the totals is kept, the newest ones
 local USER, TOOL, FUNCTION, IN_PROGRESS = 2, 4, 5, 128 -- in progress: added to a record's byte 4
 local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 
@@ -200,10 +202,11 @@ local makers = {} -- seqs of new messages, by the links of the calls that they m
 local function note_calls(seq, rest)
   for first = 1, rest.makes and #rest.links or 0, LINK do
     local link, seqs = string.sub(rest.links, first, first + LINK - 1), {seq}
-    for older in string.gmatch(makers[link] or redis.call('HGET', ids, '\0' .. link) or '', '%d+') do
-      if #seqs < MAKERS and tonumber(older) ~= seq then seqs[#seqs + 1] = older end
+    for other in string.gmatch(makers[link] or redis.call('HGET', ids, '\0' .. link) or '', '%d+') do
+      if tonumber(other) ~= seq then seqs[#seqs + 1] = tonumber(other) end
     end
-    makers[link] = table.concat(seqs, ' ')
+    table.sort(seqs, function(one, other) return one > other end)
+    makers[link] = table.concat(seqs, ' ', 1, math.min(#seqs, MAKERS))
     their_ids[#their_ids + 1] = '\0' .. link
     their_ids[#their_ids + 1] = makers[link]
   end
@@ -272,14 +275,24 @@ local function maker_of(link)
   end
 end
 
--- The tokens that the entry in progress at `seq` has in the totals, if this step may replace it; else nil, and whether the
--- stored text is longer: then this is a late retry.
+local drafts -- what entries in progress have in the totals, by their seqs, once it is read
+local function drafts_now()
+  if not drafts then
+    drafts = {}
+    for seq, o200k, cl100k in string.gmatch(redis.call('HGET', conversation, 'draft') or '', '(%d+) (%d+) (%d+)') do
+      drafts[tonumber(seq)] = {tonumber(o200k), tonumber(cl100k)}
+    end
+  end
+  return drafts
+end
+
+-- The tokens that the entry in progress at `seq` has in the totals, if this step may replace it; else nil, and the reason: 1
+-- where the stored text is longer, so that this is a late retry, 2 where these tokens are unknown.
 local function draft_for(step)
-  local record = step.seq == length and record_at(length)
+  local record = step.seq <= length and record_at(step.seq)
   if not record or string.byte(record, 4) < IN_PROGRESS then return nil end
-  if step.rest.progress and struct.unpack('<I4', step.record, 13) < struct.unpack('<I4', record, 13) then return nil, true end
-  local at, o200k, cl100k = string.match(redis.call('HGET', conversation, 'draft') or '', '^(%d+) (%d+) (%d+)$')
-  return tonumber(at) == length and {tonumber(o200k), tonumber(cl100k)} or nil
+  if step.rest.progress and struct.unpack('<I4', step.record, 13) < struct.unpack('<I4', record, 13) then return nil, 1 end
+  return drafts_now()[step.seq], 2
 end
 
 -- Count the messages that a step adds to every window: a pinned member of a tool group pins its whole group.
@@ -303,12 +316,13 @@ local function plan_known(index, step, earlier)
   -- A redacted message stays redacted, whatever is sent again under its id: its old content is unknown.
   local is_known = asked.repeats or record and has(record, REDACTED)
   local is_other = digest_of(its_details) ~= digest_of(step.details) and not is_known
-  local is_longer
-  if is_other and not (earlier or replaced) and #added == 0 then step.draft, is_longer = draft_for(step) end
-  if is_other and not step.draft then return {'conflict', index - 1, is_longer and 1 or 0} end
+  local why
+  if is_other and not (earlier or replaced) and #added == 0 then step.draft, why = draft_for(step) end
+  if is_other and not step.draft then return {'conflict', index - 1, why or 0} end
   step.parallel = earlier and earlier.parallel or record and has(record, PARALLEL)
   if step.draft then
-    replaced, by_id[step.id], open = step, step, group_of(step.seq, step.rest.makes)
+    replaced, by_id[step.id] = step, step
+    if step.seq == length then open = group_of(step.seq, step.rest.makes) end
     note_calls(step.seq, step.rest)
     count_pins(step)
   elseif earlier or its_details ~= step.details then
@@ -318,7 +332,8 @@ end
 
 -- The call that a legacy function result answers stands right before it.
 local function legacy_group(seq)
-  local before = records[#records] or replaced and replaced.record or seq > 1 and record_at(seq - 1)
+  local standing = replaced and replaced.seq == seq - 1 and replaced.record
+  local before = records[#records] or standing or seq > 1 and record_at(seq - 1)
   return before and has(before, LEGACY_CALL) and role_of(before) ~= TOOL and seq - 1 or nil
 end
 
@@ -394,7 +409,7 @@ end
 
 -- Write what a message has that is new, or replaces the entry in progress.
 local function write_notes(step)
-  if step.rest.progress then note('draft', step.seq .. ' ' .. ARGV[step.at + 1] .. ' ' .. ARGV[step.at + 2]) end
+  if step.rest.progress then drafts_now()[step.seq] = {ARGV[step.at + 1], ARGV[step.at + 2]} end
   if step.metadata ~= '' then redis.call('HSET', metadata, step.seq, step.metadata) end
 end
 
@@ -434,13 +449,32 @@ if replaced then
   if step.rest.always then redis.call('HSET', pinned, seq, pin_value(step.record, step.details, step.body)) end
   count(step.record, step.body, ARGV[step.at + 1] - step.draft[1], ARGV[step.at + 2] - step.draft[2])
   write_notes(step)
-  -- This value makes reads in several steps begin again. Checks for edits of earlier messages compare only the part before
-  -- the tilde, which stays.
-  edited = string.match(edited or '', '^[^~]*') .. '~' .. string.sub(this_change, 1, 8)
+  if seq == length then
+    -- This value makes reads in several steps begin again. Checks for edits of earlier messages compare only the part before
+    -- the tilde, which stays.
+    edited = string.match(edited or '', '^[^~]*') .. '~' .. string.sub(this_change, 1, 8)
+  else
+    edited = this_change
+    redis.call('UNLINK', columns)
+    if tonumber(redis.call('HGET', conversation, 'through') or 0) >= seq then -- a summary that does not know its end
+      redis.call('HDEL', conversation, 'summary', 'through')
+    end
+  end
   told[5] = edited
   note('edited', edited)
 end
 for _, step in ipairs(added) do write_beside(step) end
+if replaced and not replaced.rest.progress then drafts_now()[replaced.seq] = nil end
+if drafts then
+  local seqs, told_drafts = {}, {}
+  for seq in pairs(drafts) do if seq <= length + #added then seqs[#seqs + 1] = seq end end
+  table.sort(seqs, function(one, other) return one > other end)
+  for place = 1, math.min(#seqs, DRAFTS) do
+    local seq = seqs[place]
+    told_drafts[place] = table.concat({seq, drafts[seq][1], drafts[seq][2]}, ' ')
+  end
+  note('draft', table.concat(told_drafts, ' '))
+end
 if grounded > 0 then
   local before = redis.call('HMGET', conversation, 'g0', 'g1')
   note('gn', (gn or 0) + grounded)
