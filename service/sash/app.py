@@ -84,6 +84,7 @@ ROUTES = (
     count_handlers.report_usage,
     owner_handlers.list_conversations,
     owner_handlers.delete_owner,
+    owner_handlers.search_owner,
     window_handlers.get_window,
     window_handlers.build_window,
     search_handlers.search_messages,

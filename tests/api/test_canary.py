@@ -40,6 +40,8 @@ DONE: tuple[tuple[str, str, Any], ...] = (
     ("GET", f"{TALK}/window?max_tokens=1000&summary=always", None),
     ("PATCH", TALK, {"recall": "lexical"}),
     ("GET", f"{TALK}/search?query={CANARY}", None),
+    ("GET", f"/owners/{CANARY}-owner/search?query={CANARY}", None),
+    ("GET", f"/conversations?owner={CANARY}-owner&metadata.{CANARY}={CANARY}", None),
     ("POST", f"{TALK}/usage", BILL),
     *(("POST", f"{TALK}/usage", {**BILL, "model": f"ft:gpt-4o:{CANARY}::x", "prompt_tokens": 9}) for _ in range(12)),
     ("POST", f"{TALK}/fork", {"id": f"{CANARY}-copy"}),

@@ -89,6 +89,7 @@ NAMING: dict[str, tuple[str, str, Any]] = {
     "importConversation, in the file": ("POST", "/conversations/import", b'{"id":"secret-talk"}'),
     "forkConversation, to it": ("POST", "/conversations/own/fork", {"id": "secret-talk"}),
     "listConversations": ("GET", "/conversations?owner=somebody", None),
+    "searchOwner": ("GET", "/owners/somebody/search?query=hush", None),
     "deleteOwner": ("DELETE", "/owners/somebody", None),
 }
 """Operations for which another tenant's conversation id is free, and another tenant's owner has no conversations."""

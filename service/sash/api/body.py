@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from litestar.handlers import HTTPRouteHandler
@@ -71,6 +71,24 @@ def query_of(request: Req, kind: type[T]) -> T:
     return query
 
 
+_METADATA = "metadata."
+
+
+def query_with_metadata(request: Req, kind: type[T]) -> tuple[T, dict[str, str]]:
+    """The query as a Struct, and its parameters ``metadata.…`` by the name behind the point. Raises BadRequest."""
+    raw = request.scope["query_string"]
+    if b"metadata" not in raw:
+        return query_of(request, kind), {}
+    pairs = _pairs(raw)
+    wanted = [(name.removeprefix(_METADATA), value) for name, value in pairs if name.startswith(_METADATA)]
+    for name, _ in wanted:
+        if not name or [each for each, _ in wanted].count(name) > 1:
+            raise BadRequest.at(f"#/query/{_METADATA}{name}", "Give each member of metadata once, with its name")
+    rest = urlencode([pair for pair in pairs if not pair[0].startswith(_METADATA)])
+    query: T = _query_of(rest.encode(), kind)  # type: ignore[arg-type] # a class is hashable
+    return query, dict(wanted)
+
+
 class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The query of an operation without parameters."""
 
@@ -91,15 +109,8 @@ async def check_no_query(request: Req) -> None:
 @lru_cache(maxsize=1024)
 def _query_of(raw: bytes, kind: type[Any]) -> Any:
     """Cached, because a client sends the same query string at every turn."""
-    try:
-        pairs = parse_qsl(
-            raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict", max_num_fields=64
-        )
-    except (UnicodeDecodeError, ValueError):
-        detail = "The query string cannot be read: name=value pairs in UTF-8, with & between"
-        raise BadRequest.at("#/query", detail) from None
     values: dict[str, str] = {}
-    for name, value in pairs:
+    for name, value in _pairs(raw):
         if name in values:
             raise BadRequest.at(f"#/query/{name}", "A query parameter is given twice")
         values[name] = value
@@ -111,6 +122,16 @@ def _query_of(raw: bytes, kind: type[Any]) -> Any:
         if getattr(query, name) is None:  # the lax conversion reads the word null as None, which no parameter allows
             raise BadRequest.at(f"#/query/{name}", "Leave the parameter out")
     return query
+
+
+def _pairs(raw: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict", max_num_fields=64
+        )
+    except (UnicodeDecodeError, ValueError):
+        detail = "The query string cannot be read: name=value pairs in UTF-8, with & between"
+        raise BadRequest.at("#/query", detail) from None
 
 
 _TAKEN = frozenset({"import"})

@@ -80,9 +80,10 @@ def all_parameters(queries: Iterable[type[msgspec.Struct]], named: dict[str, Jso
     found |= _parameters(Conditions, "header", "{}", named)
     for query in queries:
         for struct in {declarer(query, each): None for each in query.__struct_fields__}:
-            own = {each for each in struct.__struct_fields__ if declarer(struct, each) is struct}
+            fields = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+            own = {name for each, name in fields if declarer(struct, each) is struct}
             parameters = _parameters(struct, "query", struct.__name__ + ".{}", named)
-            found |= {name: each for name, each in parameters if name.rpartition(".")[2] in own}
+            found |= {name: each for name, each in parameters if name.removeprefix(f"{struct.__name__}.") in own}
     return found
 
 

@@ -111,7 +111,10 @@ class Route:
         if self.writes:
             yield from ("IfMatch", "IdempotencyKey")
         if query := self.declared.query:
-            yield from (f"{declarer(query, field).__name__}.{field}" for field in query.__struct_fields__)
+            yield from (
+                f"{declarer(query, field).__name__}.{name}"
+                for field, name in zip(query.__struct_fields__, query.__struct_encode_fields__, strict=True)
+            )
 
     def _good(self) -> list[int]:
         also = [self.declared.also[0]] if self.declared.also else []
