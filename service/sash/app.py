@@ -97,6 +97,7 @@ ROUTES = (
     operation_handlers.get_stats,
     operation_handlers.get_status,
     operation_handlers.get_dashboard,
+    docs.get_root,
     docs.get_openapi,
     docs.get_docs,
     docs.get_problem,

@@ -462,7 +462,7 @@ class StoreUnavailable(Problem):
     Try again after ``Retry-After``. The operator finds the reason in ``GET /readyz`` and in the log.
     """
 
-    slug, title, status = "store-unavailable", "The store does not answer", 503
+    slug, title, status = "store-unavailable", "The store cannot be used now", 503
     retry_after_seconds = 1
 
 

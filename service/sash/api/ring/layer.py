@@ -19,6 +19,7 @@ import math
 import re
 import time
 from contextvars import Context
+from http import HTTPStatus
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -45,7 +46,7 @@ from sash.problems import (
 from sash.processor import TENANT
 from sash.store.data.limits import RateLimits
 
-OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
+OPEN_PATHS = frozenset({"/", "/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
 """Paths that need no key, as they contain no tenant's data. The pages of problem types need none either."""
 FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 """Paths with figures of all tenants: they need the key of SASH_METRICS_KEY if API keys are on."""
@@ -241,7 +242,11 @@ class Ring:
         if span is not None:
             span.end(line["method"], _route(scope), exchange.status)
             line |= {"trace_id": span.context.trace_id, "span_id": span.context.span_id}
-        self._requests.answered(line, time.monotonic() - exchange.started, scope, quiet=scope["path"] in _QUIET)
+        path = scope["path"]
+        if not self._keys.anonymous and (path in FIGURES_PATHS or is_open(path)):
+            scope.pop("sash.tenant", None)  # no tenant's request
+        quiet = path in _QUIET and exchange.status != HTTPStatus.UNAUTHORIZED
+        self._requests.answered(line, time.monotonic() - exchange.started, scope, quiet=quiet)
 
     def _cut_late(self) -> None:
         """Cut requests past their deadline, and call this again after _LOOK_SECONDS while any request runs."""
