@@ -236,7 +236,8 @@ class Ring:
         if exchange.charge:
             exchange.made(None)
         line, span = exchange.line, exchange.span
-        line["operation"] = _operation(scope)
+        # A request may be refused before it is routed: by its key, or because the store is down.
+        line["operation"] = _operation(scope) or self._paths.operation(scope["method"], scope["path"])
         line["status"] = exchange.status
         line["bytes"] = exchange.size_bytes
         if span is not None:

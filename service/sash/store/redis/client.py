@@ -42,6 +42,8 @@ from sash.tasks import end_tasks
 
 T = TypeVar("T")
 
+_DOWN_SECONDS = 1.0
+"""The time without a connection, or without an answer, after which calls fail at once; a restart takes less."""
 _RETRY_SECONDS = 0.1
 _WATCH_SECONDS = 0.25
 _SOON_SECONDS = 0.01
@@ -97,6 +99,9 @@ class Client:
         self._cluster: Cluster | None = None
         self._sentinel: Any = None
         self._watch: asyncio.Task[None] | None = None
+        self._lost_since: float | None = None
+        self._tries = False
+        """Whether a call tries a store that is known to be down."""
 
     async def open(self) -> None:
         """Begin to connect. Does not wait for the store, which may start later: ``/readyz`` reports it."""
@@ -257,7 +262,32 @@ class Client:
             raise StoreUnavailable(str(error)) from None
         return ""
 
+    @property
+    def is_down(self) -> bool:
+        """Whether the one server of the store has been lost, or has not replied, for longer than a restart takes.
+
+        A sentinel's primary and a cluster's nodes are replaced by others, for which calls wait.
+        """
+        server = self._only
+        if server is None or self._address.kind != "single":
+            return False
+        if server.found is None:
+            return self._lost_since is not None and time.monotonic() > self._lost_since + _DOWN_SECONDS
+        return server.quiet_seconds > _DOWN_SECONDS
+
     async def _answer(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
+        if not self.is_down:
+            return await self._asked(call, words, writes=writes)
+        if self._tries:
+            self._observer.answered(call, 0.0, failed=True)
+            raise StoreUnavailable("The store is down, and nothing was sent to it: send the request again, later.")
+        self._tries = True
+        try:
+            return await self._asked(call, words, writes=writes)
+        finally:
+            self._tries = False
+
+    async def _asked(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
         started, failed = time.monotonic(), True
         send = self._send if self._cluster is None else self._send_by_slot
         try:
@@ -315,6 +345,8 @@ class Client:
         while True:
             await asyncio.sleep(min(_WATCH_SECONDS, self._timeout_seconds / 4))
             now = time.monotonic()
+            is_lost = self._only is not None and self._only.found is None and bool(self._only.trouble)
+            self._lost_since = (self._lost_since or now) if is_lost else None
             for server in self._servers:
                 server.expire(now)
                 server.inspect_when_due(now, self._timeout_seconds)
