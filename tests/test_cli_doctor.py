@@ -29,7 +29,7 @@ from sash.store.redis import checks
 from sash.store.redis.checks import Finding, check_at
 from sash.store.redis.durability import Inspection, Level
 from sash.store.redis.embedded import EmbeddedStore
-from sash.store.redis.versions import LAYOUT, LAYOUT_KEY
+from sash.store.redis.versions import LAYOUT, LAYOUT_KEY, OLDEST_LAYOUT
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 
@@ -76,15 +76,16 @@ def test_a_store_as_we_start_it_is_well(server: redis.Redis) -> None:
     wait_until(lambda: server.pttl("sash:{doctor}:check") == -2, 2)  # -2: no such key; -1 is one that never expires
 
 
-def test_data_of_a_newer_version_is_a_problem(server: redis.Redis) -> None:
-    """Data of a newer Sash is a problem, and the finding says to run the version that wrote it."""
-    server.set(LAYOUT_KEY, LAYOUT + 1)
+@pytest.mark.parametrize("layout", [OLDEST_LAYOUT - 1, LAYOUT + 1])
+def test_data_of_another_version_is_a_problem(server: redis.Redis, layout: int) -> None:
+    """Data of an older or a newer layout is a problem, and the finding says to run the version that wrote it."""
+    server.set(LAYOUT_KEY, layout)
     try:
         (found,) = worst(check_server(server)).values()
     finally:
         server.delete(LAYOUT_KEY)
     assert (found.subject, found.verdict) == ("store layout", "problem")
-    assert str(LAYOUT + 1) in found.found
+    assert f"layout {layout}" in found.found
     assert "run the version that wrote it" in str(found.change)
 
 

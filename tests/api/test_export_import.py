@@ -74,6 +74,18 @@ async def test_it_goes_on(client: httpx.AsyncClient, fresh: Callable[[], str]) -
     assert (await client.post(f"/conversations/{copy}/messages", json=changed)).status_code == 409
 
 
+async def test_digests_of_twice_the_length(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
+    """An export of layout 1, whose digests have 16 bytes, is taken, and retries are duplicates."""
+    source, copy = fresh(), fresh()
+    await append(client, source, *EVERYTHING)
+    exported = [json.loads(line) for line in (await client.get(f"/conversations/{source}/export")).text.splitlines()]
+    older = [line | {"digest": line["digest"] + "0" * 16} if "digest" in line else line for line in exported]
+
+    assert (await post(client, lines(*older), f"?id={copy}")).status_code == 201
+
+    assert all(m["duplicate"] for m in (await append(client, copy, *EVERYTHING))["messages"])
+
+
 async def test_first_lines(client: httpx.AsyncClient, conversation: str) -> None:
     """An export has the settings in its first line, then one line per entry."""
     await client.post("/conversations", json={"id": conversation, **SETTINGS})

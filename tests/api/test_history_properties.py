@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sash.core.chat.messages import links_in
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import USER
-from sash.store.data.layout import Keys, keys_of, unpack_many
+from sash.store.data.layout import Keys, id_field, keys_of, unpack_many
 from sash.store.data.sealing import is_sealed
 from sash.store.data.stored_messages import SEALED_BYTES
 
@@ -141,11 +141,10 @@ def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
         "user": max((seq for seq, record in enumerate(records, 1) if record.measure.role == USER), default=0),
     }
     assert {name: int(state.get(name.encode(), 0)) for name in figures} == figures
-    stored = {name.decode(): value.decode() for name, value in raw.hgetall(keys.ids).items()}
-    makers = {name[1:]: list(map(int, seqs.split())) for name, seqs in stored.items() if name[0] == "\0"}
-    assert {name: int(seq) for name, seq in stored.items() if name[0] != "\0"} == {
-        columns.identity(index).id: index + 1 for index in range(length)
-    }
+    stored = raw.hgetall(keys.ids)
+    fields = {id_field(columns.identity(index).id): index + 1 for index in range(length)}
+    assert {field: int(stored.pop(field)) for field in fields} == fields
+    makers = {name[1:].decode(): list(map(int, seqs.split())) for name, seqs in stored.items()}
     for seq, record in enumerate(records, 1):  # seqs that a rewind took away may stay beside them
         assert not record.calls or all(seq in makers[link] for link in links_in(record.links))
     assert sorted(map(int, raw.hkeys(keys.grounding))) == [s for s, r in enumerate(records, 1) if r.grounding]

@@ -22,7 +22,7 @@ from sash.api.ring.incoming import Incoming
 from sash.app import create_app
 from sash.settings import ApiKey, Settings
 from sash.store.redis.embedded import EmbeddedStore
-from sash.store.redis.versions import LAYOUT, LAYOUT_KEY
+from sash.store.redis.versions import LAYOUT, LAYOUT_KEY, OLDEST_LAYOUT
 
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -100,18 +100,21 @@ async def test_alive_and_ready(client: httpx.AsyncClient) -> None:
     assert (await client.get("/readyz")).json()["status"] == "ready"
 
 
-async def test_data_of_a_newer_version_is_not_served(client: httpx.AsyncClient, server: redis.Redis) -> None:
-    """The first /readyz stores the layout's version; a newer version makes /readyz answer 503 and name it."""
+@pytest.mark.parametrize("layout", [OLDEST_LAYOUT - 1, LAYOUT + 1])
+async def test_data_of_another_version_is_not_served(
+    client: httpx.AsyncClient, server: redis.Redis, layout: int
+) -> None:
+    """The first /readyz stores the layout's number; an older or a newer one makes /readyz answer 503 and name it."""
     server.delete(LAYOUT_KEY)
     assert (await client.get("/readyz")).status_code == 200
     assert server.get(LAYOUT_KEY) == str(LAYOUT)
-    server.set(LAYOUT_KEY, LAYOUT + 1)
+    server.set(LAYOUT_KEY, layout)
     try:
         refused = await client.get("/readyz")
     finally:
         server.set(LAYOUT_KEY, LAYOUT)
     problem(refused, 503, "store-unavailable")
-    assert f"layout {LAYOUT + 1}" in refused.json()["detail"]
+    assert f"layout {layout}" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize("path", ["/nope", "/conversations/a/nope", "/conversations/a/b/c", "/conversations/a%2Fb"])

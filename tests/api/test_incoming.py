@@ -5,7 +5,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from sash.api.ring.incoming import Incoming
+from sash.api.ring.incoming import Incoming, read_whole
 
 MOST_PAUSES = 20
 """A hundredth of the pieces: a machine that stands still may look like a client that does."""
@@ -78,3 +78,22 @@ async def pauses_among_slow_pieces(length: bytes) -> bool:
     finally:
         sys.setprofile(None)
     return paused
+
+
+def test_a_body_of_known_length_ends_with_its_last_byte() -> None:
+    """The server is not asked for the empty message that it ends a body with, which would be a trip between threads."""
+    assert asyncio.run(read_of_known_length()) == 2
+
+
+async def read_of_known_length() -> int:
+    asked = 0
+
+    async def receive() -> dict[str, Any]:
+        nonlocal asked
+        asked += 1
+        return {"type": "http.request", "body": b"12345", "more_body": True}
+
+    body = Incoming(receive, 10.0, 10_000, b"10")
+    assert await read_whole(body.receive) == b"1234512345"
+    assert body.ended
+    return asked

@@ -1,4 +1,4 @@
-"""The second table, what Sash uses of a machine: round trips, stored bytes, a second worker, memory, the start."""
+"""What Sash uses of a machine: round trips, the store's thread, stored bytes, a second worker, memory, the start."""
 
 import os
 import signal
@@ -16,11 +16,12 @@ import redis
 import uvloop
 
 from sash.store.redis.embedded import EmbeddedStore
-from tests.bench import memory
+from tests.bench import memory, store_thread
 from tests.bench.data_run import load_conversations
 from tests.bench.figures import Figure
+from tests.bench.kinds import agent
 from tests.bench.load import load, request
-from tests.bench.rig import BATCH, Server, answer_of, body_of, fill, messages_of, serving, wait_until_ready
+from tests.bench.rig import BATCH, Server, answer_of, beside, body_of, fill, messages_of, serving, wait_until_ready
 from tests.store.servers import free_port
 
 ROUNDS = 3
@@ -56,19 +57,34 @@ def _reads(store: redis.Redis) -> int:
     return found["total_reads_processed"]
 
 
+async def store_thread_of_an_append(bench: Bench) -> list[Figure]:
+    """Compare the store's main thread for an append with what the afternoon's service takes of it."""
+    with beside("afternoon", SASH_REDIS_URL=bench.url) as afternoons:
+        return await store_thread.measure(bench.store, bench.server.port, afternoons.port)
+
+
 async def stored_bytes(bench: Bench) -> list[Figure]:
-    """Measure MEMORY USAGE of all keys for each byte of message JSON, in a short and a long conversation."""
-    figures, text = [], memory.prose(load_conversations())
-    for count, most in ((20, 1.5), (5_000, 0.8)):
-        entries = memory.entries_of(count, text)
-        for first in range(0, count, BATCH):
-            body = msgspec.json.encode({"messages": entries[first : first + BATCH]})
-            answer_of(bench.server.port, f"/conversations/size-{count}/messages", body)
-        said = memory.said_bytes(entries)
-        value = memory.stored_bytes(bench.store, f"size-{count}") / said
-        name = f"stored bytes for each byte of message JSON, {count:,} messages"
-        figures.append(Figure(name, [value], most=most, note=f"{said / count:.0f} bytes a message"))
+    """Measure MEMORY USAGE of all keys for each byte of message JSON, in a short and in long conversations."""
+    text = memory.prose(load_conversations())
+    wanted = (
+        ("20 messages", memory.entries_of(20, text), 1.5, None),
+        ("5,000 messages", memory.entries_of(5_000, text), 0.9, 0.8),
+        ("5,000 messages of an agent", [{"message": each} for each in agent(1_250)], 0.9, 0.8),
+    )
+    figures = [_stored(bench, *each) for each in wanted]
     return [*figures, _short_messages(bench, text)]
+
+
+def _stored(bench: Bench, name: str, entries: memory.Entries, most: float, wanted: float | None) -> Figure:
+    """Compare the stored bytes of a conversation with those of its messages' JSON."""
+    identity = name.replace(" ", "-").replace(",", "")
+    for first in range(0, len(entries), BATCH):
+        body = msgspec.json.encode({"messages": entries[first : first + BATCH]})
+        answer_of(bench.server.port, f"/conversations/{identity}/messages", body)
+    said = memory.said_bytes(entries)
+    value = memory.stored_bytes(bench.store, identity) / said
+    note = f"{said / len(entries):.0f} bytes a message"
+    return Figure(f"stored bytes for each byte of message JSON, {name}", [value], most=most, wanted=wanted, note=note)
 
 
 def _short_messages(bench: Bench, text: str) -> Figure:
@@ -81,7 +97,7 @@ def _short_messages(bench: Bench, text: str) -> Figure:
     plain: int = bench.store.memory_usage("plain", samples=0)  # type: ignore[assignment]
     name = "stored bytes of 20 messages of 60 to 120 characters / a plain list of their JSON"
     note = f"{memory.said_bytes(entries) / len(entries):.0f} bytes a message"
-    return Figure(name, [memory.stored_bytes(bench.store, "short") / plain], most=2.2, wanted=1.8, note=note)
+    return Figure(name, [memory.stored_bytes(bench.store, "short") / plain], most=1.8, wanted=1.5, note=note)
 
 
 async def two_workers(bench: Bench) -> list[Figure]:
@@ -143,6 +159,7 @@ async def start_to_ready(bench: Bench) -> list[Figure]:
 
 CALLS: tuple[Callable[[Bench], Awaitable[list[Figure]]], ...] = (
     round_trips,
+    store_thread_of_an_append,
     stored_bytes,
     two_workers,
     flat_memory,

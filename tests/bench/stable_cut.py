@@ -22,6 +22,7 @@ from sash.core.counts.counting import message_tokens, reference_tokens
 from sash.core.counts.families import TOOL, USER
 from sash.core.counts.measures import measure
 from sash.core.counts.models import Model, find_model
+from sash.core.law.build import build_window
 from sash.core.law.caching import caching_of
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
 from sash.core.law.documents import Documents, Source
@@ -29,7 +30,7 @@ from sash.core.law.grounding import splice
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Record, Records
 from sash.core.law.view import History
-from sash.core.law.window import Window, build_window
+from sash.core.law.window import Window
 from sash.core.providers.cache_marks import Caching
 from sash.store.data.entries import in_place, prepare
 from sash.store.data.layout import decode_grounding

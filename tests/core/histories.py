@@ -15,6 +15,7 @@ from sash.core.chat.messages import Document, Entry, Grounding, Place, calls_of,
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.measures import measure
 from sash.core.counts.models import Model, find_model
+from sash.core.law.build import build_window
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
 from sash.core.law.documents import Documents, Source
 from sash.core.law.notes import summary_message
@@ -23,7 +24,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Record, Records, StoredGrounding, Summary
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder, Window, build_window, older
+from sash.core.law.window import NeedOlder, Window, older
 from sash.problems import WindowDoesNotFit
 from sash.store.data.entries import check_entries, in_place, prepare
 from sash.store.data.layout import decode_grounding

@@ -16,11 +16,18 @@ from format_histories import PNG
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sash.core.counts.counting import count_request, is_estimate, message_tokens, reference_tokens, tools_tokens
+from sash.core.counts.counting import (
+    count_request,
+    is_estimate,
+    message_tokens,
+    messages_tokens,
+    reference_tokens,
+    tools_tokens,
+)
 from sash.core.counts.definitions import render_format
 from sash.core.counts.families import ROLES
-from sash.core.counts.measures import Measure, measure
-from sash.core.counts.models import find_model, list_models, unknown_model
+from sash.core.counts.measures import Measure, measure, measure_each
+from sash.core.counts.models import Model, find_model, list_models, unknown_model
 from sash.core.counts.text import count_text
 from sash.core.providers import PROVIDERS
 
@@ -42,6 +49,16 @@ MESSAGES = st.one_of(
 )
 FUNCTION = {"name": "look", "description": "Looks.", "parameters": {"properties": {"at": {"type": "string"}}}}
 TOOLS = [{"type": "function", "function": FUNCTION}]
+
+
+@given(st.lists(MESSAGES, max_size=30), st.sampled_from([GPT_4O, GPT_4, CLAUDE, find_model("gemini-2.5-flash")]))
+@settings(deadline=None, max_examples=100)
+def test_messages_are_measured_and_priced_together_as_alone(messages: list[dict[str, Any]], model: Model) -> None:
+    """Many messages have the measures and tokens that each has alone."""
+    for alone in {False, model.counts_o200k_alone}:
+        measures = measure_each(messages, o200k_alone=alone)
+        assert measures == [measure(message, o200k_alone=alone) for message in messages]
+        assert messages_tokens(measures, model) == [messages_tokens([each], model)[0] for each in measures]
 
 
 def calling(*arguments: str, content: str | None = None) -> dict[str, Any]:

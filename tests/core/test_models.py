@@ -9,6 +9,7 @@ import pytest
 from sash.core.counts import listings
 from sash.core.counts.counting import count_request
 from sash.core.counts.models import find_model, list_models, load_models_toml, unknown_model
+from sash.core.counts.names import read_name
 from sash.core.counts.text import count_text
 from sash.problems import UnknownModel
 
@@ -36,7 +37,8 @@ from sash.problems import UnknownModel
         ("gpt-5-chat-latest", "o200k_base", False, 128_000, 128_000),
         ("gpt-5.4", "o200k_base", True, 1_050_000, 1_050_000),
         ("gpt-6", "o200k_base", False, 1_050_000, 922_000),
-        ("gpt-9-whatever", "o200k_base", False, 400_000, 272_000),
+        ("gpt-6.2-sol", "o200k_base", False, 1_050_000, 922_000),
+        ("gpt-9-whatever", "o200k_base", False, 1_050_000, 922_000),
         ("o7-mini", "o200k_base", False, 400_000, 272_000),
         ("gpt-oss-20b", "o200k_base", False, 131_072, 131_072),
         ("claude-3-5-sonnet-latest", "o200k_base", False, 200_000, 200_000),
@@ -109,18 +111,90 @@ def test_a_window_is_what_the_maker_or_who_sells_the_model_states(name: str, con
     ("name", "family", "context_window"),
     [
         ("claude-instant-1.2", "claude-3", 200_000),
-        ("claude-opus-5-1", "claude-5", 200_000),
-        ("us.anthropic.claude-opus-9-v1:0", "claude-5", 200_000),
-        ("gemini-exp-1206", "gemini-3.1", 32_768),
-        ("models/gemini-3.5-pro", "gemini-3.1", 32_768),
+        ("claude-opus-5-1", "claude-5", 1_000_000),
+        ("us.anthropic.claude-opus-9-v1:0", "claude-5", 1_000_000),
+        ("gemini-exp-1206", "gemini-3.1", 1_048_576),
+        ("models/gemini-3.5-pro", "gemini-3.1", 1_000_000),
     ],
 )
 def test_a_new_name_of_claude_or_gemini_is_an_estimate(name: str, family: str, context_window: int) -> None:
-    """A name of Claude or Gemini that no source lists is counted as its family, with an assumed context window."""
+    """A name of Claude or Gemini that no source lists is counted as its family, with its nearest relative's window."""
     model = find_model(name)
     assert (model.id, model.rules.family, model.exact) == (name, family, False)
     assert (model.context_window, model.context_window_source) == (context_window, "assumed")
     assert name not in {listed.id for listed in list_models()}
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("qwen3:8b", "qwen3-8b"),
+        ("gpt-oss:120b-cloud", "gpt-oss-120b"),
+        ("llama3.3:70b-instruct-q4_K_M", "llama-3.3-70b-instruct"),
+        ("/models/Qwen3-8B-Q4_K_M.gguf", "qwen3-8b"),
+        ("Qwen/Qwen3.5-397B-A17B-FP8", "qwen3.5-397b-a17b"),
+        ("accounts/fireworks/models/llama-v3p3-70b-instruct", "llama-3.3-70b-instruct"),
+        ("meta-llama/llama-3-3-70b-instruct", "llama-3.3-70b-instruct"),
+        ("Meta-Llama-3_3-70B-Instruct", "llama-3.3-70b-instruct"),
+        ("qwen-3-235b-a22b-instruct-2507", "qwen3-235b-a22b-instruct-2507"),
+        ("zai-glm-4.7", "glm-4.7"),
+        ("us.anthropic.claude-3-7-sonnet-20250219-v1:0", "claude-3.7-sonnet-20250219"),
+    ],
+)
+def test_sellers_spell_one_model_in_many_ways(name: str, like: str) -> None:
+    """Names of one model are read as the same: without seller, path, quantisation and file, with its version's point."""
+    read, other = read_name(name), read_name(like)
+    assert read.spelled == other.spelled
+    one, two = find_model(name), find_model(like)
+    assert (one.provider, one.rules, one.ratios) == (two.provider, two.rules, two.ratios)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "date", "quantisation"),
+    [
+        ("Qwen3-1.7B-Q4_K_M.gguf", "1.7b", "", "q4_k_m"),
+        ("claude-opus-4-5-20251101", "", "20251101", ""),
+        ("command-a-03-2025", "", "03-2025", ""),
+        ("mistralai/Mixtral-8x7B-Instruct-v0.1", "8x7b", "", ""),
+        ("Qwen/Qwen3.6-35B-A3B-FP8", "35b", "", "fp8"),
+    ],
+)
+def test_a_name_says_size_date_and_quantisation(name: str, size: str, date: str, quantisation: str) -> None:
+    """A name's size, date and quantisation are read apart from what it is called."""
+    read = read_name(name)
+    assert (read.size, read.date, read.quantisation) == (size, date, quantisation)
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("gpt-4o-mni", "gpt-4o-mini"),
+        ("gpt-5o", "gpt-5"),
+        ("claude-sonet-5", "claude-sonnet-5"),
+        ("deepseek-chatt", "deepseek-chat"),
+        ("gemini-2.5-falsh", "gemini-2.5-flash"),
+        ("mistral-lrge-latest", "mistral-large"),
+    ],
+)
+def test_a_misspelling_of_a_known_name_is_unknown(name: str, right: str) -> None:
+    """A name one or two letters from a known one is unknown, and the known one is the nearest."""
+    with pytest.raises(UnknownModel) as caught:
+        find_model(name)
+    assert caught.value.members["near"][0] == right
+
+
+@pytest.mark.parametrize(
+    ("name", "assumed"),
+    [("gpt-7", "gpt-6.2-sol"), ("gpt-4o-eu", "gpt-4o"), ("gpt-4o", None), ("gpt-4o-2030-01-01", None)],
+)
+def test_whose_figures_stand_in_is_told(name: str, assumed: str | None) -> None:
+    """A new date, version or variant of a family is no misspelling; the model says whose figures stand in."""
+    assert find_model(name).assumed == assumed
+
+
+def test_an_older_model_never_has_the_window_of_a_newer_one() -> None:
+    """A name that no source lists has no limits of a newer version."""
+    assert find_model("meta-llama/Llama-2-70b-chat-hf").context_window == 4_096
 
 
 @pytest.mark.parametrize("name", ["gpt-9-whatever", "claude-v1", "gpt-4.1-unheard-of", "mistral-medium-2312"])

@@ -57,9 +57,9 @@ def test_a_plain_request_counts_as_its_chat_form() -> None:
         )
 
 
-@pytest.mark.parametrize(("model", "less"), [("gpt-5", (82, 81)), ("gpt-5.4", (0, 0)), ("gpt-4o", (0, 0))])
-def test_definitions_have_shorter_instructions_in_responses(model: str, less: tuple[int, int]) -> None:
-    """Definitions for gpt-5 cost 82 tokens less than in chat completions, 81 beside a system text: five bills."""
+@pytest.mark.parametrize(("model", "less"), [("gpt-5", (82, 81)), ("gpt-5.4", (82, 81)), ("gpt-4o", (6, 2))])
+def test_definitions_are_a_message_of_their_own_in_responses(model: str, less: tuple[int, int]) -> None:
+    """Definitions cost their text and a constant, with or without a system text: 140 distinct requests."""
     found, function = find_model(model), {"name": "look", "parameters": SCHEMA}
     for system, fewer in zip(([], [{"role": "system", "content": "Be brief."}]), less, strict=True):
         messages = [*system, {"role": "user", "content": QUESTION}]
@@ -68,8 +68,45 @@ def test_definitions_have_shorter_instructions_in_responses(model: str, less: tu
         assert count_provider_request("responses", request, found).tokens == chat.tokens - fewer
 
 
+def _responses(model: str, *items: dict[str, Any], **members: Any) -> tuple[int, bool]:
+    request = {"input": [{"role": "user", "content": QUESTION}, *items], **members}
+    count = count_provider_request("responses", request, find_model(model))
+    return count.tokens, count.exact
+
+
+def _called(*ids: str, **members: Any) -> list[dict[str, Any]]:
+    calls = [{"type": "function_call", "call_id": each, "name": "look", "arguments": "{}", **members} for each in ids]
+    return [*calls, *({"type": "function_call_output", "call_id": each, "output": "red"} for each in ids)]
+
+
+@pytest.mark.parametrize(
+    ("model", "single", "stored", "several"),
+    [("gpt-4.1", 11, 14, 22), ("gpt-5", 17, 23, 50), ("gpt-5.4", 20, 20, 50), ("o4-mini", 17, 17, None)],
+)
+def test_calls_in_responses(model: str, single: int, stored: int, several: int | None) -> None:
+    """One call costs a constant beside its words, more where it came with its item's id and status: then an estimate."""
+    bare, words = _responses(model)[0], 4  # the name twice, the arguments, and the result
+    sure = model != "gpt-4.1"  # whose requests of the spring of 2025 were billed otherwise
+    assert _responses(model, *_called("a")) == (bare + single + words, sure)
+    told = _called("a", id="fc_1", status="completed")
+    assert _responses(model, *told) == (bare + stored + words, sure and stored == single)
+    if several is not None:
+        assert _responses(model, *_called("a", "b")) == (bare + several + 2 * words, sure)
+
+
+def test_what_openai_keeps_or_adds_is_an_estimate() -> None:
+    """Items that only OpenAI has, its own tools, and modes of reasoning cost what was billed with them, as an estimate."""
+    bare = _responses("gpt-5.6")[0]
+    for more, members in ((3_960, {"reasoning": {"mode": "pro"}}), (293, {"tools": [{"type": "web_search"}]})):
+        assert _responses("gpt-5.6", **members) == (bare + more, False)
+    kept = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "I look. " * 100}]}
+    tokens, exact = _responses("gpt-5", kept, {"role": "assistant", "content": "Ann."})
+    assert (tokens - _responses("gpt-5", {"role": "assistant", "content": "Ann."})[0], exact) == (400, False)
+    assert _responses("gpt-5", {"type": "item_reference", "id": "msg_1"})[1] is False
+
+
 def test_encrypted_reasoning_is_billed_until_the_next_question() -> None:
-    """Behind the newest question a token for 5 characters, without the first 900; before it none: 9 and 2 bills."""
+    """Behind the newest question 3 and a token for 5 characters, without the first 900; before it none: 20 and 23 bills."""
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAA" + "b" * 1894}
     question, answer = {"role": "user", "content": QUESTION}, {"role": "assistant", "content": "Ann."}
 
@@ -78,9 +115,9 @@ def test_encrypted_reasoning_is_billed_until_the_next_question() -> None:
         return count.tokens, count.exact
 
     bare = counted(question, answer)
-    assert counted(question, thought, answer) == (bare[0] + 200, False)
+    assert counted(question, thought, answer) == (bare[0] + 203, False)
     assert counted(question, thought, answer, question) == counted(question, answer, question)
-    assert counted(question, {**thought, "encrypted_content": "gAAAAA"}, answer) == (bare[0] + 1, False)
+    assert counted(question, {**thought, "encrypted_content": "gAAAAA"}, answer) == (bare[0] + 3, False)
 
 
 def test_how_to_reply_is_free() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from core.histories import quick
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -179,6 +180,25 @@ def test_a_long_question_costs_its_rarest_words() -> None:
     page = " ".join(f"word{n}" for n in range(5000))
     assert scored(["word77 word78", "nothing"], page)[0] == 0
     assert scored([], page) == scored(["text"], "") == []
+
+
+@given(
+    st.lists(st.dictionaries(st.integers(1, 40), st.integers(1, 15), max_size=12)),
+    st.lists(st.integers(1, 45), max_size=40),
+)
+@quick
+def test_scores_depend_on_words_and_not_on_their_numbers(texts: list[dict[int, int]], question: list[int]) -> None:
+    """Messages have the same scores and matches if the numbers of all words begin alike as if each begins differently."""
+    alike, different = (scores_by(texts, question, shift) for shift in (4, 20))
+    assert [each.tolist() for each in alike] == [each.tolist() for each in different]
+    if len(set(question)) <= 32:  # of more words only the rarest are searched for
+        assert alike[1].tolist() == [not set(question).isdisjoint(text) for text in texts]
+
+
+def scores_by(texts: list[dict[int, int]], question: list[int], shift: int) -> tuple[Any, Any]:
+    """Score texts, which are counts of words by number; a number is moved by ``shift`` bits."""
+    packed = [b"".join((word << shift | text[word]).to_bytes(4, "little") for word in sorted(text)) for text in texts]
+    return scores_of_words(Packed.of(packed), [(word << shift,) for word in dict.fromkeys(question)])
 
 
 def test_vectors_and_words_are_fused_by_rank() -> None:

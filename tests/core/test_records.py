@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from sash.core.counts.counting import messages_tokens
 from sash.core.counts.models import find_model
 from sash.core.law.costs import message_costs, record_cost, reference_cost, reference_costs
-from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
+from sash.core.law.details import StoredDetails, details_in
+from sash.core.law.identities import CHANCE_BITS, Identity, ulid_of
+from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, details_of
 from sash.store.data.entries import prepare
 from sash.store.data.layout import pack, unpack_many
 
@@ -26,13 +28,47 @@ def test_what_is_packed_comes_back(found: Talk) -> None:
     assert [records.identity(index) for index in range(len(new))] == [entry.identity for entry in new]
 
 
+MAKES_DETAILS = b"\x94\xc4\x08"
+"""Bytes with which details begin."""
+
+
+@quick
+@given(talks(), st.binary(min_size=8, max_size=8) | st.just((MAKES_DETAILS * 3)[:8]), st.data())
+def test_details_are_found_without_decoding(found: Talk, digest: bytes, data: st.DataObject) -> None:
+    """Details that are stored one behind the other are found, whole and as a slice, or all are decoded."""
+    records, now = found.stored[0], 1_790_000_000_000 << 20
+    ulids = st.integers(0, 2**CHANCE_BITS - 1).map(lambda chance: ulid_of(now << CHANCE_BITS | chance))
+    names = [data.draw(st.text(max_size=40) | st.uuids().map(str) | ulids) for _ in records]
+    joined = b"".join(pack(record, Identity(name, now, digest))[1] for record, name in zip(records, names, strict=True))
+    places = StoredDetails.found_in(joined, len(records))
+    each = [details_of(record, Identity(name, now, digest)) for record, name in zip(records, names, strict=True)]
+    assert list(details_in(joined, len(records))) == each
+    if places is None:
+        return
+    start = data.draw(st.integers(0, len(records)))
+    part = places[start:]
+    assert list(places) == each
+    assert [part[index] for index in range(len(part))] == list(part) == each[start:]
+    assert part.rare == [index for index, details in enumerate(each[start:]) if details.extra is not None]
+    rows = zip(part.rows.begins.tolist(), part.rows.lengths.tolist(), strict=True)
+    assert [joined[begin : begin + length] for begin, length in rows] == [details.row for details in each[start:]]
+
+
+def test_bytes_that_look_like_details_are_not_counted_as_details() -> None:
+    """Where an id has what details begin with, the number of places tells, and the details are decoded."""
+    (new,) = prepare(talk(said("user", "Hello")).entries, talk().parts.template, now_ms=7)
+    name, stamp = (MAKES_DETAILS[1:] + bytes(16)).decode("latin-1"), 1_790_000_000_000 << 20
+    joined = b"".join(pack(new.record, Identity(name, stamp, MAKES_DETAILS[:1] * 8))[1] for _ in range(200))
+    assert [details.id for details in details_in(joined, 200)] == [name] * 200
+
+
 @quick
 @given(talks(), st.sampled_from(MODELS))
 def test_costs_as_a_column(found: Talk, name: str) -> None:
     """A column of costs has the cost of each message of a request, for every family."""
     records, model = found.stored[0], find_model(name)
     expected = messages_tokens([record.measure for record in records], model)
-    assert message_costs(Records.of(records), model) == expected
+    assert message_costs(Records.of(records), model).tolist() == expected
     assert [record_cost(record, model) for record in records] == expected
 
 
@@ -41,7 +77,9 @@ def test_costs_as_a_column(found: Talk, name: str) -> None:
 def test_totals_do_not_depend_on_neighbours(found: Talk, column: int) -> None:
     """A message's tokens in a conversation's totals do not depend on its neighbours."""
     records = found.stored[0]
-    assert reference_costs(Records.of(records), column) == [reference_cost(record, column) for record in records]
+    assert reference_costs(Records.of(records), column).tolist() == [
+        reference_cost(record, column) for record in records
+    ]
 
 
 @quick

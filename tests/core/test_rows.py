@@ -15,7 +15,7 @@ from sash.core.counts.measures import Extra, Measure, measure
 from sash.core.counts.models import find_model
 from sash.core.counts.numbers import MANY
 from sash.core.counts.prices import message_cost, reasoning_cost
-from sash.core.counts.rows import columns_of, extra_of, stored_row
+from sash.core.counts.rows import Rows, columns_of, extra_of, stored_row
 from sash.core.counts.unicode_scripts import Mix
 from sash.core.law.costs import message_costs
 from sash.core.law.records import Records
@@ -87,7 +87,7 @@ def test_many_cost_what_each_costs(measures: list[Measure], name: str, form: str
     given = [each for each in measures if each.extra is None or stored_row(each.extra) is not None]
     rows = [stored_row(each.extra) or b"" if each.extra else b"" for each in given]
     roles, *texts = np.array([(each.role, each.o200k, each.cl100k) for each in given], np.int64).reshape(-1, 3).T
-    columns = columns_of(rows, roles, (texts[0], texts[1]))
+    columns = columns_of(Rows.of(rows), roles, (texts[0], texts[1]), mixes=True)
     costs = np.broadcast_to(message_cost(columns, model, MANY), len(given))
     thoughts = np.broadcast_to(reasoning_cost(columns, model, form, MANY), len(given))
     assert costs.tolist() == [message_tokens(each, model) for each in given]
@@ -102,7 +102,7 @@ def test_a_part_costs_what_it_costs_in_the_whole(found: Talk, name: str, form: s
     message_costs(whole, model)
     for end in range(len(whole)):
         part, alone = whole[:end], Records(whole[:end].packed, whole[:end].details)
-        assert message_costs(part, model) == message_costs(alone, model)
+        assert message_costs(part, model).tolist() == message_costs(alone, model).tolist()
 
 
 CLAUDES: list[dict[str, Any]] = [
@@ -127,7 +127,9 @@ def test_a_message_of_claude_in_a_window_of_gemini() -> None:
     assert extra_of(row) == measured.extra
 
     model = find_model("gemini-2.5-flash").sent_as("gemini")
-    columns = columns_of([row], np.array([measured.role]), (np.array([measured.o200k]), np.array([measured.cl100k])))
+    columns = columns_of(
+        Rows.of([row]), np.array([measured.role]), (np.array([measured.o200k]), np.array([measured.cl100k])), mixes=True
+    )
     (cost,) = message_cost(columns, model, MANY).tolist()
 
     a, b = 0.9, 0.29  # a Latin text's factors for Gemini, of its tokens in o200k_base and in cl100k_base
@@ -147,4 +149,4 @@ def test_numbers_that_no_row_can_have() -> None:
 @pytest.mark.parametrize("form", sorted(PROVIDERS))
 def test_an_empty_tail_has_no_costs(form: str) -> None:
     """Columns of no message have no cost."""
-    assert message_costs(Records(b""), msgspec.structs.replace(find_model("gpt-4o"), format=form)) == []
+    assert message_costs(Records(b""), msgspec.structs.replace(find_model("gpt-4o"), format=form)).tolist() == []

@@ -130,6 +130,16 @@ def test_characters_newer_than_tiktoken_are_grouped_as_it_groups_them(text: str)
         assert TIKTOKEN.tokens(text, encoding) == count_text(text, encoding)
 
 
+@BOTH_TOKENISERS
+@BOTH_ENCODINGS
+@pytest.mark.parametrize("times", [1, 40])
+@pytest.mark.usefixtures("tiktoken_ready")
+def test_a_text_has_as_many_tokens_among_others_as_alone(tokeniser: Tokeniser, encoding: Encoding, times: int) -> None:
+    """Many texts that are counted at once have the counts that each has alone, few as many."""
+    texts = ["", "hello world", "Привет, мир", "<|endoftext|>", "1234567", "\U0001e6c0's", " \n\n"] * times
+    assert tokeniser.each(texts, encoding) == [tokeniser.tokens(text, encoding) for text in texts]
+
+
 class Parity:
     """Compares the counts of the two tokenisers, and sums the compared tokens."""
 

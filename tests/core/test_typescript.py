@@ -80,7 +80,7 @@ def test_types_without_comments_stand_on_one_line(schema: dict[str, Any], expect
         ({"type": "string", "default": "x"}, 'a: string, // default: "x"'),
         ({"type": "boolean", "default": False}, "a: boolean // default: false"),
         ({"type": "string", "format": "date", "default": None}, "a: string, // format: date, default: null"),
-        ({"type": "integer", "minimum": 1, "maximum": 9.5}, "a: number, // minimum: 1.0, maximum: 9.5"),
+        ({"type": "integer", "minimum": 1, "maximum": 9.5}, "a: number, // minimum: 1, maximum: 9.5"),
         ({"type": "string", "examples": ["x", 2]}, '// Examples:\n// - "x"\n// - 2\na: string'),
         (
             {"description": "Some", "anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},

@@ -38,7 +38,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arg
         ("claude-sonnet-4-20250514", "claude-4"),
         ("anthropic/claude-haiku-4.5", "claude-4.5"),
         ("claude-sonnet-4-6", "claude-4.6"),
-        ("claude-opus-4-7", "claude-5"),
+        ("claude-opus-4-7", "claude-4.7"),
         ("claude-fable-5", "claude-5"),
         ("gemini-1.5-flash", "gemini-2.0"),
         ("gemini-2.0-flash-001", "gemini-2.0"),
@@ -94,7 +94,7 @@ def test_a_column_costs_what_its_messages_cost() -> None:
         for n, role in enumerate(["system", "user", "assistant", "user"] * 9)
     ]
     for model in (CLAUDE, GEMINI, learnt):
-        assert message_costs(Records.of(records), model) == [message_tokens(r.measure, model) for r in records]
+        assert message_costs(Records.of(records), model).tolist() == [message_tokens(r.measure, model) for r in records]
 
 
 @pytest.mark.parametrize("name", ["claude-3-haiku-20240307", "claude-sonnet-4-5", "claude-opus-4-8"])

@@ -12,9 +12,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from sash.core.counts.counting import count_request, plain_text_tokens
 from sash.core.counts.estimates import estimate_text
+from sash.core.counts.families import ASSISTANT, USER
 from sash.core.counts.models import OwnModels, find_model, load_models_toml
 from sash.core.counts.provider_requests import count_provider_request
 from sash.core.counts.text.vocabularies import INSTALLED, find_files
+from sash.core.counts.vendors import VendorRules
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request
 
@@ -58,7 +60,7 @@ def test_a_model_counts_in_its_vocabulary_at_once(model: str, name: str) -> None
     assert (found.counting, found.counted_with, found.exact) == ("vocabulary", name, False)
     for text in PARAGRAPHS.values():
         counted = count_request(found, messages=[{"role": "user", "content": text}])
-        assert counted.tokens == INSTALLED[name].count(text) + found.rules.message + 1 + found.priming
+        assert counted.tokens == INSTALLED[name].count(text) + found.rules.role_costs[USER] + found.priming
         assert counted.encoding == name
 
 
@@ -75,8 +77,11 @@ def test_calls_and_names_count_in_the_vocabulary_too() -> None:
             {"role": "tool", "tool_call_id": "a", "content": "ಬಿಸಿಲು"},
         ],
     ).messages
-    assert plain == count("ಹವಾಮಾನ?") + count("ana") + model.rules.message + model.rules.name + 1
-    assert calls == count("weather") + count(arguments) + model.rules.single_call
+    rules = model.rules
+    assert isinstance(rules, VendorRules)
+    around = rules.call + rules.role_costs[ASSISTANT]
+    assert plain == count("ಹವಾಮಾನ?") + count("ana") + rules.role_costs[USER] + rules.name
+    assert calls == count("weather") + count(arguments) + around
     assert result == count("ಬಿಸಿಲು")
 
 

@@ -24,7 +24,7 @@ def test_at_once_is_step_by_step(found: Talk, name: str, data: st.DataObject) ->
     view = view_history(found.history(model, first_seq), model)
     if view is None:
         return
-    room = data.draw(st.integers(0, sum(view.costs) + 5))
+    room = data.draw(st.integers(0, int(view.costs.sum()) + 5))
     limits = data.draw(bounds(len(found.entries)))
     quick_walk = at_once(Walk(room=room, grounding={}, seen=set()), view, limits)
     slow_walk = step_by_step(

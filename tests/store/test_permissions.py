@@ -277,3 +277,17 @@ def test_a_server_without_a_way_to_ask_is_served() -> None:
     busy = redis.ResponseError("BUSY Redis is busy running a script.")
     assert (denied_commands(busy), is_denial(busy)) == ((), False)
     assert denied_commands([]) == ()
+
+
+async def test_an_append_whose_window_is_denied_is_stored(running: Server) -> None:
+    """When the tail of an append's window may not be read, the answer tells that, and that the message is stored."""
+    running.connect().flushall()
+    async with service(enter(running)) as client:
+        assert (await append(client)).status_code == 201
+        enter(running, "-lrange")
+        body = {"messages": [user("again")]}
+        answer = await client.post("/conversations/p-1/messages?model=gpt-4o", json=body)
+        assert (answer.status_code, answer.json()["messages"][0]["seq"]) == (201, 2)
+        told = answer.json()
+        assert (told["window"], told["window_error"]["type"]) == (None, "/problems/store-permission-denied")
+        assert running.connect().llen("sash:{default/p-1}:log") == 2

@@ -8,6 +8,8 @@ from rich.table import Table
 
 _NEAR = 0.05
 FAR = 1.35
+_SAID = ("said exact", "equal", "short")
+"""Columns of the bills whose answer says ``exact: true``: how many, how many of them equal the bill, and are short."""
 
 
 class Bill(NamedTuple):
@@ -30,12 +32,12 @@ class Bill(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        return self.predicted / self.billed
+        return self.predicted / max(1, self.billed)
 
 
 def table(bills: Iterable[Bill]) -> Table:
     """Return a table with a row for each kind of each vendor, and a row for all bills of the vendor."""
-    drawn = Table("vendor", "kind", "cases", "exact", "within 5 %", "short", "worst", "median ratio", "within 1.35")
+    drawn = Table("vendor", "kind", "cases", "exact", "within 5 %", "short", "worst", "median", "within 1.35", *_SAID)
     groups: dict[tuple[str, str], list[Bill]] = {}
     for bill in bills:
         groups.setdefault((bill.vendor, bill.kind), []).append(bill)
@@ -56,7 +58,10 @@ def _figures(bills: list[Bill]) -> tuple[str, ...]:
     )
     worst = max((bill.error for bill in bills), key=abs)
     far = sum(bill.ratio <= FAR for bill in bills) / len(bills)
-    return *map(str, counts), f"{worst:+d}", f"{median(bill.ratio for bill in bills):.2f}", f"{far:.0%}"
+    errors = [bill.error for bill in bills if bill.is_exact]
+    said = len(errors), errors.count(0), sum(error < 0 for error in errors)
+    middle = f"{median(bill.ratio for bill in bills):.2f}"
+    return *map(str, counts), f"{worst:+d}", middle, f"{far:.0%}", *map(str, said)
 
 
 def misses(bills: Iterable[Bill]) -> Table:
@@ -67,13 +72,13 @@ def misses(bills: Iterable[Bill]) -> Table:
     return drawn
 
 
-def evidence(bills: Iterable[Bill], rules: Mapping[str, Callable[[Bill], bool]]) -> Table:
+def evidence(bills: Iterable[Bill], rules: Mapping[str, Callable[[Bill], bool]], *, estimates: bool = False) -> Table:
     """Return a table with a row for each rule: the bills it applies to, and how many are predicted to the token.
 
-    Bills that the service marks as estimates (files, images of unknown size) are left out.
+    Bills that the service marks as estimates (files, images of unknown size) are left out without ``estimates``.
     """
     drawn = Table("rule", "bills", "exact")
-    listed = [bill for bill in bills if bill.is_exact]
+    listed = [bill for bill in bills if bill.is_exact or estimates]
     for name, bears_on in rules.items():
         found = [bill for bill in listed if bears_on(bill)]
         drawn.add_row(name, str(len(found)), str(sum(bill.error == 0 for bill in found)))

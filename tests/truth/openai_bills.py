@@ -17,7 +17,10 @@ from sash.core.counts.measures import recipient
 from sash.core.counts.models import find_model
 from sash.core.counts.text import both
 
-FILES = ("vcr_chat", "kani_chat", "cookbook", "openai_chat_tokens", "openai_messages_token_helper", "more_chat")
+FILES = (
+    *("vcr_chat", "kani_chat", "cookbook", "openai_chat_tokens", "openai_messages_token_helper", "more_chat"),
+    "new_chat",
+)
 _FIELDS = ("messages", "tools", "tool_choice", "functions", "function_call", "response_format", "prediction")
 
 
@@ -140,7 +143,6 @@ _NEW = {"2024", "2025"}
 RULES: Mapping[str, Callable[[Bill], bool]] = {
     "text: 3 a message, its role, its text; 3 a request": lambda bill: bill.kind == "text",
     "search models: the text alone": _of("search"),
-    "a predicted output: 12": lambda bill: "prediction" in bill.request,
     "definitions or a format behind a system text: a blank line": lambda bill: (
         _instructed(bill) and (_has_definitions(bill) or _formatted(bill))
     ),

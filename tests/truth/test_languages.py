@@ -15,6 +15,7 @@ import pytest
 
 from sash.core.counts.counting import count_request
 from sash.core.counts.estimates import estimate_text
+from sash.core.counts.families import USER
 from sash.core.counts.models import find_model
 from sash.core.counts.text import both
 from sash.core.counts.unicode_scripts import UNICODE_SCRIPTS, Mix, family_tokens, mix_of
@@ -137,4 +138,4 @@ def test_a_request_is_counted_by_its_scripts(name: str, family: str) -> None:
     model = find_model(name)
     for text in PARAGRAPHS.values():
         tokens = count_request(model, messages=[{"role": "user", "content": text}]).tokens
-        assert tokens == estimate_text(text, family) + model.rules.message + 1 + model.priming
+        assert tokens == estimate_text(text, family) + model.rules.role_costs[USER] + model.priming

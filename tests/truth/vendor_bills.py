@@ -10,7 +10,7 @@ from recordings import TRUTH
 from sash.core.counts.models import find_model
 from sash.core.counts.provider_requests import count_provider_request
 
-FILES = {"anthropic": "more_anthropic", "gemini": "more_gemini"}
+FILES = {"anthropic": ("more_anthropic", "new_anthropic"), "gemini": ("more_gemini", "new_gemini")}
 SHOWN = ("text", "tool definitions", "tool history", "response formats")
 """Kinds of request whose text shows all that is billed."""
 
@@ -29,15 +29,14 @@ def gemini_bills() -> tuple[Bill, ...]:
 
 def rows(form: str) -> list[dict[str, Any]]:
     """Return the recordings of one vendor."""
-    found: list[dict[str, Any]] = json.loads((TRUTH / f"{FILES[form]}.json").read_bytes())
-    return found
+    return [{**row, "file": file} for file in FILES[form] for row in json.loads((TRUTH / f"{file}.json").read_bytes())]
 
 
 def _bill(vendor: str, form: str, row: dict[str, Any]) -> Bill:
     model = find_model(row["model"])
     count = count_provider_request(form, row["request"], model)
     family, billed = model.rules.family, row["prompt_tokens"]
-    return Bill(vendor, row["id"], FILES[form], family, kind(row), billed, count.tokens, count.exact, row["request"])
+    return Bill(vendor, row["id"], row["file"], family, kind(row), billed, count.tokens, count.exact, row["request"])
 
 
 def kind(row: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sash.api.count_handlers import count_in_format
 from sash.api.schemas import CountRequest
-from sash.core.chat.messages import Entry
+from sash.core.chat.messages import BareEntry, Entry
 from sash.core.counts.models import find_model
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
 from sash.windows.request import WindowRequest, decode_request
@@ -91,11 +91,12 @@ def words_of(value: Any) -> set[str]:
 
 def entries_of(conversation: list[Group]) -> list[Entry]:
     """Return the entries as appends read them, each request in its format."""
-    return [
-        entry
-        for form, messages in conversation
-        for entry in decode_request(msgspec.json.encode({"messages": messages}), form)[0].messages
-    ]
+    return [entry for form, messages in conversation for entry in _read(form, messages)]
+
+
+def _read(form: str, messages: list[Object]) -> list[Entry]:
+    wanted, sent = decode_request(msgspec.json.encode({"messages": messages}), form)
+    return sent.entries if sent is not None else [BareEntry(message=each) for each in wanted.messages]
 
 
 def window_of(form: str, model: str, entries: list[Entry], ways: Object) -> Object | None:
@@ -103,7 +104,7 @@ def window_of(form: str, model: str, entries: list[Entry], ways: Object) -> Obje
     asked = {**ways, **ways["settings"], **ways["more"]}
     del asked["settings"], asked["more"]
     body = msgspec.json.encode({**asked, "model": model, "format": form, "messages": [], "reserve": 0, "explain": True})
-    wanted: WindowRequest = msgspec.structs.replace(decode_request(body)[0], messages=entries)
+    wanted = msgspec.structs.replace(msgspec.json.decode(body, type=WindowRequest), messages=entries)
     try:
         made: Object = json.loads(window_of_request(wanted, {})[0].body)
     except WindowDoesNotFit:

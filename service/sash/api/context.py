@@ -128,6 +128,11 @@ async def require_life(request: Req, context: Context, state: State | Shut) -> N
         raise no_conversation()
 
 
+def is_keyed(request: Req) -> bool:
+    """Whether the request has an Idempotency-Key."""
+    return request.scope.get("sash.token") is not None
+
+
 def fresh_id(request: Req, place: int = 0) -> str:
     """A new id. Under an Idempotency-Key every run of the request gets the same id for the same ``place``."""
     token: str | None = request.scope.get("sash.token")  # type: ignore[assignment]

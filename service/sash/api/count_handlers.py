@@ -26,7 +26,7 @@ from sash.core.chat.regular import regular_choice
 from sash.core.counts.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
 from sash.core.counts.counting import count_request, plain_text_tokens
 from sash.core.counts.models import NO_WINDOW, Model, find_model, list_models, published_name
-from sash.core.counts.provider_requests import count_provider_request
+from sash.core.counts.provider_requests import asks_for_thoughts, count_provider_request
 from sash.core.law.conversation_settings import FunctionDefinition, check_tools
 from sash.core.law.parameters import LONGEST_NAME, CountFormat, Name
 from sash.core.providers import PROVIDERS
@@ -106,6 +106,7 @@ def count_of(wanted: CountRequest, model: Model) -> Count:
         function_call=wanted.function_call,
         response_format=wanted.response_format,
         prediction=wanted.prediction,
+        thinks=asks_for_thoughts(msgspec.structs.asdict(wanted)),
     )
     return Count(**msgspec.structs.asdict(counted), text=text)
 
@@ -158,6 +159,7 @@ def _info(model: Model) -> ModelInfo:
         counting=model.counting,
         context_window=model.context_window if known else None,
         context_window_source=model.context_window_source,
+        model_assumed=model.assumed,
         max_input_tokens=model.max_input_tokens if known else None,
         max_output_tokens=model.max_output_tokens,
         margin=model.margin,

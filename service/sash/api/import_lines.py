@@ -21,7 +21,7 @@ from sash.core.chat.messages import (
 from sash.core.chat.programs import recognise
 from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
 from sash.core.law.grounding import Template
-from sash.core.law.records import Flags, Summary
+from sash.core.law.records import DIGEST_BYTES, Flags, Summary
 from sash.core.law.redaction import NO_DIGEST
 from sash.core.providers.members import Names
 from sash.core.providers.native import read_compaction
@@ -79,7 +79,7 @@ class ImportEntry(Entry, kw_only=True):
     seq: int | None = None
     created_at: _Time | None = None
     redacted: bool = False
-    digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")] | None = None
+    digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}(?:[0-9a-f]{16})?\Z")] | None = None
     tokens: EncodingTokens | None = None
     grounding_tokens: EncodingTokens | None = None
 
@@ -188,7 +188,7 @@ def _as_exported(prepared: NewEntry, given: ImportEntry) -> NewEntry:
         record = msgspec.structs.replace(record, flags=record.flags | Flags.REDACTED)
         identity = msgspec.structs.replace(identity, digest=NO_DIGEST)
     elif given.digest is not None:
-        identity = msgspec.structs.replace(identity, digest=bytes.fromhex(given.digest))
+        identity = msgspec.structs.replace(identity, digest=bytes.fromhex(given.digest)[:DIGEST_BYTES])
     return msgspec.structs.replace(prepared, identity=identity, record=record)
 
 

@@ -27,6 +27,7 @@ from sash.api.context import (
     context_of,
     extend_deadline,
     fresh_id,
+    is_keyed,
     life_before,
     line_of,
     tell_made,
@@ -197,7 +198,8 @@ def _after(named: str, in_body: int | str | None) -> int | str:
 async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | None, int, int | str | None]:
     """Read the body.
 
-    Returns its entries, each with an id; how they came about, for a provider's format; the body's bytes; and ``after_seq``.
+    Returns its entries; how they came about where they are in a provider's format; the body's bytes; and ``after_seq``.
+    Under an Idempotency-Key each entry has an id.
 
     Raises BadRequest, InvalidEntry, TooLarge.
     """
@@ -213,9 +215,9 @@ async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | No
         send, allowed = settings.send_members, settings.allow_items
         native, after = await run_in_turn_if_large(len(body), _read_native, body, form, most, send, allowed)
         given = native.entries
-    for place, entry in enumerate(given):
-        if entry.id is None:
-            entry.id = fresh_id(request, place)
+    if is_keyed(request):
+        for place, entry in enumerate(given):
+            entry.id = entry.id or fresh_id(request, place)
     return given, native, len(body), after
 
 

@@ -209,7 +209,8 @@ ReplyControl = Annotated[
 
 
 class FreeMembers(msgspec.Struct, kw_only=True):
-    """Members of a chat request that are in no bill: those of OpenAI's reference for chat completions."""
+    """Members of a chat request whose text is in no bill: those of OpenAI's reference for chat completions, and gateways'
+    members for thinking, which may add instructions."""
 
     audio: ReplyControl = None
     frequency_penalty: ReplyControl = None
@@ -225,6 +226,7 @@ class FreeMembers(msgspec.Struct, kw_only=True):
     presence_penalty: ReplyControl = None
     prompt_cache_options: ReplyControl = None
     prompt_cache_retention: ReplyControl = None
+    reasoning: ReplyControl = None
     reasoning_effort: ReplyControl = None
     safety_identifier: ReplyControl = None
     seed: ReplyControl = None
@@ -234,6 +236,7 @@ class FreeMembers(msgspec.Struct, kw_only=True):
     stream: ReplyControl = None
     stream_options: ReplyControl = None
     temperature: ReplyControl = None
+    thinking: ReplyControl = None
     top_logprobs: ReplyControl = None
     top_p: ReplyControl = None
     user: ReplyControl = None
@@ -292,6 +295,10 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     context_window_source: Annotated[
         WindowSource,
         Meta(description="`listed`: by the maker, a seller or the operator. `assumed`: no source states it."),
+    ]
+    model_assumed: Annotated[
+        str | None,
+        Meta(description="The model or family whose figures stand in for a name that no source lists."),
     ]
     max_input_tokens: int | None
     max_output_tokens: int | None

@@ -1,6 +1,7 @@
 """GET …/window for a stored conversation, and POST /window for a history in the body."""
 
 import time
+from collections.abc import Mapping, Sequence
 
 from litestar import Response, get, post
 
@@ -15,12 +16,17 @@ from sash.api.context import Req, context_of, line_of, tell_made, tenant_of
 from sash.api.direct import Answer
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Window
+from sash.core.counts.models import Model
 from sash.core.law.parameters import WindowQuery
+from sash.core.providers.given import ReadEntries
+from sash.core.providers.members import Names
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
 from sash.problems import WindowDoesNotFit
 from sash.store.data.scripts import Known
-from sash.windows.request import HistoryQuery, WindowRequest, decode_request
+from sash.store.data.usage import estimated
+from sash.windows.answer import Made
+from sash.windows.request import HistoryQuery, TextsRequest, WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
 
 
@@ -61,16 +67,40 @@ async def build_window(request: Req) -> Response[bytes]:
     form = query_of(request, HistoryQuery).format
     context = context_of(request)
     send, allowed = context.settings.send_members, context.settings.allow_items
-    wanted, sent = await run_in_turn_if_large(len(body), decode_request, body, form, send, allowed)
     started = time.perf_counter()
-    try:
+    read = await run_in_turn_if_large(len(body), _read_and_built, body, form, context.models, send, allowed)
+    wanted, sent, built = read
+    if built is None:
         models = await context.store.calibrations.correct(tenant_of(request), context.models, wanted.model)
-        made, counting_seconds = await run_in_turn_if_large(len(body), window_of_request, wanted, models, sent, send)
-    except WindowDoesNotFit:
+        built = await run_in_turn_if_large(len(body), _built, wanted, models, sent, send)
+    if isinstance(built, WindowDoesNotFit):
         if not wanted.explain:
             context.watching.metrics.windows.does_not_fit(wanted.model or "")
-        raise
+        raise built
+    made, counting_seconds = built
     with best_effort:
         context.watching.metrics.counted(counting_seconds)
         tell_window(context.watching.metrics, made, time.perf_counter() - started, line_of(request))
     return Response(made.body)
+
+
+_Built = tuple[Made, float] | WindowDoesNotFit
+"""A window and the seconds spent on counting, or why there is none."""
+
+
+def _read_and_built(
+    body: bytes, form: str, models: Mapping[str, Model], send: Names, allowed: Sequence[str]
+) -> tuple[WindowRequest | TextsRequest, ReadEntries | None, _Built | None]:
+    """The request, its entries, and its window in the same turn; None if reports may correct its model first."""
+    wanted, sent = decode_request(body, form, send, allowed)
+    built = None if estimated(wanted.model, models) else _built(wanted, models, sent, send)
+    return wanted, sent, built
+
+
+def _built(
+    wanted: WindowRequest | TextsRequest, models: Mapping[str, Model], sent: ReadEntries | None, send: Names
+) -> _Built:
+    try:
+        return window_of_request(wanted, models, sent, send)
+    except WindowDoesNotFit as problem:
+        return problem

@@ -16,7 +16,7 @@ Where to begin, by what you want to know::
     a model     counts.models       its encoding, limits and rules, from openai_models, listings, families and vendors
                 counts.counting     a measure's tokens for it; ``law.costs`` counts thousands of records at once
                 counts.estimates    the same without its vocabulary, by the writing systems of the text
-    a window    law.window          the law, which chooses the messages
+    a window    law.build           the law: a sum for a plain chat, and all rules (``choice``) for others
                 law.view            a history for one model, in units that are kept or left out together
                                     then ``sending``, ``fixed``, ``documents``, ``stable``, ``walk``, ``binding``: its steps
     a request   law.render          stored bodies spliced into it; ``law.hints`` marks its cache

@@ -7,7 +7,7 @@
         │ WindowQuery            │ WindowQuery, entries           │ WindowRequest
         ▼                        ▼                                ▼
     Windows.read            Windows.append                   window_of_request
-        │ scripts.read_window    │ scripts.append + read_window   │ entries counted
+        │ scripts.read_window    │ scripts.append, with `reach`   │ entries counted
         ▼       one round trip   ▼                                │
     replies.tail_of ── a Tail: state, records, the newest bodies  │
         ▼                                                         │
@@ -18,7 +18,7 @@
     needs.SeenHistory
         ▼
     flow.window ── a generator: yields what it needs, is sent what was read (needs.py)
-        │ core.law.window.build_window   the law, which chooses the messages: a Window of seqs and figures
+        │ core.law.build.build_window    the law, which chooses the messages: a Window of seqs and figures
         │ answer.made                    figures are encoded, and stored bodies spliced in
         ▼
     Made, whose body is sent unchanged

@@ -23,7 +23,7 @@ from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request, other_request
-from sash.core.law.results import cut_result, left_out_line, line_cost, line_costs
+from sash.core.law.results import cut_result, left_out_line, line_costs
 from sash.core.law.view import History, Order
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
@@ -39,6 +39,8 @@ from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 
 _encode = msgspec.json.Encoder().encode
+_members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+"""A message of which no member is decoded."""
 
 
 class WindowTokens(msgspec.Struct, frozen=True):
@@ -135,6 +137,10 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     correction: Annotated[
         float | None, Meta(description="The factor that corrects the estimate, computed from reported bills.")
     ] = None
+    model_assumed: Annotated[
+        str | None,
+        Meta(description="The model or family whose figures stand in for a name that no source lists."),
+    ] = None
     recalled: WindowRecalled | None = None
     explain: list[Any] | None = None
 
@@ -191,6 +197,7 @@ def made(
         trimmed=trimmed,
         cache=hints.expected if hints else None,
         correction=model.correction,
+        model_assumed=model.assumed,
         summary_used=window.summary is not None,
         note=window.note,
         recalled=_recalled(window.recalled, history) if window.recalled else None,
@@ -317,10 +324,11 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     less: dict[int, int] = {}
     plain = _plain_lines(window, history, model)
     for seq, each in window.edits.items():
-        message = msgspec.json.decode(bodies.body(seq))
         if seq in plain:
-            message["content"], cost, bound = plain[seq]
+            message = _members(bodies.body(seq))
+            message["content"], cost = plain[seq]
         else:
+            message = msgspec.json.decode(bodies.body(seq))
             record = history.record(seq)
             is_signed_result = each.limit is not None and reasoning_tokens(record.measure, model)
             if is_signed_result or not is_of(message, model.format):
@@ -330,7 +338,6 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
             if each.limit is not None:
                 name = history.name(seq)
                 message, cost = cut_result(message, record, each.limit, model, seq=name, place=window.place)
-                bound = max(each.limit, line_cost(record, name, window.place, model, alone=not each.limit))
             if each.without_calls:
                 own = message.get("native")
                 message = without_calls(message, each.without_calls, PROVIDERS[own["format"]] if own else None)
@@ -338,7 +345,7 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
         if each.limit is not None:
             trimmed[seq] = history.whole_cost(seq, model) - cost
             edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
-            less[seq] = bound - cost
+            less[seq] = trimmed[seq] - each.saved
             count, saved = count + 1, saved + trimmed[seq]
         edited[seq] = _encode(message)
     window = _cheaper(window, less)
@@ -347,8 +354,8 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     return changed, msgspec.structs.replace(bodies, edited=edited), Trimmed(count, saved) if count else None
 
 
-def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tuple[str, int, int]]:
-    """The results without native parts that are sent as one line: the line, its tokens, and their bound in the choice."""
+def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tuple[str, int]]:
+    """The results without native parts that are sent as one line: the line, and its tokens."""
     first, records = history.first_seq, history.records
     if model.vocabulary is not None or not records.details:
         return {}
@@ -360,9 +367,9 @@ def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tu
     tokens = records.tokens(model.column)
     names = [history.name(first + place) for place in places]
     texts = (left_out_line(tokens[place], name, window.place) for place, name in zip(places, names, strict=True))
-    costs, bounds = (line_costs(records, places, names, window.place, model, exact=exact) for exact in (True, False))
+    costs = line_costs(records, places, names, window.place, model, exact=True)
     seqs = (first + place for place in places)
-    return dict(zip(seqs, zip(texts, costs, bounds, strict=True), strict=True))
+    return dict(zip(seqs, zip(texts, costs, strict=True), strict=True))
 
 
 def _explained(line: Explained, trimmed: int | None, history: History, model: Model) -> Explained:
@@ -435,7 +442,7 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     fixed, summary = asked.parts.fixed, window.summary
     return (
         not window.tokens["reasoning"]
-        and not (fixed.tools and unpriced_members(fixed.tools))
+        and not (fixed.tools and (model.is_resold or unpriced_members(fixed.tools)))
         and not (
             fixed.few_shots
             and any(is_estimate(m, model) or reasoning_tokens(m, model, query.format) for m in fixed.few_shots)
@@ -450,7 +457,7 @@ def _any_estimate(history: History, window: Window, model: Model) -> bool:
     apart = [*history.outside]
     if records.details:
         apart += [first + index for index in records.rare]
-        guessed = np.flatnonzero(np.broadcast_to(is_guessed(records.columns, model), len(records)))
-        if not sent.isdisjoint((first + guessed).tolist()):
+        guessed = is_guessed(records.columns, model)
+        if isinstance(guessed, np.ndarray) and not sent.isdisjoint((first + np.flatnonzero(guessed)).tolist()):
             return True
     return any(is_estimate(history.record(seq).measure, model) for seq in apart if seq in sent)

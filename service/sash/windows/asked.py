@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from sash.core.counts.models import Model, find_model, unknown_model
+from sash.core.law.build import build_window
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.documents import Documents, Source
 from sash.core.law.parameters import WindowQuery
@@ -12,9 +13,9 @@ from sash.core.law.recall import Recollection
 from sash.core.law.records import StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder, Window, build_window
+from sash.core.law.window import NeedOlder, Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
-from sash.windows.request import WindowRequest
+from sash.windows.request import HistoryRequest
 
 _DEFAULT_RESERVE = 1024
 
@@ -90,7 +91,7 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
         UnknownModel: the name is unknown, and the query has no ``max_tokens``.
         Unprocessable: no model is named, or the reserve leaves no tokens.
     """
-    place = "#" if isinstance(query, WindowRequest) else "#/query"
+    place = "#" if isinstance(query, HistoryRequest) else "#/query"
     name = query.model or settings.model
     if name is None:
         raise Unprocessable.at(f"{place}/model", "Give a model here, or in the conversation's settings")

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from sash.core.counts.families import FUNCTION, TOOL
+from sash.core.law.costs import listed_costs
 from sash.core.law.documents import Documents
 from sash.core.law.order import arranged
 from sash.core.law.records import Record
@@ -130,9 +132,10 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     """Find the messages to recall: the request with its recollection, what was read, and messages to put in their places."""
     query, aside = asked.query, asked.query.recall_max_tokens
     nothing = _replace(asked, recollection=NOTHING)
-    draft, seen, _ = yield from _draft(asked, seen)
-    if not draft.dropped["messages"]:
-        return nothing, seen, {}
+    if not _is_too_long(asked, seen.history):
+        draft, seen, _ = yield from _draft(asked, seen)
+        if not draft.dropped["messages"]:
+            return nothing, seen, {}
     draft, seen, history = yield from _draft(_replace(asked, aside=aside), seen)
     asked = _replace(nothing, aside=aside if query.stable else 0)
     model, room = asked.limits.model, min(aside, asked.limits.budget - draft.tokens["total"])
@@ -147,7 +150,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     needed = {seq for each in wanted for seq in each.seqs}.union(old.late)
     records: Mapping[int, Record] = yield WholeRecords(sorted(needed), old)
     wanted = without_later_results(wanted, old, records)
-    costs = costs_of(records, model, query)
+    costs = costs_of(records, old, model, query)
     taken = chosen(wanted, old, draft, room, costs)
     recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
     if not query.stable:
@@ -158,12 +161,22 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     return _replace(asked, recollection=block), seen, {}
 
 
+def _is_too_long(asked: Asked, history: History) -> bool:
+    """Whether the messages that were read are more than the window can have, although no result of a tool is cut."""
+    records, limits = history.records, asked.limits
+    if TOOL in records.roles or FUNCTION in records.roles or history.summary is not None:
+        return False
+    return sum(listed_costs(records, limits.model)) > limits.budget
+
+
 def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window, SeenHistory, History]]:
     """Choose the messages, without reading their bodies."""
     while True:
         draft, history, _ = _chosen(asked, seen)
         if isinstance(draft, Window):
-            return _replace(draft, seqs=sorted(map(history.name, draft.seqs))), seen, seen.history
+            if history.order is not None:
+                draft = _replace(draft, seqs=sorted(map(history.name, draft.seqs)))
+            return draft, seen, seen.history
         seen = yield Older(draft.first_seq)
 
 

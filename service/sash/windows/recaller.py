@@ -147,13 +147,16 @@ class Recaller:
         needed = Flags.RICH | Flags.LATE | (Flags.MIXED if model.ratios is not None else 0)
         whole: dict[int, Record] = {}
         wanted: list[tuple[int, int]] = []
-        for first, last in runs(seqs):
+        rich = {seq for seq in seqs if records.flags[seq - first_seq] & needed}
+        if not rich:  # as nearly always
+            whole = {seq: records[seq - first_seq] for seq in seqs}
+        for first, last in runs(seqs) if rich else ():
             run = range(first, last + 1)
             # Read a run as a whole: the cost of one of several tool results depends on its neighbours.
-            if any(records.flags[seq - first_seq] & needed for seq in run):
-                wanted.append((first, last))
-            else:
+            if rich.isdisjoint(run):
                 whole |= {seq: records[seq - first_seq] for seq in run}
+            else:
+                wanted.append((first, last))
         if wanted:
             found = await self._reader.stretches(read.target, wanted, state=read.state)
             for (first, last), stretch in zip(wanted, found, strict=True):

@@ -26,7 +26,7 @@ from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.measures import measure
 from sash.core.counts.models import Model
-from sash.core.law.costs import record_cost
+from sash.core.law.costs import listed_costs, record_cost
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, choose, explained
@@ -65,6 +65,11 @@ class Old(NamedTuple):
         """The message's role."""
         return ROLES[self.records.roles[seq - self.first_seq]]
 
+    def apart(self, seqs: Sequence[int]) -> Records:
+        """The records of single messages, without their details."""
+        ends = [(seq - self.first_seq + 1) * RECORD_BYTES for seq in seqs]
+        return Records(b"".join([self.records.packed[end - RECORD_BYTES : end] for end in ends]))
+
     def said(self, seq: int) -> bytes:
         """The digest of the message's content."""
         end = (seq - self.first_seq + 1) * RECORD_BYTES
@@ -78,9 +83,12 @@ class Question(NamedTuple):
     vector: bytes = b""
 
 
-def costs_of(records: Mapping[int, Record], model: Model, query: WindowQuery) -> dict[int, int]:
-    """Tokens of each message by seq, with what is sent of an older turn's reasoning: all, or signatures on calls."""
-    costs = {seq: record_cost(record, model) for seq, record in records.items()}
+def costs_of(records: Mapping[int, Record], old: Old, model: Model, query: WindowQuery) -> dict[int, int]:
+    """Tokens of each of ``old``'s messages by seq, with what is sent of an older turn's reasoning: all, or signatures on
+    calls."""
+    plain = [seq for seq, record in records.items() if record.measure.extra is None and record.said is None]
+    costs = dict(zip(plain, listed_costs(old.apart(plain), model), strict=True))
+    costs |= {seq: record_cost(record, model) for seq, record in records.items() if seq not in costs}
     if query.reasoning == "none":
         return costs
     sent = reasoning_tokens if query.reasoning == "all" else seals_tokens

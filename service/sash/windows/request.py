@@ -1,13 +1,13 @@
 """The body of ``POST /window``: a history, and the window's parameters."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from sash.core.chat.arguments import ToolChoice
-from sash.core.chat.messages import Entry, Id, decode_entries, decode_json
+from sash.core.chat.messages import FAULTS, ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry, Id, decode_entries, decode_json
 from sash.core.law.conversation_settings import (
     DocumentSeparator,
     FewShots,
@@ -28,10 +28,9 @@ class HistoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: WindowFormat = "openai"
 
 
-class WindowRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A history, and the window's parameters. Nothing is stored."""
+class HistoryRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a window of a history in the body, and what a conversation's settings would have."""
 
-    messages: list[Entry]
     conversation_id: Annotated[
         Id | None, Meta(description="The stored conversation, which a shortened tool result's text refers to.")
     ] = None
@@ -44,10 +43,32 @@ class WindowRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_onl
     recall_template: RecallTemplate | None = None
 
 
-class NativeWindowRequest(WindowRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class WindowRequest(HistoryRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A history, and the window's parameters. Nothing is stored."""
+
+    messages: list[Entry]
+
+
+class NativeWindowRequest(HistoryRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A WindowRequest whose messages are in a provider's format, each alone or in an entry."""
 
-    messages: list[dict[str, Any]]  # type: ignore[assignment] # become entries in decode_request
+    messages: list[dict[str, Any]]
+
+
+if TYPE_CHECKING:
+    Text = dict[str, str]
+else:
+    Text = dict[Literal["role", "content"], str]
+    """A chat message with a role and a text, and no more."""
+
+
+class TextsRequest(HistoryRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A WindowRequest with texts alone and without tools. Nothing in it can nest deeply, so it is decoded at once."""
+
+    messages: list[Text]
+    few_shots: None = None
+    tools: None = None
+    tool_choice: None = None
 
 
 class _Form(msgspec.Struct):
@@ -56,23 +77,37 @@ class _Form(msgspec.Struct):
 
 _form = msgspec.json.Decoder(_Form)
 _request = msgspec.json.Decoder(WindowRequest)
+_chat = msgspec.json.Decoder(TextsRequest)
 _native = msgspec.json.Decoder(NativeWindowRequest)
 
 
 def decode_request(
     body: bytes, form: str = "openai", send: Names = NO_NAMES, allowed: Sequence[str] = ()
-) -> tuple[WindowRequest, ReadEntries]:
-    """The decoded body, and its entries; ``form`` is the format of the body's messages, and ``send`` is as in
-    ``read_messages``. Raises BadRequest.
+) -> tuple[WindowRequest | TextsRequest, ReadEntries | None]:
+    """The decoded body, and its entries, which a TextsRequest does not need. Raises BadRequest.
 
-    ``allowed`` is as in ``read_entries``.
+    ``form`` is the format of the body's messages. ``send`` is as in ``read_messages``, ``allowed`` as in ``read_entries``.
 
     The window has the same format, unless the body has a ``format``.
     """
     if PROVIDERS[form].is_chat_form:
+        if (chat := _decoded_chat(body)) is not None:
+            return chat, None
         wanted = decode_entries(body, _request)
         return wanted, chat_entries(wanted.messages)
     asked = decode_json(body, _native)
     sent = read_entries(form, asked.messages, send=send, allowed=allowed)
     named = {} if decode_json(body, _form).format else {"format": form}
     return WindowRequest(**(msgspec.structs.asdict(asked) | {"messages": sent.entries} | named)), sent
+
+
+def _decoded_chat(body: bytes) -> TextsRequest | None:
+    """The body as a TextsRequest; None if it is none."""
+    try:
+        wanted = _chat.decode(body)
+    except FAULTS:
+        return None
+    if not {ROLE_AND_CONTENT}.issuperset(map(len, wanted.messages)):
+        return None
+    roles = {message["role"] for message in wanted.messages}
+    return wanted if roles.issubset(TEXT_IS_ENOUGH) else None

@@ -15,6 +15,7 @@ from sash.core.law.caching import settled
 from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
 from sash.core.law.costs import reference_costs
 from sash.core.law.grounding import Template
+from sash.core.law.parameters import WindowQuery
 from sash.core.law.recall import bound
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
@@ -36,9 +37,10 @@ from sash.store.data.layout import decode_grounding
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
-from sash.windows.needs import Apart, Need, Search, Searchable, SeenHistory, WholeRecords
+from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, WholeRecords
 from sash.windows.recalling import Old, Question
-from sash.windows.request import WindowRequest
+from sash.windows.request import TextsRequest, WindowRequest
+from sash.windows.sent import SentChat, texts_of
 
 _Given = tuple[Entry, dict[str, Any], Place]
 """An entry, its message as it would be stored, and its place among the tool groups."""
@@ -47,7 +49,10 @@ _Measured = tuple[Record, bytes, bytes]
 
 
 def window_of_request(
-    wanted: WindowRequest, models: Mapping[str, Model], sent: ReadEntries | None = None, send: Names = NO_NAMES
+    wanted: WindowRequest | TextsRequest,
+    models: Mapping[str, Model],
+    sent: ReadEntries | None = None,
+    send: Names = NO_NAMES,
 ) -> tuple[Made, float]:
     """The window of the request's messages, the same as if they were stored, and the seconds spent on counting.
 
@@ -70,32 +75,55 @@ def window_of_request(
     settings = check_settings(settings)
     parts = fixed_parts(settings, send)
     limits = limits_of(wanted, settings, models)
+    asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
+    entries = [] if isinstance(wanted, TextsRequest) else wanted.messages
+    texts = wanted.messages if isinstance(wanted, TextsRequest) else texts_of(entries)
+    checked = _checked(entries, sent, send) if texts is None else []
+    started = time.perf_counter()
+    finds_repeated = wanted.dedupe == "messages" or wanted.recall_max_tokens > 0
+    if texts is None:
+        chat, seen = None, _whole(checked, asked, digests=finds_repeated)
+    else:
+        chat = SentChat(texts, limits.model, digests=finds_repeated)
+        seen = chat.seen(1 if _needs_all(asked.query) else chat.filling(limits.budget, wanted.limit))
+    counting_seconds = time.perf_counter() - started
+    flow = window(asked, seen)
+    found = advance(flow)
+    while not isinstance(found, Made):
+        found = advance(flow, _answer(found, seen, chat))
+    return found, counting_seconds
+
+
+def _needs_all(query: WindowQuery) -> bool:
+    """Whether the window depends on all messages, also on those that are not in it."""
+    return query.explain or bool(query.stable) or query.recall_max_tokens > 0
+
+
+def _checked(given: list[Entry], sent: ReadEntries | None, send: Names) -> list[_Given]:
+    """The entries, checked. Raises the problems of ``window_of_request``."""
     try:
-        check_entries(wanted.messages)
-        entries = _placed(_once(wanted.messages), send)
+        check_entries(given)
+        return _placed(_once(given), send)
     except Problem as problem:
         if sent is not None:
             sent.point(problem)
         raise
-    started = time.perf_counter()
-    finds_repeated = wanted.dedupe == "messages" or wanted.recall_max_tokens > 0
-    kept = _measured(entries, parts.template, limits.model, digests=finds_repeated)
-    history = _history(kept, entries, limits.model)
-    counting_seconds = time.perf_counter() - started
-    bodies = Bodies(1, [body for _, body, _ in kept], {})
-    asked = Asked(settled(wanted, limits.model, limits.budget), limits, parts, wanted.conversation_id)
-    seen = SeenHistory(history, bodies, _grounding(wanted, kept, history))
-    flow = window(asked, seen)
-    found = advance(flow)
-    while not isinstance(found, Made):
-        found = advance(flow, _answer(found, seen))
-    return found, counting_seconds
 
 
-def _answer(need: Need, seen: SeenHistory) -> Any:
-    """What a flow needs, from memory: all of the history was sent."""
+def _whole(entries: list[_Given], asked: Asked, *, digests: bool) -> SeenHistory:
+    """The whole history, measured for one model."""
+    model = asked.limits.model
+    kept = _measured(entries, asked.parts.template, model, digests=digests)
+    history = _history(kept, entries, model)
+    return SeenHistory(history, Bodies(1, [body for _, body, _ in kept], {}), _grounding(asked.query, kept, history))
+
+
+def _answer(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
+    """What a flow needs, from memory. Only of a chat older messages than ``seen`` are needed, and only without recall."""
     history, bodies, _ = seen
     match need:
+        case Older(first_seq) if chat is not None:
+            return chat.seen(first_seq)
         case Search(text, last_seq):
             return _searchable(text, last_seq, history, bodies)
         case WholeRecords(seqs):
@@ -116,14 +144,14 @@ def _searchable(text: str, last_seq: int, history: History, bodies: Bodies) -> S
     return Searchable(Old(first, records, Packed.of(pack_words(said))), question)
 
 
-def _grounding(wanted: WindowRequest, kept: list[_Measured], history: History) -> dict[int, StoredGrounding]:
+def _grounding(query: WindowQuery, kept: list[_Measured], history: History) -> dict[int, StoredGrounding]:
     """Documents that the window may send, by seq."""
-    if wanted.grounding == "none" and not wanted.explain:
+    if query.grounding == "none" and not query.explain:
         return {}
     return {
         seq: decode_grounding(grounding)
         for seq, (_, _, grounding) in enumerate(kept, 1)
-        if grounding and (wanted.grounding == "all" or wanted.explain or seq == history.question)
+        if grounding and (query.grounding == "all" or query.explain or seq == history.question)
     }
 
 
@@ -174,7 +202,7 @@ def _history(kept: list[_Measured], entries: list[_Given], model: Model) -> Hist
         outside={},
         length=len(records),
         column=column,
-        tokens=sum(reference_costs(records, column)),
+        tokens=int(reference_costs(records, column).sum()),
         grounding_messages=len(grounding),
         grounding_tokens=sum(grounding),
         question=records.roles.rfind(USER) + 1,

@@ -9,11 +9,11 @@ import msgspec
 from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
 from sash.core.law.caching import settled
+from sash.core.law.choice import BLOCK
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings
 from sash.core.law.hints import cache_key
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.walk import SKIP_HORIZON
-from sash.core.law.window import BLOCK
 from sash.core.providers.members import NO_NAMES, Names
 from sash.problems import Internal, Problem, StoreUnavailable
 from sash.processor import PROCESSOR
@@ -186,4 +186,5 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model, block = limits.model, BLOCK * limits.budget if query.stable else 0
     more = SKIP_HORIZON if query.overflow == "skip" else 0
-    return Reach(limits.budget, model.column, query.limit or 0, model.ratios is not None, block, more)
+    whole = query.tool_results_kept is not None
+    return Reach(limits.budget, model.column, query.limit or 0, model.ratios is not None, block, more, whole)

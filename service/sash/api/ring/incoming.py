@@ -56,9 +56,11 @@ class Incoming:
             looked = time.monotonic()
         message = await self._receive()
         self.waiting = False
-        self.ended = not message.get("more_body")
         size = len(message.get("body", b""))
         self._came_bytes += size
+        if self._announced_bytes and self._came_bytes == self._announced_bytes:
+            message["more_body"] = False  # the server tells so in one more message, a trip between threads later
+        self.ended = not message.get("more_body")
         if self._came_bytes > self.limit_bytes:
             raise too_large_body(self.limit_bytes)
         if message.get("more_body"):

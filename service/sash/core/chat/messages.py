@@ -262,17 +262,34 @@ MEMBERS = frozenset({"role", "type", "parts", "content"})
 _A_BARE_ONE: Mapping[str, Any] = {"message": {}}
 """An entry that is decoded in place of a bare message without members of the entry."""
 _ANYTHING = msgspec.json.Decoder()
-_FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
+_LONG_BYTES = 32 * 1024
+_LEVELS = 8
+"""Levels of a usual body: a request, its messages, an entry, its message, a call or a part, and what is in it."""
+
+
+def _nested(levels: int) -> Any:
+    """The type of JSON values that nest at most so many levels deep."""
+    value: Any = str | int | float | bool | None
+    for _ in range(levels):
+        value = str | int | float | bool | None | list[value] | dict[str, value]
+    return value
+
+
+_SHALLOW = msgspec.json.Decoder(_nested(_LEVELS))
+"""Needs no ``refuse_deep`` before it, which takes twice as long as to decode: it stops at a value that nests deeper."""
+FAULTS = (msgspec.DecodeError, RecursionError, ValueError, OverflowError)
 """Exceptions of a decoder."""
 
 
 def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """The body as the decoder's type. Each of ``messages`` is an entry or a bare chat message. Raises BadRequest."""
-    refuse_deep(body)
-    try:
-        return decoder.decode(body)
-    except _FAULTS:
-        value = _read(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
+    value = _shallow(body) if len(body) >= _LONG_BYTES else None
+    if value is None:
+        refuse_deep(body)
+        try:
+            return decoder.decode(body)
+        except FAULTS:
+            value = _read(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
     given = value.get("messages") if isinstance(value, dict) else None
     entries = given if isinstance(given, list) else []
     bare = [(place, entry) for place, entry in enumerate(entries) if is_bare(entry)]
@@ -290,6 +307,14 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         is_alone = entries[place] is _A_BARE_ONE
         read[place] = BareEntry(message=message) if is_alone else BareEntry(**msgspec.structs.asdict(read[place]))
     return decoded
+
+
+def _shallow(body: bytes) -> Any:
+    """The body, if it is JSON that nests as little as usual; else None."""
+    try:
+        return _SHALLOW.decode(body)
+    except FAULTS:
+        return None
 
 
 def wrapped(message: Mapping[str, Any], envelope: frozenset[str] = ENVELOPE) -> dict[str, Any]:
@@ -322,7 +347,7 @@ def _read(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise mistakes.out_of_range(body) from None
     except UnicodeDecodeError:
         raise BadRequest.at("#", f"The body is not UTF-8: byte {_not_utf8_at(body)} cannot be read") from None
-    except _FAULTS as error:
+    except FAULTS as error:
         reason = "half of a surrogate pair in a string" if _HALF_A_PAIR.search(body) else mistakes.plain(str(error))
         raise BadRequest.at("#", f"The body is not JSON: {reason}") from None
 
@@ -383,7 +408,7 @@ def refuse_deep(body: bytes, max_depth: int = MAX_DEPTH) -> None:
     Removes strings, then counts open brackets block by block: linear in the body, and without recursion. Between two
     checks the depth can grow by at most half a block.
     """
-    if body.count(b"[") + body.count(b"{") <= max_depth:
+    if len(body) < _LONG_BYTES and body.count(b"[") + body.count(b"{") <= max_depth:  # as nearly always
         return
     if b"\\" in body:
         body = body.replace(rb"\\", b"").replace(rb"\"", b"")  # then each quote begins or ends a string
@@ -403,9 +428,9 @@ _KNOWN = {
 _BY_ROLE = {kind.__struct_config__.tag: kind for kind in _KNOWN}
 
 
-_TEXT_IS_ENOUGH = ("system", "developer", "user", "assistant")
+TEXT_IS_ENOUGH = ("system", "developer", "user", "assistant")
 """Roles of messages that need no member but a text."""
-_ROLE_AND_CONTENT = 2
+ROLE_AND_CONTENT = 2
 _TEXT_ALONE = (SystemMessage, DeveloperMessage)
 """Messages whose parts can only be text. A tuple, because a union in ``isinstance`` would be created at each call."""
 
@@ -425,7 +450,7 @@ def validate_message(
     ``foreign`` returns the problem of a message in another provider's form (``providers.recognition``).
     """
     role = message.get("role") if isinstance(message, dict) else None
-    if role in _TEXT_IS_ENOUGH and len(message) == _ROLE_AND_CONTENT and type(message.get("content")) is str:
+    if role in TEXT_IS_ENOUGH and len(message) == ROLE_AND_CONTENT and type(message.get("content")) is str:
         return message  # as nearly always
     message = regular(message) if isinstance(message, dict) else message
     # msgspec prepares a union again at each call, which takes twenty times as long as the conversion to one type.

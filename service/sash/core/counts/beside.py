@@ -5,15 +5,17 @@ They come as text, or sealed (signatures, encrypted content). Every part that is
 characters of a seal are billed::
 
     Claude, beside its thinking                       none: 9 bills; the words are billed
-    Gemini, on a text or on a hosted tool's parts     none: 6 bills
+    Gemini, on a text or on a hosted tool's parts     none: 6 bills; of 3.5 all on a text, 95 to 134 tokens: 3 bills
     Gemini, on a call, by how the signature begins:
       E, from the Gemini API                          all: 92 bills, 0.21 tokens a character in long ones
       AY, from Vertex                                 half: 3 bills
       C, one piece                                    none: 58 bills, mostly Vertex and Gemini 2.5; two were billed
       C, several pieces, as a streamed reply has      all: 17 bills, 0.17 tokens a character
-    OpenAI, in a reasoning item, beginning gAAAAA     a token for 5 without the first 900: 9 bills, 7 to 24 % less
+    OpenAI, in a reasoning item, beginning gAAAAA     a token for 5 without the first 900, and 3: 9 bills, 7 to 24 % less
+    OpenAI, kept by the server (no encrypted content) as many as its reply reported: 217 to 361 in 6 bills
 
-A signature with another beginning counts like one with E. Of both, the first 100 characters are free.
+A signature with another beginning counts like one with E. Of both, the first 100 characters are free. The summary in a
+reasoning item of OpenAI's is free: 6 bills.
 """
 
 import base64
@@ -39,6 +41,12 @@ _AROUND: Final = 100
 _OF_OPENAI: Final = "gAAAAA"
 """How a Fernet token begins: base64 of its version and of its time's first bytes."""
 _AROUND_OPENAIS: Final = 900
+_ITEM: Final = 12
+"""Characters for the 3 tokens around a reasoning item: a call costs 20 behind one, and 17 without."""
+_REFERENCED: Final = 40
+"""Tokens that are assumed for an item which only the server has: calls of 16 bills cost 21 to 29."""
+_KEPT_BY_OPENAI: Final = 1_600
+"""Characters that are assumed for a reasoning item whose thoughts only the server has: 400 tokens."""
 _ONE_BYTE_LENGTH: Final = 0x80
 SEALED_CHARACTERS: Final = 4
 """Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
@@ -88,6 +96,12 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     """What the texts of these items cost in parts beyond their cost as a whole."""
     told: int = 0
     """Lines of the content that tell parts which only the provider's own form has."""
+    identified: int = 0
+    """Calls of a Responses reply that came with their items' ids."""
+    stored: int = 0
+    """Those of them whose items' status came too."""
+    texts_sealed: int = 0
+    """Characters of sealed thoughts on texts, which few families bill."""
 
     @property
     def is_estimate(self) -> bool:
@@ -129,7 +143,17 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         wrappings=wrappings,
         apart=apart,
         told=len(lines),
+        **_calls_with_ids(native),
+        texts_sealed=thoughts.texts_sealed,
     )
+
+
+def _calls_with_ids(native: Mapping[str, Any]) -> dict[str, int]:
+    provider = PROVIDERS[native["format"]]
+    if not provider.replies_are_items:
+        return {}
+    identified = [each for each in native["messages"] if provider.is_call(each) and each.get("id")]
+    return {"identified": len(identified), "stored": sum("status" in each for each in identified)}
 
 
 def _lines(message: Mapping[str, Any]) -> list[str]:
@@ -180,6 +204,7 @@ class _Weighed:
         self.texts: list[str] = []
         self.references: Counter[int | str] = Counter()
         self.sealed = 0
+        self.texts_sealed = 0
         self.images: list[Image] = []
         self.estimated = 0
 
@@ -195,6 +220,11 @@ class _Weighed:
                 self.references[value["$"]] += 1
             case dict() if str(value.get("type")) in _MEDIA or key in _MEDIA_MEMBERS:
                 self._add_media(value, thoughts)
+            case {"type": "reasoning", "summary": _}:
+                thoughts.sealed += _KEPT_BY_OPENAI if "id" in value and not value.get("encrypted_content") else 0
+                self._add_members({name: each for name, each in value.items() if name != "summary"}, thoughts, key)
+            case {"type": "item_reference"}:
+                self.estimated += _REFERENCED
             case {"type": "image_generation_call", "result": str(data), **rest}:
                 self._add_image(data)
                 self.add(rest, thoughts)
@@ -206,6 +236,8 @@ class _Weighed:
         for name, each in value.items():
             if name in SIGNATURES or (name in ("signature", "encrypted_content") and is_thought(value)):
                 thoughts.sealed += billed_characters(value, name)
+                if name in SIGNATURES and "text" in value and isinstance(each, str):
+                    thoughts.texts_sealed += max(0, len(each) - _AROUND)
             elif name not in _STRUCTURE and not (name == "name" and key in self.named):
                 self.add(each, thoughts, name)
 
@@ -256,7 +288,7 @@ def billed_characters(part: Mapping[str, Any], name: str) -> int:
     if not isinstance(seal, str) or (name == "signature" and part.get("thinking")):
         return 0
     if name == "encrypted_content" and seal.startswith(_OF_OPENAI):
-        return max(1, (len(seal) - _AROUND_OPENAIS) * 4 // 5)  # the others cost a token for 4 characters
+        return max(0, (len(seal) - _AROUND_OPENAIS) * 4 // 5) + _ITEM  # the others cost a token for 4 characters
     if name not in SIGNATURES:
         return len(seal)
     if not part.keys() & _CALLS:

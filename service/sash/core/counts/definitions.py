@@ -20,6 +20,8 @@ from sash.core.counts.typescript import comment, parameters_2023, parameters_202
 
 # Tokens around a custom tool's grammar, in addition to its JSON: one bill.
 _GRAMMAR = 24
+_FREEFORM = 13
+"""Tokens around a custom tool without a grammar: one bill."""
 
 
 class Content:
@@ -70,14 +72,17 @@ _FUNCTION = _FREE | {"name", "description", "parameters", "format"}
 
 
 def unpriced_members(tools: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
-    """Return the members of definitions that are in no recorded bill, each as an object.
+    """Return the members of definitions that are in no recorded bill, each as an object, and tools that the provider runs.
 
     A tool's name beside its function is free if it repeats the function's (1 bill). So is an object with free members
     alone, such as a result's schema of one type (5 bills).
     """
     found: list[Mapping[str, Any]] = []
     for tool in tools or ():
-        inner = tool.get("function") or tool.get("custom") or {}
+        inner = tool.get("function") or tool.get("custom")
+        if inner is None:  # a tool that the provider runs
+            found.append(tool)
+            continue
         found += _besides(inner, _FUNCTION)
         found += _besides(tool, _TOOL | {"name"} if tool.get("name") == inner.get("name") else _TOOL)
     return found
@@ -108,7 +113,8 @@ def functions_tokens(functions: Sequence[Mapping[str, Any]], model: Model) -> in
         written_tokens(Content(functions), model.encoding, render_functions, dialect)
         for dialect in model.rules.dialects
     )
-    return declared + _GRAMMAR * sum("grammar" in function for function in functions)
+    around = (_GRAMMAR if "grammar" in function else _FREEFORM for function in functions if function.get("freeform"))
+    return declared + sum(around)
 
 
 def _indented(functions: Sequence[Mapping[str, Any]]) -> str:
@@ -184,7 +190,12 @@ def format_name_tokens(response_format: Mapping[str, Any] | None, model: Model) 
 
 
 # Members that the provider removes from a response's schema; all other recorded members are billed.
-_UNTOLD = frozenset({"required", "additionalProperties", "$schema", "default", "minimum", "maximum", "maxItems"})
+_UNTOLD = frozenset(
+    {
+        *("required", "additionalProperties", "$schema", "default", "minimum", "maximum", "minItems", "maxItems"),
+        *("format", "pattern"),
+    }
+)
 _NAMED_SCHEMAS = frozenset({"properties", "$defs", "definitions"})
 
 

@@ -6,7 +6,7 @@ A provider adds tokens around every message; their number depends on the family 
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -59,7 +59,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """The tokens that a family adds around text.
 
     ``message`` is added to each message in addition to its role's name, ``name`` to a participant's name, ``priming`` once
-    in a request, ``assistant_text`` to each assistant message of the history.
+    in a request, ``lone`` to a request without a system text, ``assistant_text`` to each assistant message of the history.
 
     Definitions and a response format are sections of a system message: the first one, after a blank line and ``joining``
     tokens, or a new one. With ``joins_leading_system`` they join it only if it is the first message. With ``heads_system``
@@ -67,14 +67,22 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     definitions that the family may use; the most expensive counts. With ``format_names_reply`` a response format's name
     is billed before the reply.
 
+    If sections are ``apart``, each is a message of its own, whatever system texts there are: ``tools_overhead`` and
+    ``format_overhead`` are added, ``format_beside`` if a definition is strict, and ``format_reply`` marks earlier replies.
+
     ``single_call`` wraps a call and its result, ``parallel_calls`` a group of several. ``parallel_unknown``: no bill has
-    such a group. If the family ``forgets``, sealed thoughts before the user's last message are free.
+    such a group. With ``each_call`` each of several calls is billed by itself, and so is its result. A call's name is billed
+    twice, once without its recipient if ``names_bare``. A call that came with its item's id costs ``identified_call`` more,
+    and ``stored_call`` if the item's status came too. If the family ``forgets``, sealed thoughts before the user's last
+    message are free. ``thinking`` are instructions to think, if the request asks for thoughts, ``thinking_beside``
+    those beside definitions. ``is_settled``: bills of the same request agree.
     """
 
     family: str
     message: int = 3
     name: int = 1
     priming: int = 3
+    lone: int = 0
     assistant_text: int = 0
     dialects: tuple[Dialect, ...] = ("2024",)
     tools_overhead: int = 5
@@ -87,7 +95,18 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     single_call: int = 13
     parallel_calls: int = 20
     parallel_unknown: bool = False
+    apart: bool = False
+    format_overhead: int = 0
+    format_beside: int = 0
+    format_reply: int = 0
+    each_call: int = 0
+    names_bare: bool = True
+    is_settled: bool = True
+    identified_call: int = 0
+    stored_call: int = 0
     forgets: bool = False
+    thinking: int = 0
+    thinking_beside: int = 0
     images: ImageRules = TileRules(base=85, tile=170)
     role_costs: tuple[int, ...] = ()
 
@@ -112,12 +131,12 @@ _GPT5 = Rules(
     tool_choice_free=True,
     images=TileRules(base=70, tile=140),
 )
-# No recording of o1 and o3 has definitions: counted like gpt-5's, which cost more.
+# Definitions of o1 cost 82 less than gpt-5's: 4 bills. No recording of o3 has any.
 _REASONING = Rules(
     family="o",
     priming=2,
     dialects=("2025",),
-    tools_overhead=0,
+    tools_overhead=-82,
     joining=4,
     format_names_reply=False,
     single_call=19,
@@ -150,6 +169,7 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             Rules(family="gpt-3.5", dialects=("2023", "2024"), required_choice=2),
             Rules(family="gpt-4-turbo"),
             Rules(family="gpt-4o"),
+            Rules(family="gpt-4.1"),
             # the text alone: no role, no wrapping (2 of 2)
             Rules(family="search", message=-1, priming=0),
             Rules(family="gpt-4o-mini", images=TileRules(base=2833, tile=5667)),
@@ -158,9 +178,30 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
             _REASONING,
             msgspec.structs.replace(_REASONING, family="o1-mini", priming=3),
             _O_MINI,
-            msgspec.structs.replace(_O_MINI, family="o4-mini", single_call=19, images=PatchRules(factor=1.72)),
+            msgspec.structs.replace(
+                _O_MINI, family="o4-mini", assistant_text=2, single_call=19, images=PatchRules(factor=1.72)
+            ),
+            msgspec.structs.replace(_O_MINI, family="codex-mini", single_call=19, images=PatchRules(factor=1.72)),
             msgspec.structs.replace(_REASONING, family="computer-use", images=TileRules(base=65, tile=129)),
             _GPT5,
+            msgspec.structs.replace(_GPT5, family="gpt-5-chat", priming=3, assistant_text=0),  # 18 bills
+            # a picture may be drawn: the definition of the hosted tool (one bill)
+            msgspec.structs.replace(_GPT5, family="gpt-5-image", priming=344),
+            msgspec.structs.replace(_GPT5, family="gpt-5-codex-mini", images=PatchRules(factor=1.2)),
+            # OpenAI's open models, by several hosts: 67 to 71 for a text and 5 a further message, 8 a system text: 40 bills
+            msgspec.structs.replace(
+                _GPT5,
+                family="gpt-oss",
+                message=4,
+                priming=66,
+                assistant_text=0,
+                apart=True,
+                heads_system=False,
+                joins_leading_system=False,
+                tools_overhead=-59,
+                format_overhead=75,
+                single_call=25,
+            ),
             msgspec.structs.replace(_GPT5, family="gpt-5-mini", images=PatchRules(factor=1.2)),
             msgspec.structs.replace(_GPT5, family="gpt-5-nano", images=PatchRules(factor=1.5)),
             msgspec.structs.replace(_GPT5, family="gpt-5.2", images=PatchRules(factor=1.2)),
@@ -168,77 +209,71 @@ FAMILIES: Mapping[str, Rules] = MappingProxyType(
                 _GPT5, family="gpt-5.4", images=PatchRules(factor=1.2, budget=2500, original_budget=10_000)
             ),
             _OTHER,
-            # Qwen 2.5's template adds a system message of 22 tokens if there is none
-            msgspec.structs.replace(_OTHER, family="qwen2.5", priming=28),
         )
     }
 )
 
-# Bills of gpt-5-nano only: definitions without 82 tokens of the instructions before them, or 81 beside a system text (5
-# bills); a second call of a loop costs 20 (2 bills); sealed thoughts before the question are free (2 bills).
-_GPT5_RESPONSES = {"tools_overhead": -82, "joining": 1, "single_call": 20, "parallel_calls": 27, "forgets": True}
+# In the spring of 2025 the API billed 18 tokens more for a text, and 216 for definitions: 18 bills. No request tells when.
+# Definitions cost their text and 3: 89 of 89 distinct requests. ``required`` costs 9, or 8 in one project. Each of several
+# calls costs 11: 26. A single call costs 11, or 14 where its item came with id and status: 24 of 29.
+_RESPONSES_4O = {
+    "apart": True,
+    "is_settled": False,
+    "tools_overhead": 3,
+    "required_choice": 9,
+    "format_overhead": 1,
+    "format_beside": 2,
+    "single_call": 11,
+    "parallel_calls": 0,
+    "each_call": 11,
+    "names_bare": False,
+    "stored_call": 3,
+}
+# The same definitions as in chat completions, without 78 tokens of the 93 before them: 52 of 52 distinct requests.
+_RESPONSES_5 = {
+    "apart": True,
+    "heads_system": False,
+    "joins_leading_system": False,
+    "tools_overhead": -78,
+    "format_reply": 3,
+    "single_call": 20,
+    "parallel_calls": 22,
+    "each_call": 14,
+    "names_bare": False,
+}
+# Sealed thoughts before the question are free: 23 bills. A call costs 17: 12 bills; with an id, 23: one bill.
+_RESPONSES_GPT_5 = _RESPONSES_5 | {"single_call": 17, "identified_call": 6, "forgets": True}
+_RESPONSES_O = {"apart": True, "heads_system": False, "joins_leading_system": False, "tools_overhead": -78}
+_RESPONSES_O_MINI = _RESPONSES_O | {"tools_overhead": 6, "single_call": 17}
 
 RESPONSES: Mapping[str, Rules] = MappingProxyType(
     {
-        **{
-            name: msgspec.structs.replace(FAMILIES[name], **_GPT5_RESPONSES)
-            for name in ("gpt-5", "gpt-5-mini", "gpt-5-nano")
-        },
-        # later generations, of which there is no bill: the dearer of both figures
-        **{
-            name: msgspec.structs.replace(FAMILIES[name], single_call=20, parallel_calls=27)
-            for name in ("gpt-5.2", "gpt-5.4")
-        },
+        name: msgspec.structs.replace(FAMILIES[name], **changed)
+        for names, changed in (
+            (("gpt-2023",), {"priming": 2}),  # 2 bills
+            (("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano"), _RESPONSES_4O),
+            (("o", "o1-mini"), _RESPONSES_O),
+            (("o3-mini",), _RESPONSES_O_MINI | {"is_settled": False}),  # one bill of 55 more
+            (("o4-mini",), _RESPONSES_O_MINI),
+            (("codex-mini",), _RESPONSES_O_MINI | {"tools_overhead": 7}),
+            (("gpt-5-codex-mini",), _RESPONSES_GPT_5 | {"tools_overhead": -75}),
+            (("gpt-5", "gpt-5-chat", "gpt-5-mini", "gpt-5-nano"), _RESPONSES_GPT_5),
+            (("gpt-5.2", "gpt-5.4"), _RESPONSES_5),
+        )
+        for name in names
     }
 )
 """The rules of requests to the Responses API, by family, where they differ from those of chat completions."""
 
 
-class Estimate(NamedTuple):
-    """The counting of models whose names match ``pattern``, without their tokeniser: a family's rules, and a margin.
-
-    ``context_window`` is assumed if no source states it, in tokens. ``ratios`` is the row of ``RATIOS`` for text;
-    without one, text is counted with o200k_base.
-    """
-
-    pattern: str
-    maker: str | None
-    family: str
-    context_window: int
-    ratios: str | None = None
-    margin: float = 1.0
-
-
-# The first match wins, and the last matches all names. Margins are for makers without ratios. A new Claude or Gemini is
-# counted like the newest recorded family.
-ESTIMATES: tuple[Estimate, ...] = (
-    Estimate(r"claude-3-opus", "anthropic", "claude-3-opus", 200_000, "claude"),
-    Estimate(r"claude-(instant|v?2|3(?![.-]?7))", "anthropic", "claude-3", 200_000, "claude"),
-    Estimate(r"claude-(3[.-]?7|4-|(opus|sonnet)-4(?![.-][2-9](?!\d)))", "anthropic", "claude-4", 200_000, "claude"),
-    Estimate(r"claude-(haiku|sonnet)-4[.-]5(?!\d)", "anthropic", "claude-4.5", 200_000, "claude"),
-    Estimate(r"claude-(opus-4[.-]5|(haiku|sonnet|opus)-4[.-]6)(?!\d)", "anthropic", "claude-4.6", 200_000, "claude"),
-    Estimate(r"claude|anthropic", "anthropic", "claude-5", 200_000, "claude-5"),
-    Estimate(r"gemini-(1|2\.0|pro(-vision)?$)", "google", "gemini-2.0", 32_768, "gemini"),
-    Estimate(r"gemini-2\.5", "google", "gemini-2.5", 32_768, "gemini"),
-    Estimate(r"gemini-3(?!\.)", "google", "gemini-3", 32_768, "gemini"),
-    Estimate(r"gemini", "google", "gemini-3.1", 32_768, "gemini"),
-    Estimate(r"gemma", "google", "other", 32_768, "gemini"),
-    Estimate(r"gpt-oss", "openai", "gpt-5", 131_072, margin=1.1),
-    Estimate(r"deepseek(?!.*distill)", "deepseek", "other", 64_000, "deepseek"),
-    Estimate(r"qwen-?(3\.[5-9]|[4-9])", "qwen", "other", 131_072, "qwen3.5"),
-    Estimate(r"qwen-?3", "qwen", "other", 32_768, "qwen"),
-    Estimate(r"qwen|qwq", "qwen", "qwen2.5", 32_768, "qwen"),
-    # Mistral's vocabulary until 2024: 32,768 tokens, except Nemo, Ministral and Pixtral; Llama 2's is nearly the same
-    Estimate(
-        r"mistral-(large|medium|small)-?2[34]\d\d|mistral-(7b|tiny)|mixtral|codestral|mathstral",
-        "mistral",
-        "other",
-        32_768,
-        "mistral",
-    ),
-    Estimate(r"mistral|devstral|magistral|ministral|pixtral", "mistral", "other", 32_768, "tekken"),
-    Estimate(r"llama-?4", "meta", "other", 131_072, "llama4"),
-    Estimate(r"llama-?2|codellama", "meta", "other", 4_096, "mistral"),
-    Estimate(r"llama", "meta", "other", 8_192, "llama3"),
-    Estimate(r"", None, "other", 8_192, "other", margin=1.15),
+HOSTED_BY_OPENAI: tuple[tuple[str, int], ...] = (
+    ("web_search", 293),
+    ("image_generation", 342),
+    ("tool_search", 339),
+    ("code_interpreter", 343),
+    ("apply_patch", 623),
+    ("computer", 484),
+    ("programmatic_tool_calling", 498),
 )
+"""Tokens of the definitions of OpenAI's hosted tools, by the beginning of their type: the lowest bill with each (22 bills).
+The results of such a tool are billed too, and are not predicted."""

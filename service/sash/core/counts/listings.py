@@ -11,6 +11,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from sash.core.counts.names import ModelName, is_typo, read_name
+
 
 class ListedModel(NamedTuple):
     """A model's figures in genai-prices: window in tokens, prices as fields of ``Model``, and all names."""
@@ -35,6 +37,8 @@ _PUBLISHED = (
     (re.compile(r"mistral-(small|medium)-(latest|3.*)|(ministral|devstral|pixtral)-.*"), 128_000),
     (re.compile(r"mixtral-8x7b.*|mistral-7b.*|mistral-tiny"), 32_000),
 )
+# Windows that genai-prices has as they once were: api-docs.deepseek.com/quick_start/pricing.
+_CHANGED = ((re.compile(r"deepseek-(chat|reasoner)"), 131_072),)
 _NOT_CHAT = re.compile(
     r"embed|whisper|tts|transcri|moderation|image|dall|realtime|instruct-0914|davinci|curie|babbage|^ada|live|ocr|rerank"
     r"|voxtral|guard|translate|imagen|veo|lyria|search-api|aqa|speech|^ft:|\.ft-|:|-$"
@@ -51,11 +55,20 @@ def _providers() -> Mapping[str, Any]:
 
 def find_listed(name: str) -> ListedModel | None:
     """Return the figures of ``name`` (lower case): by its maker, else by a gateway, else of a maker's longer name, or of
-    the same name with a date. None if no source lists it.
+    the same name with a date, or of the same name as another seller spells it. None if no source lists it.
 
     The window is the first one stated: by the makers, then by OpenRouter, then by most gateways (in a tie the smallest).
     """
     bare = bare_name(name)
+    found = _find_listed(name, bare)
+    same = _by_spelling().get(read_name(name).spelled)
+    if same and (found is None or found.context_window is None):
+        found = (found or same[0])._replace(context_window=_window(same))
+    changed = next((window for pattern, window in _CHANGED if pattern.fullmatch(bare)), None)
+    return found._replace(context_window=changed) if found is not None and changed else found
+
+
+def _find_listed(name: str, bare: str) -> ListedModel | None:
     found: ListedModel | None = None
     for listed in _groups(name, bare):
         if listed:
@@ -68,6 +81,53 @@ def find_listed(name: str) -> ListedModel | None:
     found = found or next(by_maker, None)
     published = next((window for pattern, window in _PUBLISHED if pattern.fullmatch(bare)), None)
     return found and found._replace(context_window=_window(longer) or published)
+
+
+def find_relative(name: ModelName) -> ListedModel | None:
+    """Return the figures of the listed model that is nearest to a name that nobody lists; None without one of its family.
+
+    It has the most words in common, then the same version, then the newest; of several the smallest window. A newer version
+    is no relative of an older one, nor is a name without one.
+    """
+    best: tuple[Any, ...] = ()
+    found: ListedModel | None = None
+    version = _version(name.words)
+    for spelled, listed in _by_spelling().items():
+        words = spelled.split("-")
+        if words[0] != name.words[0] or _NOT_CHAT.search(spelled) or (window := _window(listed)) is None:
+            continue
+        own = _version(words)
+        if version and not () < own <= version:
+            continue
+        rank = len(set(words) & set(name.words)), bool(version) and own == version, own, -window
+        if rank > best:
+            shortest = min((bare_name(each.id) for each in listed), key=len)
+            best, found = rank, ListedModel(shortest, listed[0].provider, window)
+    return found
+
+
+def misspelt(name: ModelName) -> list[str]:
+    """Return the listed names of which this name, which nobody lists, is a misspelling."""
+    if name.spelled in _by_spelling():
+        return []
+    return sorted(
+        bare_name(listed[0].id) for other, listed in _by_spelling().items() if is_typo(name, read_name(other))
+    )
+
+
+def _version(words: Sequence[str]) -> tuple[int, ...]:
+    """The first number among a name's words that is neither a size nor a date; empty without one."""
+    numbers = (re.fullmatch(r"[a-z]?(\d{1,2}(\.\d+)*)[a-z]?", word) for word in words)
+    return next((tuple(map(int, each.group(1).split("."))) for each in numbers if each and each.group()[-1] != "b"), ())
+
+
+@lru_cache(maxsize=1)
+def _by_spelling() -> Mapping[str, Sequence[ListedModel]]:
+    """All entries by their names' spelling: makers' first, then OpenRouter's."""
+    found: dict[str, list[ListedModel]] = defaultdict(list)
+    for name, listed in _sold().items():
+        found[read_name(name).spelled] += listed
+    return MappingProxyType(found)
 
 
 def _groups(name: str, bare: str) -> Iterator[Sequence[ListedModel]]:

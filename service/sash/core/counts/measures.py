@@ -15,7 +15,7 @@ from sash.core.counts.attachments import DETAILS, Guess, Image, guess, image_siz
 from sash.core.counts.beside import Beside, measure_beside
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, ROLE_INDEX, SYSTEM, TOOL, USER
 from sash.core.counts.reasoning import Reasoning, reasoning_of
-from sash.core.counts.text import Pair, both, count_text
+from sash.core.counts.text import Pair, both, count_text, count_texts
 from sash.core.counts.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
 from sash.core.counts.unpriced import unpriced_tokens
 from sash.core.providers.chat_mends import MEDIA, NAMES, fitting_function, fitting_name, oddities, told
@@ -89,19 +89,24 @@ class Measure(msgspec.Struct, array_like=True, frozen=True):
 
 
 def measure(
-    message: Mapping[str, Any], *, image_sizes: Sequence[tuple[int, int]] = (), o200k_alone: bool = False
+    message: Mapping[str, Any],
+    *,
+    image_sizes: Sequence[tuple[int, int]] = (),
+    o200k_alone: bool = False,
+    counted: Pair | None = None,
 ) -> Measure:
     """Return the measure of one chat message.
 
     ``image_sizes`` are the client's figures for its images in their order: width and height in pixels. An image's own
     header takes precedence. With ``o200k_alone`` the measure is for models that need no other tokens of text
-    (``Model.counts_o200k_alone``): a plain text is not counted in cl100k_base, and gets no mix.
+    (``Model.counts_o200k_alone``): a plain text is not counted in cl100k_base, and gets no mix. ``counted`` are the tokens
+    of a plain text, if they are known.
     """
     role, said = ROLE_INDEX[message["role"]], message.get("content")
     if len(message) == _PLAIN_MEMBERS and type(said) is str and role in (USER, ASSISTANT):  # as nearly always
         if o200k_alone:
-            return Measure(role, count_text(said, "o200k_base"), 0)
-        counted = both(said)
+            return Measure(role, counted[0] if counted else count_text(said, "o200k_base"), 0)
+        counted = counted or both(said)
         is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
         mix = None if is_plain else mix_of(said, *counted)
         return Measure(role, *counted, Extra(mix=mix) if mix else None)
@@ -129,6 +134,22 @@ def measure(
     if calls_mix := mix_of("".join(objects), *(fields.get("call_objects") or fields.get("call_arguments", ZERO))):
         fields["calls_mix"] = calls_mix
     return Measure(role, *counted, Extra(**fields) if fields else None)
+
+
+def measure_each(messages: Sequence[Mapping[str, Any]], *, o200k_alone: bool = False) -> list[Measure]:
+    """Return the measures of several messages, as ``measure`` does. Plain texts are counted together, which is faster."""
+    texts: dict[int, str] = {}
+    for place, message in enumerate(messages):
+        said = message.get("content")
+        if len(message) == _PLAIN_MEMBERS and type(said) is str and message["role"] in ("user", "assistant"):
+            texts[place] = said
+    said = list(texts.values())
+    o200k = count_texts(said, "o200k_base")
+    cl100k = [0] * len(said) if o200k_alone else count_texts(said, "cl100k_base")
+    counted = dict(zip(texts, zip(o200k, cl100k, strict=True), strict=True))
+    return [
+        measure(message, o200k_alone=o200k_alone, counted=counted.get(place)) for place, message in enumerate(messages)
+    ]
 
 
 def mixes(parts: Sequence[str], text: str, counted: Pair) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 ::
 
-    name ── a deployment's own models ── the table of OpenAI's models ── genai-prices ── UnknownModel, with near names
+    name ── a deployment's own models ── the table of OpenAI's models ── genai-prices ── a relative ── UnknownModel
 
-A name may be dated (``gpt-4o-2024-08-06``), fine-tuned (``ft:gpt-4o-mini-2024-07-18:org::id``), in Azure's spelling
-(``gpt-35-turbo``) or with a provider (``openai/gpt-4o``). A new name of OpenAI (``gpt-``, ``o``), Anthropic (``claude-``) or
-Google (``gemini-``) is never an error.
+A name may be dated (``gpt-4o-2024-08-06``), fine-tuned (``ft:gpt-4o-mini-2024-07-18:org::id``), in a seller's spelling
+(``gpt-35-turbo``, ``qwen3:4b``) or with a provider (``openai/gpt-4o``): names.py reads it. A new name of a known family is
+an estimate with the figures of its nearest relative, unless it is a misspelling of a known name.
 """
 
 import difflib
@@ -23,7 +23,9 @@ from msgspec import Meta
 
 from sash.core.chat.mistakes import did_you_mean, invalid
 from sash.core.counts import listings, openai_models
-from sash.core.counts.families import ESTIMATES, FAMILIES, RESPONSES, Rules
+from sash.core.counts.families import FAMILIES, RESPONSES, Rules
+from sash.core.counts.names import ModelName, is_typo, read_name
+from sash.core.counts.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
 from sash.core.counts.text import Encoding
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
 from sash.core.counts.unicode_scripts import RATIOS
@@ -31,6 +33,7 @@ from sash.core.counts.vendors import VENDORS
 from sash.problems import UnknownModel
 
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
+_RESPONSES: Mapping[str, Rules] = {**RESPONSES, **TEMPLATES_IN_RESPONSES}
 _LONGEST_NAME = 256
 NO_WINDOW = 100_000_000
 """The context window of an unknown model, in tokens. Its only limit is the caller's."""
@@ -65,7 +68,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     own_vocabulary: bool = False
     """Whether the encoding is the vendor's own vocabulary."""
     context_window_source: WindowSource = "listed"
-    """``listed`` if a source states the window; ``assumed`` if it is the smallest of the family."""
+    """``listed`` if a source states the window; ``assumed`` if it is a relative's or the family's."""
+    assumed: str | None = None
+    """The name of the model or of the family whose figures stand in, for a name that no source lists."""
 
     @property
     def counting(self) -> Counting:
@@ -99,10 +104,20 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         """Tokens of a request without messages: the start of the reply."""
         return math.ceil(self.rules.priming * self.margin)
 
+    @property
+    def lone(self) -> int:
+        """Tokens of the system text that a template adds to a request without one."""
+        return math.ceil(self.rules.lone * self.margin)
+
     def sent_as(self, form: str) -> "Model":
         """Return the model with the rules of requests in ``form``. Responses are billed by rules of their own."""
-        rules = RESPONSES.get(self.rules.family, self.rules) if form == "responses" else self.rules
-        return msgspec.structs.replace(self, format=form, rules=rules)
+        rules = _RESPONSES.get(self.rules.family, self.rules) if form == "responses" else self.rules
+        return msgspec.structs.replace(self, format=form, rules=rules, exact=self.exact and rules.is_settled)
+
+    @property
+    def is_resold(self) -> bool:
+        """Whether a gateway may send its requests, some of them to the Responses API: then definitions cost otherwise."""
+        return self.provider == "openai" and "/" in self.id
 
     @property
     def scale(self) -> float:
@@ -121,7 +136,7 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     short = name[:_LONGEST_NAME]
     found = extra.get(name) or _find(short)
     if found is None:
-        near = [*difflib.get_close_matches(short, list(extra), n=3), *_near(short)]
+        near = [*difflib.get_close_matches(short, list(extra), n=3), *dict.fromkeys((*_misspelt(short), *_near(short)))]
         meant = did_you_mean(near[:3]) or "."
         said = f"No model is called {short!r}{meant} For a deployment or an alias, name the model behind it."
         raise UnknownModel(said, members={"near": near})
@@ -136,7 +151,7 @@ def unknown_model(name: str) -> Model:
 
 def published_name(name: str) -> str:
     """Return the model's published name: ``gpt-4o`` for ``azure/gpt-4o`` and for the fine-tuned ``ft:gpt-4o:acme::x``."""
-    return _bare(name.strip().lower())
+    return read_name(name).bare
 
 
 def list_models(extra: Mapping[str, Model] = _NONE) -> list[Model]:
@@ -159,33 +174,40 @@ def _near(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def _find(name: str) -> Model | None:
-    lowered = name.strip().lower()
-    if not lowered:
+    read = read_name(name)
+    if not read.bare:
         return None
-    bare = _bare(lowered)
-    listed = listings.find_listed(bare) or listings.find_listed(lowered)
+    lowered = name.strip().lower()
+    listed = listings.find_listed(read.bare) or listings.find_listed(lowered)
     for line in openai_models.TABLE:
-        if re.fullmatch(line.pattern, bare):
-            return _from_table(name, line, listed)
-    if listed is None and (new := _NEW.match(bare)):
-        listed = listings.ListedModel(bare, _MAKERS[new[2]], None)
-    return None if listed is None else _estimate(name, listed)
+        if re.fullmatch(line.pattern, read.bare):
+            return None if not line.names and _misspelt(name) else _from_table(name, line, listed)
+    if listed is None or _is_longer(read, listed):
+        if _misspelt(name):
+            return None
+        if listed is None:
+            return _relative(name, read)
+    return _estimate(name, listed)
 
 
-_MAKERS = {"claude": "anthropic", "gemini": "google"}
-_NEW = re.compile(r"([a-z-]+\.)*(claude|gemini)-\w")
-"""Names that are estimated as the newest family they match, though no source lists them; a seller may stand before."""
-_FINE_TUNED = re.compile(r"ft:([^:]+).*|(.+)\.ft-.*")
+def _is_longer(read: ModelName, listed: listings.ListedModel) -> bool:
+    """Whether a name was found by its beginning alone, so that its end may be misspelt."""
+    return read.spelled not in {read_name(each).spelled for each in (listed.id, *listed.names)}
 
 
-def _bare(name: str) -> str:
-    """Return the model's own name without provider, fine-tuning and Azure's spelling."""
-    bare = name.rsplit("/", 1)[-1]
-    if tuned := _FINE_TUNED.fullmatch(bare):
-        bare = tuned.group(1) or tuned.group(2)
-    bare = re.sub(r"^gpt-35\b", "gpt-3.5", bare)
-    bare = re.sub(r"^(openai|azure)[.:]", "", bare)
-    return bare.split(":", 1)[0]
+@lru_cache(maxsize=1_024)
+def _misspelt(name: str) -> tuple[str, ...]:
+    """The known names of which an unknown one is a misspelling."""
+    read = read_name(name)
+    known = (each for line in openai_models.TABLE for each in line.names.split())
+    return tuple(dict.fromkeys((*(each for each in known if is_typo(read, read_name(each))), *listings.misspelt(read))))
+
+
+def _relative(name: str, read: ModelName) -> Model | None:
+    """A model that nobody lists, of a family that is known: with the figures of its nearest relative, or the family's."""
+    if not _estimate_of(read.spelled).pattern:
+        return None
+    return _estimate(name, listings.ListedModel(read.spelled, "", None))
 
 
 def _from_table(name: str, line: openai_models.ModelRow, listed: listings.ListedModel | None) -> Model:
@@ -200,13 +222,18 @@ def _from_table(name: str, line: openai_models.ModelRow, listed: listings.Listed
         rules=FAMILIES[line.family],
         own_vocabulary=True,
         context_window_source="listed" if line.names else "assumed",
+        assumed=None if line.names else line.assumes,
         **(listed.prices if listed is not None and listed.provider == "openai" else {}),
     )
 
 
 def _estimate(name: str, listed: listings.ListedModel) -> Model:
-    estimate = next(e for e in ESTIMATES if re.search(e.pattern, f"{listed.id}/{name}".lower()))
-    window = listed.context_window or estimate.context_window
+    estimate, assumed = _estimate_of(f"{listed.id}/{name}".lower()), None
+    window = listed.context_window
+    if window is None:
+        relative = listings.find_relative(read_name(name)) if estimate.maker else None
+        assumed = relative.id if relative is not None else None
+        window = (relative and relative.context_window) or estimate.context_window
     return Model(
         id=name,
         provider=estimate.maker or listed.provider,
@@ -215,14 +242,19 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
         context_window=window,
         max_input_tokens=window,
         max_output_tokens=None,
-        rules=VENDORS.get(estimate.family) or FAMILIES[estimate.family],
+        rules=VENDORS.get(estimate.family) or TEMPLATES.get(estimate.family) or FAMILIES[estimate.family],
         margin=estimate.margin,
         ratios=estimate.ratios,
         vocabulary=INSTALLED.get(estimate.ratios or ""),
         own_vocabulary=estimate.maker == "openai",
         context_window_source="listed" if listed.context_window else "assumed",
+        assumed=assumed,
         **listed.prices,
     )
+
+
+def _estimate_of(names: str) -> Estimate:
+    return next(each for each in ESTIMATES if re.search(each.pattern, names))
 
 
 class OwnModels(dict[str, Model]):
@@ -234,14 +266,14 @@ class OwnModels(dict[str, Model]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the model of this name, if it is one of the deployment's."""
-        if name in self or vocabulary_of(_bare(name.lower()), self._files) is None:
+        if name in self or vocabulary_of(read_name(name).spelled, self._files) is None:
             return super().get(name, default)
         found = _find(name[:_LONGEST_NAME])
         return default if found is None else self._counted(found, self._files)
 
     @staticmethod
     def _counted(model: Model, files: Mapping[str, Vocabulary]) -> Model:
-        own = None if model.exact else vocabulary_of(_bare(model.id.lower()), files)
+        own = None if model.exact else vocabulary_of(read_name(model.id).spelled, files)
         if own is None:
             return model
         return msgspec.structs.replace(model, vocabulary=own, ratios=model.ratios or "other", margin=1.0)

@@ -17,7 +17,10 @@ _OLDER = frozenset({"gpt-3.5-0301", "gpt-2023", "gpt-3.5", "gpt-4-turbo"})
 
 
 class ModelRow(msgspec.Struct):
-    """One line of the table: models' names, their family, and limits in tokens. Without names, ``pattern`` matches them."""
+    """One line of the table: models' names, their family, and limits in tokens.
+
+    Without names, ``pattern`` matches them, and their figures are those of the model that the line ``assumes``.
+    """
 
     names: str
     family: str
@@ -26,6 +29,7 @@ class ModelRow(msgspec.Struct):
     max_output: int | None = None
     exact: bool = True
     pattern: str = ""
+    assumes: str | None = None
 
     def __post_init__(self) -> None:
         """Make the pattern of the names, if none is given."""
@@ -56,16 +60,19 @@ TABLE: tuple[ModelRow, ...] = (
         max_output=16_384),
     ModelRow("gpt-4.1-mini", "gpt-4.1-mini", 1_047_576, max_output=32_768),
     ModelRow("gpt-4.1-nano", "gpt-4.1-nano", 1_047_576, max_output=32_768),
-    ModelRow("gpt-4.1", "gpt-4o", 1_047_576, max_output=32_768),
+    ModelRow("gpt-4.1", "gpt-4.1", 1_047_576, max_output=32_768),
     ModelRow("gpt-4.5-preview gpt-4.5", "gpt-4o", 128 * K, max_output=16_384),
     ModelRow("o1-mini o1-preview", "o1-mini", 128 * K, max_output=65_536),
     ModelRow("o3-mini", "o3-mini", 200 * K, max_output=100 * K),
     ModelRow("o1 o1-pro o3 o3-pro o3-deep-research", "o", 200 * K, max_output=100 * K),
     ModelRow("o4-mini o4-mini-deep-research", "o4-mini", 200 * K, max_output=100 * K),
+    ModelRow("codex-mini codex-mini-latest", "codex-mini", 200 * K, max_output=100 * K, exact=False),
     ModelRow("computer-use-preview", "computer-use", 8_192, max_output=1_024, exact=False),
-    ModelRow("gpt-5-chat-latest gpt-5.1-chat-latest gpt-5.2-chat-latest gpt-5.3-chat-latest gpt-5-chat gpt-5.1-chat "
-        "gpt-5.2-chat gpt-5.3-chat gpt-chat-latest", "gpt-5", 128 * K, max_output=16_384, exact=False),
-    ModelRow("gpt-5-mini gpt-5.1-codex-mini gpt-5.1-mini", "gpt-5-mini", 400 * K, max_input=272 * K, max_output=128 * K),
+    ModelRow("gpt-5-chat-latest gpt-5-chat", "gpt-5-chat", 128 * K, max_output=16_384, exact=False),
+    ModelRow("gpt-5.1-chat-latest gpt-5.2-chat-latest gpt-5.3-chat-latest gpt-5.1-chat gpt-5.2-chat gpt-5.3-chat "
+        "gpt-chat-latest", "gpt-5", 128 * K, max_output=16_384, exact=False),
+    ModelRow("gpt-5.1-codex-mini", "gpt-5-codex-mini", 400 * K, max_input=272 * K, max_output=128 * K, exact=False),
+    ModelRow("gpt-5-mini gpt-5.1-mini", "gpt-5-mini", 400 * K, max_input=272 * K, max_output=128 * K),
     ModelRow("gpt-5-nano", "gpt-5-nano", 400 * K, max_input=272 * K, max_output=128 * K),
     ModelRow("gpt-5 gpt-5-pro gpt-5-codex gpt-5.1 gpt-5.1-codex gpt-5.1-codex-max", "gpt-5", 400 * K, max_input=272 * K,
         max_output=128 * K),
@@ -75,14 +82,18 @@ TABLE: tuple[ModelRow, ...] = (
     ModelRow("gpt-5.5 gpt-5.5-pro", "gpt-5.4", 1_050 * K, max_output=128 * K, exact=False),
     ModelRow("gpt-5.6 gpt-5.6-sol gpt-5.6-luna gpt-5.6-terra gpt-5.6-sol-pro gpt-5.6-luna-pro gpt-5.6-terra-pro", "gpt-5.4",
         1_050 * K, max_input=922 * K, max_output=128 * K, exact=False),
-    ModelRow("gpt-6 gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra", "gpt-5.4", 1_050 * K, max_input=922 * K,
-        max_output=128 * K, exact=False),
-    # unknown names: the newest family's rules, the smallest window of similar models, and counted as estimates
-    ModelRow("", "gpt-2023", 8_192, exact=False, pattern=r"gpt-(3\.5|4)(?![.\w])(?!-omni).*"),
-    ModelRow("", "gpt-4o", 128 * K, max_output=16_384, exact=False, pattern=r"(gpt-4o|chatgpt-4o|gpt-audio).*"),
-    ModelRow("", "gpt-4o", 1_047_576, max_output=32_768, exact=False, pattern=r"gpt-4\.1.*"),
-    ModelRow("", "o", 200 * K, max_output=100 * K, exact=False, pattern=r"o[134](-.*)?"),
-    ModelRow("", "gpt-5.4", 128 * K, max_output=16_384, exact=False, pattern=r"gpt-\d.*-chat.*"),
+    ModelRow("gpt-6 gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra gpt-6.2-sol", "gpt-5.4",
+        1_050 * K, max_input=922 * K, max_output=128 * K, exact=False),
+    ModelRow("gpt-5-image gpt-5-image-mini", "gpt-5-image", 400 * K, max_input=272 * K, max_output=128 * K, exact=False),
+    # unknown names: the rules and limits of the newest similar model, and counted as estimates
+    ModelRow("", "gpt-2023", 8_192, exact=False, pattern=r"gpt-(3\.5|4)(?![.\w])(?!-omni).*", assumes="gpt-4"),
+    ModelRow("", "gpt-4o", 128 * K, max_output=16_384, exact=False, pattern=r"(gpt-4o|chatgpt-4o|gpt-audio).*",
+        assumes="gpt-4o"),
+    ModelRow("", "gpt-4.1", 1_047_576, max_output=32_768, exact=False, pattern=r"gpt-4\.1.*", assumes="gpt-4.1"),
+    ModelRow("", "o", 200 * K, max_output=100 * K, exact=False, pattern=r"o[134](-.*)?", assumes="o3"),
+    ModelRow("", "gpt-5.4", 128 * K, max_output=16_384, exact=False, pattern=r"gpt-\d.*-chat.*", assumes="gpt-chat-latest"),
     ModelRow("", "gpt-5.4", 400 * K, max_input=272 * K, max_output=128 * K, exact=False,
-        pattern=r"(gpt-[5-9]|gpt-\d\d|gpt-4|gpt-(?!oss)[a-z]|o\d+($|-)|chatgpt-).*"),
+        pattern=r"(gpt-5(\.[0-4])?(?!\.?\d)|gpt-4|gpt-(?!oss)[a-z]|o\d+($|-)|chatgpt-).*", assumes="gpt-5.4-mini"),
+    ModelRow("", "gpt-5.4", 1_050 * K, max_input=922 * K, max_output=128 * K, exact=False, pattern=r"gpt-\d.*",
+        assumes="gpt-6.2-sol"),
 )  # fmt: skip

@@ -37,6 +37,8 @@ _BESIDE_TEXT: Final = {name: (name + "0", name + "1") for name in sorted(_SPOKEN
 _TEXTS: Final = _BESIDE_TEXT | {"text": ("text0", "text1")}
 _UNBOUNDED: Final = 2**53
 """The bytes assumed for texts that a message's mix does not measure: names, unknown members, escaped results."""
+_GUESSES: Final = frozenset({"estimated", "unpriced0", "form", "pictured0", "spoken0", "has_name"})
+"""Numbers of a message that may make its cost a guess."""
 _LISTED_NOTHING: Final = 3
 """Tokens of an empty result in the list that answers several calls: ``[""]``."""
 _LONGEST_NAME: Final = 256
@@ -48,6 +50,7 @@ _NAMED: Final = 3
 after it may split into more tokens there."""
 _FOUND: Final = 0.36
 """Tokens of a character of a search's sealed results, which are sent back to Claude: 2 bills."""
+_THOUGHTS: Final = ("thoughts0", "thoughts_sealed", "thoughts_images", "texts_sealed")
 _SEALED_CHARACTERS: Final = 4
 """Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
 
@@ -305,7 +308,7 @@ def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, place: Num
     listed = listed + by.where(place & LIST_ENDS, texts["closes_list"], 0)
     if rules.parallel_unknown:  # no bill has such a list: the larger of the plain and the listed cost
         listed = by.most(text, listed)
-    result = by.where(place, listed, text)
+    result = text if rules.each_call else by.where(place, listed, text)
     cost = by.where(role == TOOL, result, by.pick(rules.role_costs, role) + text)
     cost += sent["estimated"] + texts["unpriced"] + sent["images"]
     if "has_name" in sent:
@@ -313,10 +316,16 @@ def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, place: Num
         cost += by.where(has_name, texts["name"] + rules.name, 0) - by.where(has_name & (role == FUNCTION), 2, 0)
     if "calls" in sent:
         cost += _calls_cost(sent, texts, rules, by)
+        if "identified" in sent:
+            more = sent["identified"] * rules.identified_call + sent["stored"] * rules.stored_call
+            cost += by.where(_is_native(sent, model.format) & (sent["calls"] == 1), more, 0)
     if "form" in sent:
         rest = sent[f"rest{model.column}"] + sent[f"apart{model.column}"] + sent["beside_estimated"]
         beside = rest - (-sent["rest_sealed"] // _SEALED_CHARACTERS) + sent["beside_images"]
         beside += sent["wrappings"] * rules.role_costs[ASSISTANT]
+        if PROVIDERS[model.format].replies_are_items:  # an item of the assistant without text is free: 12 bills
+            is_empty = (role == ASSISTANT) & (sent["text0"] == 0) & (sent["calls"] == 0)
+            beside -= by.where(is_empty, rules.role_costs[ASSISTANT], 0)
         cost += by.where(_is_native(sent, model.format), beside, 0)
     return cost
 
@@ -327,9 +336,11 @@ def _calls_cost(sent: Row, texts: Row, rules: Rules, by: Arithmetic) -> Number:
     Text next to calls is billed as a message of its own, so without text the message's own cost is subtracted.
     """
     calls, names, arguments = sent["calls"], texts["call_names"], texts["call_arguments"]
-    bare = by.where(sent["has_bare_names"] != 0, texts["bare_names"], names)
+    bare = by.where(sent["has_bare_names"] != 0, texts["bare_names"], names) if rules.names_bare else names
     single = calls * rules.single_call + names + bare + arguments
     together = rules.parallel_calls + texts["together"]
+    if rules.each_call:
+        together = rules.parallel_calls + calls * rules.each_call + names + bare + arguments
     several = by.most(single, together) if rules.parallel_unknown else together
     cost = by.where(calls > 1, several, single) - by.where(sent["textless"] != 0, rules.role_costs[ASSISTANT], 0)
     cost = by.where((sent["legacy_call"] != 0) & (calls == 1), names + arguments + 3, cost)
@@ -354,12 +365,22 @@ def is_left_out(row: Row, form: str, by: Arithmetic) -> Number:
 def is_guessed(row: Row, model: Model) -> Number:
     """Return whether a message has parts that can only be estimated: audio, files, unknown members, a name before a text,
     which may join its first token, native parts without a chat form, and thoughts without a reply, which may not be sent."""
+    if _GUESSES.isdisjoint(row):
+        return False
     is_named = (row["has_name"] != 0) & (row["role"] <= USER)
     is_alone = (row["role"] == ASSISTANT) & (row["text0"] == 0) & (row["calls"] == 0)
     guesses = ("rest0", "rest1", "thoughts_sealed", "rest_sealed", "beside_estimated", "only", "told")
     native = is_alone | (sum(row[name] for name in guesses) != 0)
     found = (row["estimated"] != 0) | (row["unpriced0"] != 0) | (row["unpriced1"] != 0)
     found = found | (_is_native(row, model.format) & native)
+    if "identified" in row:
+        rules = model.rules
+        alone = (row["identified"] * rules.identified_call + row["stored"] * rules.stored_call) != 0
+        several = (row["identified"] != 0) & (rules.parallel_calls != 0)  # one bill of gpt-5.4 is 3 higher
+        unsure = ((row["calls"] == 1) & alone) | ((row["calls"] > 1) & several)
+        found = found | (_is_native(row, model.format) & unsure)
+    if model.is_resold:
+        found = found | (row["calls"] != 0)
     if PROVIDERS[model.format].is_chat_form:
         return found | (row["pictured0"] != 0) | (row["spoken0"] != 0)
     return found | is_named | (row["spoken0"] != 0)
@@ -381,7 +402,7 @@ def reasoning_cost(
     if any(kind + "0" in row for kind in carried):
         cost = by.ceil(_thought_cost(row, carried, model, by) * model.margin)
     has_native = not seals_alone or PROVIDERS[model.format].seals_calls
-    if "form" in row and has_native and ("thoughts0" in row or "thoughts_sealed" in row or "thoughts_images" in row):
+    if "form" in row and has_native and any(name in row for name in _THOUGHTS):
         sealed = by.where(is_forgotten, 0, row["thoughts_sealed"])
         native = _native_thoughts(Row() if seals_alone else row, sealed, model, by)
         cost = cost + by.where(_is_native(row, model.format), by.ceil(native * model.margin), 0)
@@ -405,6 +426,8 @@ def _thought_cost(row: Row, carried: AbstractSet[str], model: Model, by: Arithme
 def _native_thoughts(row: Row, sealed: Number, model: Model, by: Arithmetic) -> Number:
     words = _pair(row, "thoughts", row.get("beside_mix"), model, by)
     if isinstance(model.rules, VendorRules):
+        if model.rules.seals_texts:
+            sealed = sealed + row["texts_sealed"]
         return words + sealed * model.rules.sealed + row["thoughts_images"]
     counted = row[f"thoughts{model.column}"]
     return counted - (-sealed // _SEALED_CHARACTERS) + by.most(0, words - counted) + row["thoughts_images"]

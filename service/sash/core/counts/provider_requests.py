@@ -14,6 +14,7 @@ import msgspec
 
 from sash.core.counts.beside import is_of_vertex
 from sash.core.counts.counting import RequestCount, count_request, plain_text_tokens
+from sash.core.counts.families import HOSTED_BY_OPENAI
 from sash.core.counts.models import Model
 from sash.core.counts.text import strings
 from sash.core.counts.vendors import HOSTED, VENDORS, VendorRules
@@ -49,8 +50,13 @@ _RECORDED_ITEMS: Final = frozenset(
     {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
 )
 """Items that are billed like chat messages and their reasoning; no bill has others."""
-_THINKING: Final = 28
-"""Tokens of Claude's instructions to think within a budget: 22 of 22 bills without tools; 0 or more with tools."""
+_TASK_BUDGET: Final = 33
+"""Tokens that a task's budget adds on Opus 4.7."""
+_PRO: Final = 3_960
+"""The most tokens that ``"mode": "pro"`` of gpt-5.6 added: 1,511 and more in 10 bills."""
+_NOT_PARALLEL: Final = 78
+"""Tokens of the instructions that gpt-5-nano gets with its tools if they may not be called in parallel: 2 bills. In one
+request of gpt-4o-mini without tools, the member cost 1."""
 
 
 def count_provider_request(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
@@ -83,8 +89,10 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
         tools=chat.tools,
         tool_choice=chat.tool_choice,
         response_format=chat.response_format,
+        thinks=asks_for_thoughts(chat.rest),
     )
     besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(form, chat, model)
+    besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
     exact = counted.exact and not besides and PROVIDERS[form].is_openais and _is_whole(chat, request)
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
 
@@ -112,6 +120,16 @@ def _as_billed(model: Model, chat: ChatRequest) -> Model:
 def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
     parts = parts_of(message["native"]["messages"]) if "native" in message else ()
     yield from (part[name] for part in parts if isinstance(part, dict) for name in SIGNATURES & part.keys())
+
+
+def asks_for_thoughts(request: Mapping[str, Any]) -> bool:
+    """Return whether members of a request turn thinking on: Anthropic's, OpenAI's, or a gateway's."""
+    thinking, reasoning = request.get("thinking"), request.get("reasoning")
+    if isinstance(thinking, Mapping):
+        return thinking.get("type") == "enabled"
+    if isinstance(reasoning, Mapping):
+        return reasoning.get("enabled", True) is not False and reasoning.get("effort") != "none"
+    return request.get("reasoning_effort") not in (None, "none")
 
 
 def _count_in_parts(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
@@ -142,14 +160,24 @@ def _is_readable(form: str, request: Mapping[str, Any]) -> bool:
 
 
 def _hosted_tokens(hosted: Sequence[Mapping[str, Any]], model: Model) -> int:
-    """Tokens of hosted tools: for Claude the recorded cost of each kind, plus the tokens of their texts."""
-    tokens = 0
+    """Tokens of hosted tools: the recorded cost of each kind for Claude and OpenAI, plus the tokens of their texts."""
+    tokens, costs = 0, HOSTED if isinstance(model.rules, VendorRules) else HOSTED_BY_OPENAI
     for tool in hosted:
         kind = str(tool.get("type"))
-        known = next((cost for begins, cost in HOSTED if kind.startswith(begins)), 0)
+        known = next((cost for begins, cost in costs if kind.startswith(begins)), 0)
         told = {"type"} | ({"name"} if known else set())  # a known tool's name is in its cost
         words = [text for name, value in tool.items() if name not in told for text in strings(value)]
-        tokens += (known if isinstance(model.rules, VendorRules) else 0) + _tokens(words, model)
+        tokens += known + _tokens(words, model)
+    return tokens
+
+
+def _modes_tokens(chat: ChatRequest, model: Model) -> int:
+    """Tokens that members of a Responses request add which are no text: how the model reasons, and calls tools."""
+    reasoning = chat.rest.get("reasoning")
+    is_pro = isinstance(reasoning, Mapping) and reasoning.get("mode") == "pro"
+    tokens = _PRO if is_pro else 0
+    if chat.rest.get("parallel_tool_calls") is False:
+        tokens += _NOT_PARALLEL if chat.tools and model.rules.family.startswith("gpt-5") else 1
     return tokens
 
 
@@ -157,8 +185,9 @@ def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:
     """Tokens of members that a chat request does not have: the texts of unknown members, and Claude's extra tokens."""
     tokens = _tokens([text for name, value in chat.rest.items() if name not in _FREE for text in strings(value)], model)
     if isinstance(model.rules, VendorRules) and model.rules.definitions:
-        thinking = chat.rest.get("thinking")
-        tokens += _THINKING if isinstance(thinking, Mapping) and thinking.get("type") == "enabled" else 0
+        thinking, output = chat.rest.get("thinking"), chat.rest.get("output_config")
+        tokens += model.rules.adaptive if isinstance(thinking, Mapping) and thinking.get("type") == "adaptive" else 0
+        tokens += _TASK_BUDGET if isinstance(output, Mapping) and output.get("task_budget") else 0
         first = next((message["role"] for message in chat.messages if message["role"] != "system"), None)
         tokens += PROVIDERS[form].opening_tokens if first == "assistant" else 0
     return tokens

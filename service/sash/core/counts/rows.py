@@ -8,11 +8,12 @@ counted one by one, such as images: its measure is stored whole::
     columns  for each field that a message has: an array with the numbers of all messages, 0 for those without it
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, reduce
 from itertools import zip_longest
+from operator import or_
 from struct import error, pack, unpack_from
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -38,6 +39,7 @@ _MENDED: Final = ("unfitted", "spoken", "pictured")
 _NATIVE: Final = ("thoughts", "rest", "apart")
 """Pairs of ``Beside``."""
 _SEALED: Final = ("thoughts_sealed", "rest_sealed", "wrappings")
+_IDENTIFIED: Final = ("identified", "stored", "texts_sealed")
 _MIXES: Final = ("mix", "calls_mix", "reasoning_mix", "beside_mix")
 _WIDTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys((*_SAID, *_GIVEN, *_THOUGHT, *_NATIVE), 2),
@@ -48,9 +50,11 @@ _WIDTHS: Final[Mapping[str, int]] = {
     "odd": 1,
     **dict.fromkeys(_MENDED, 2),
     "told": 1,
+    **dict.fromkeys(_IDENTIFIED, 1),
 }
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
+_OF_MIXES: Final = sum(_BITS[name] | _BITS[f"{name}_shares"] for name in _MIXES)
 _MASK_BYTES: Final = 8
 _WORD: Final = 4
 _SHARES: Final = 3
@@ -136,7 +140,7 @@ def extra_of(row: bytes) -> Extra:
             format=form_named(form),
             size=size,
             **_pairs(fields, _NATIVE),
-            **_counts(fields, _SEALED),
+            **_counts(fields, (*_SEALED, *_IDENTIFIED)),
             estimated=fields.get("beside_estimated", (0,))[0],
             told=fields.get("told", (0,))[0],
             mix=mixes.get("beside_mix"),
@@ -153,36 +157,68 @@ def extra_of(row: bytes) -> Extra:
     )
 
 
-def columns_of(rows: Sequence[bytes], roles: Number, texts: tuple[Number, Number]) -> Row:
-    """Return the numbers of many messages as arrays, from their stored rows; a message of plain text has an empty one."""
-    columns = Row(role=roles, text0=texts[0], text1=texts[1])
-    arrays: dict[str, Any] = {}
-    for mask, at, table in _tables(rows):
-        for name, start, end in _layout(mask)[1]:
-            if name not in arrays:
-                arrays[name] = np.zeros((_WIDTHS[name] + 1, len(rows)), np.int64)
-            arrays[name][:-1, at] = table[start:end]
-            arrays[name][-1, at] = 1
-    for name, (*numbers, has) in arrays.items():
+class Rows(NamedTuple):
+    """The stored rows of many messages in one string: where each begins, and its length in bytes."""
+
+    joined: bytes
+    begins: Number
+    lengths: Number
+
+    @classmethod
+    def of(cls, rows: Sequence[bytes]) -> "Rows":
+        """The rows of many messages."""
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        return cls(b"".join(rows), np.cumsum(lengths) - lengths, lengths)
+
+    def numbers(self, places: Number, size: int, kind: str) -> Number:
+        """The numbers in the first ``size`` bytes of the rows at these places, as an array for each row."""
+        items: Number = np.ndarray(len(self.joined) - size + 1, f"V{size}", self.joined, strides=(1,))
+        return items[self.begins[places]].view(kind).reshape(len(places), -1)
+
+
+def columns_of(rows: Rows, roles: Number, texts: tuple[Number, Number], *, mixes: bool) -> Row:
+    """Return the numbers of many messages as arrays, from their stored rows; a message of plain text has an empty one.
+
+    ``mixes``: with the mixes, which only estimates need.
+    """
+    columns, count = Row(role=roles, text0=texts[0], text1=texts[1]), len(rows.lengths)
+    given = np.flatnonzero(rows.lengths)
+    if not len(given):
+        return columns
+    masks = rows.numbers(given, _MASK_BYTES, "<u8")[:, 0]
+    kinds = np.unique(masks).tolist()
+    union = reduce(or_, kinds, 0) & (-1 if mixes else ~_OF_MIXES)
+    width, places = _layout(union)
+    table = np.zeros((width, count), np.int64)
+    for mask in kinds:
+        at = given[masks == mask]
+        taken, lines = _lines_of(mask, union)
+        table[lines, at] = rows.numbers(at, _MASK_BYTES + _WORD * _layout(mask)[0], "<i4").T[taken]
+    fields: dict[str, Any] = {name: table[start:end] for name, start, end in places}
+    for name, numbers in fields.items():
         if name in _MIXES:
-            shares = arrays.get(f"{name}_shares", ((),))[:-1]
+            shares = fields.get(f"{name}_shares", ())
             columns[name] = Mix(numbers[0], numbers[1], tuple(map(_share, shares)), numbers[2])
-        elif not name.endswith("_shares"):
+        elif name in _GIVEN:
+            has = np.zeros(count, bool)
+            has[given] = masks & np.uint64(_BITS[name]) != 0
             _add(columns, name, numbers, has=has)
+        elif not name.endswith("_shares"):
+            _add(columns, name, numbers, has=None)
     return columns
 
 
-def _tables(rows: Sequence[bytes]) -> Iterator[tuple[int, Number, Number]]:
-    """Each mask, the places of the rows that have it, and a table with a column for each of these rows."""
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    given = np.flatnonzero(lengths)
-    words = np.frombuffer(b"".join(rows), "<i4")
-    begins = (np.cumsum(lengths) - lengths)[given] // _WORD
-    masks = words[begins].astype(np.uint32) | words[begins + 1].astype(np.uint64) << np.uint64(32)
-    for mask in np.unique(masks):
-        at = np.flatnonzero(masks == mask)
-        width = _layout(int(mask))[0]
-        yield int(mask), given[at], words[begins[at] + _MASK_BYTES // _WORD + np.arange(width)[:, np.newaxis]]
+@lru_cache(maxsize=4096)
+def _lines_of(mask: int, union: int) -> tuple[Number, Number]:
+    """Which numbers of a row with this mask a table of the fields of ``union`` has, counted from the mask, and its lines."""
+    ends = {name: range(start, end) for name, start, end in _layout(union)[1]}
+    pairs = [
+        (_MASK_BYTES // _WORD + number, line)
+        for name, start, end in _layout(mask)[1]
+        for number, line in zip(range(start, end), ends.get(name, ()), strict=False)
+    ]
+    found: Number = np.array(pairs, np.int64).reshape(len(pairs), 2).T
+    return found[0], found[1][:, np.newaxis]
 
 
 def of_these(columns: Row, places: Number) -> Row:
@@ -239,7 +275,7 @@ def _fields(extra: Extra) -> Fields:
     if (beside := extra.beside) is not None:
         found["beside"] = form_number(beside.format), beside.size
         found |= {name: pair for name in _NATIVE if any(pair := getattr(beside, name))}
-        found |= {name: (number,) for name in _SEALED if (number := getattr(beside, name))}
+        found |= {name: (number,) for name in (*_SEALED, *_IDENTIFIED) if (number := getattr(beside, name))}
         if beside.estimated:
             found["beside_estimated"] = (beside.estimated,)
         if beside.told:

@@ -13,7 +13,7 @@ _DEEPEST = 40
 # References are expanded in place, and a few lines of nested references could expand to gigabytes.
 _MOST_REFERENCED_CHARACTERS = 200_000
 _NODE_CHARACTERS = 16
-# Constraints in the order in which they are rendered. Only ``format`` is in recorded bills.
+# Constraints in the order in which they are rendered. A number's ``format``, such as ``double``, is free: 14 bills.
 _CONSTRAINTS = (
     "format",
     "pattern",
@@ -62,6 +62,11 @@ def _marks(schema: Schema) -> dict[str, str]:
 
 def _literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def _is_number(schema: Schema) -> bool:
+    kind = schema.get("type")
+    return any(each in ("number", "integer") for each in (kind if isinstance(kind, list) else [kind]))
 
 
 def _simple(kind: Any) -> str:
@@ -125,16 +130,23 @@ def _notes(schema: Schema) -> list[str]:
 
 def _trail(schema: Schema, variants: Sequence[Schema]) -> str:
     """Return the comment after a property: its constraints, those of its variants, and its default."""
-    told = [f"{name}: {_told(part[name])}" for part in (schema, *variants) for name in _CONSTRAINTS if name in part]
+    parts = (schema, *variants)
+    free = {"format"} if any(map(_is_number, parts)) else set()
+    told = [
+        f"{name}: {_told(part[name], parts)}"
+        for part in parts
+        for name in _CONSTRAINTS
+        if name in part and name not in free
+    ]
     if "default" in schema:
         told.append(f"default: {_literal(schema['default'])}")
     return f" // {', '.join(dict.fromkeys(told))}" if told else ""
 
 
-def _told(value: Any) -> str:
-    """A constraint's value as text. Integers are written as floating-point numbers, as providers do."""
+def _told(value: Any, parts: Sequence[Schema]) -> str:
+    """A constraint's value as text. A number's bounds are written as floating-point numbers, an integer's as integers."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value}.0"
+        return f"{value}" if any(part.get("type") == "integer" for part in parts) else f"{value}.0"
     return _text(value) or _literal(value)
 
 

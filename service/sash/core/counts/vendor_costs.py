@@ -4,13 +4,14 @@ The caller multiplies a result by the model's correction (``margin``) and rounds
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from sash.core.counts.definitions import Content, written_tokens
 from sash.core.counts.estimates import count_in
 from sash.core.counts.models import Model
+from sash.core.counts.text.vocabularies import Vocabulary
 from sash.core.counts.vendors import VendorRules
 
 
@@ -19,17 +20,20 @@ def definitions_cost(
 ) -> float:
     """Return the tokens of tool definitions; ``forced`` if the model must call one of the tools."""
     cost = rules.definitions + (rules.forced if forced else 0) + len(functions) * rules.definition
-    content, vocabulary = Content(functions), model.ratios or "o200k_base"
+    content, vocabulary = Content(functions), model.vocabulary or model.ratios or model.encoding
     if rules.spelled:
-        return cost + _spelled_tokens(content, vocabulary) * rules.spelled
+        return cost + written_tokens(content, vocabulary, _WRITERS[rules.spelling]) * rules.spelled
     return cost + _told_cost(content, vocabulary, rules)
 
 
 def format_cost(response_format: Mapping[str, Any] | None, model: Model, rules: VendorRules) -> float:
-    """Return the tokens of a reply's JSON schema; other formats are free."""
+    """Return the tokens of a reply's JSON schema, or of the instructions to reply in JSON; plain text is free."""
+    if response_format and response_format.get("type") == "json_object":
+        return rules.json_object
     if not response_format or response_format.get("type") != "json_schema" or not rules.response_format:
         return 0.0
-    tokens = written_tokens(Content(response_format.get("json_schema")), model.ratios or "o200k_base", _schema)
+    vocabulary = model.vocabulary or model.ratios or model.encoding
+    tokens = written_tokens(Content(response_format.get("json_schema")), vocabulary, _schema)
     return rules.response_format + tokens * rules.format_spelled
 
 
@@ -38,33 +42,51 @@ def is_forced(choice: Any) -> bool:
     return choice == "required" or (isinstance(choice, Mapping) and choice.get("type") != "allowed_tools")
 
 
-@lru_cache(maxsize=4_096)
-def _spelled_tokens(content: Content, vocabulary: str) -> int:
-    """Tokens of definitions, each as the text that Claude reads."""
-    tokens = 0
-    for function in content.read():
-        told = {
+def _as_claude_reads(functions: Sequence[Mapping[str, Any]]) -> str:
+    """Definitions, each as the text that Claude reads."""
+    told = (
+        {
             "description": function.get("description") or "",
             "name": function.get("name"),
             "parameters": function.get("parameters") or {"type": "object", "properties": {}},
         }
-        tokens += count_in(f"<function>{json.dumps(told, ensure_ascii=False)}</function>\n", vocabulary)
-    return tokens
+        for function in functions
+    )
+    return "".join(f"<function>{json.dumps(each, ensure_ascii=False)}</function>\n" for each in told)
+
+
+def _as_templates_write(functions: Sequence[Mapping[str, Any]]) -> str:
+    """Definitions, each as JSON in a line, which most chat templates write."""
+    tools = ({"type": "function", "function": function} for function in functions)
+    return "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in tools)
+
+
+_WRITERS: Final[Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]]] = {
+    "function": _as_claude_reads,
+    "tool": _as_templates_write,
+}
 
 
 _READ: Final = frozenset({"name", "description", "parameters"})
+_RETURNS: Final = ("responseJsonSchema", "response_json_schema")
+"""Schemas of a function's result, which Gemini reads like parameters: 3 bills."""
 _SAID: Final = frozenset({"description", "title", "enum", "default", "format"})
 """Members of a schema, besides its type, that Gemini reads."""
 
 
 @lru_cache(maxsize=4_096)
-def _told_cost(content: Content, vocabulary: str, rules: VendorRules) -> int:
+def _told_cost(content: Content, vocabulary: Vocabulary | str, rules: VendorRules) -> int:
     """Tokens of all words in definitions, of parameters at any depth, of members in ``_SAID`` (each value of an enumeration
     is one more), of optional parameters, and of objects inside other objects."""
     words: list[str] = []
     parameters = members = required = nested = 0
-    for function in reversed(content.read()):
-        left: list[Any] = [{name: each for name, each in function.items() if name in _READ}]
+    functions = content.read()
+    returned = [
+        {name: function[name]} for function in functions for name in _RETURNS if _has_members(function.get(name))
+    ]
+    told = [{name: each for name, each in function.items() if name in _READ} for function in functions]
+    for function in reversed(told + returned):
+        left: list[Any] = [function]
         objects = 0
         while left:
             match left.pop():
@@ -81,8 +103,17 @@ def _told_cost(content: Content, vocabulary: str, rules: VendorRules) -> int:
                 case list() as items:
                     left += items
         nested += max(0, objects - 1)
-    cost = count_in(" ".join(words), vocabulary) + parameters * rules.parameter + members * rules.member
+    cost = (
+        count_in(" ".join(words), vocabulary)
+        + len(returned) * rules.definition
+        + parameters * rules.parameter
+        + members * rules.member
+    )
     return cost + max(0, parameters - required) * rules.optional + nested * rules.nested
+
+
+def _has_members(schema: Any) -> bool:
+    return isinstance(schema, dict) and bool(schema.get("properties"))
 
 
 def _length(value: Any) -> int:

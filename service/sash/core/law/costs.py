@@ -3,6 +3,7 @@
 import math
 from functools import lru_cache
 from operator import add
+from typing import Final
 
 import numpy as np
 
@@ -15,29 +16,41 @@ from sash.core.counts.unicode_scripts import RATIOS
 from sash.core.law.records import Flags, Record, Records
 from sash.core.providers import PROVIDERS
 
+_OF_CALLS: Final = ("name", "single_call", "parallel_calls", "parallel_unknown")
+"""Rules of a model for names and calls."""
+_OF_ITS_MODEL: Final = frozenset({"unfitted0", "spoken0", "form", "plain0", "blocks0", "signatures0"})
+"""Columns of what not every model is sent, or not in the message's own cost."""
 
-def message_costs(records: Records, model: Model) -> list[int]:
-    """Each message's cost in the model's tokens, without documents and reasoning. The list is kept: do not change it."""
+
+def message_costs(records: Records, model: Model) -> Number:
+    """Each message's cost in the model's tokens, without documents and reasoning. The array is kept: do not change it."""
     for priced, costs in records.costs:
         if priced is model:
             return costs
-    found = _costs_of_rows(records, model) if records.details else _plain_costs(records, model)
+    found = _costs_of_rows(records, model) if records.details else np.array(_plain_costs(records, model), np.int64)
     records.costs.append((model, found))
     return found
 
 
-def _costs_of_rows(records: Records, model: Model) -> list[int]:
+def listed_costs(records: Records, model: Model) -> list[int]:
+    """The same as a list, which for some hundred plain messages takes less time than an array."""
+    found: list[int] = _plain_costs(records, model) if not records.details else message_costs(records, model).tolist()
+    return found
+
+
+def _costs_of_rows(records: Records, model: Model) -> Number:
     said = np.array(records.said, np.int64) - 1 if records.said else None
-    costs = listed(message_cost(records.columns, model, MANY, place=records.places, said=said), len(records))
+    costs = for_each(
+        message_cost(records.columns_for(model), model, MANY, place=records.places, said=said), len(records)
+    )
     for index in records.rare:
         costs[index] = record_cost(records[index], model)
     return costs
 
 
-def listed(numbers: Number, count: int) -> list[int]:
-    """The numbers of ``count`` messages as a list, from an array, or from one number that is that of each."""
-    found: list[int] = np.broadcast_to(numbers, count).astype(np.int64).tolist()
-    return found
+def for_each(numbers: Number, count: int) -> Number:
+    """The numbers of ``count`` messages as an array of integers; a single number is that of each."""
+    return np.broadcast_to(numbers, count).astype(np.int64)
 
 
 def _plain_costs(records: Records, model: Model) -> list[int]:
@@ -70,17 +83,17 @@ def reference_cost(record: Record, column: int) -> int:
     return reference_tokens_in(column, record.measure, parallel=record.parallel)
 
 
-def reference_costs(records: Records, column: int) -> list[int]:
+def reference_costs(records: Records, column: int) -> Number:
     """Each message's tokens in a conversation's totals, as ``reference_cost`` counts them."""
     model = REFERENCE_MODELS[column]
     if not records.details:
         return message_costs(records, model)
     for priced, costs in records.costs:
-        if priced is model:
+        if priced is model or costs_as_counted(records, priced, column):
             return costs
     place = records.places & Flags.PARALLEL
     cost = message_cost(records.columns, model, MANY, place=place) + thoughts_of(records.columns, column)
-    costs = listed(cost, len(records))
+    costs = for_each(cost, len(records))
     for index in records.rare:
         costs[index] = reference_cost(records[index], column)
     records.costs.append((model, costs))
@@ -89,10 +102,18 @@ def reference_costs(records: Records, column: int) -> list[int]:
 
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     """Whether these messages have the same costs for the model as in the conversation's totals."""
-    alike = model.rules.role_costs == REFERENCE_MODELS[column].rules.role_costs
-    alike = alike and model.margin == 1.0 and model.ratios is None and next(records.rich(), None) is None
-    sent_in = PROVIDERS[model.format]
-    return alike and not sent_in.fills and (sent_in.is_chat_form or 0 not in records.tokens(0))
+    sent_in, rules, reference = PROVIDERS[model.format], model.rules, REFERENCE_MODELS[column].rules
+    if model.ratios is not None or model.margin != 1.0 or sent_in.fills or rules.role_costs != reference.role_costs:
+        return False
+    if next(records.rich(), None) is None:
+        return sent_in.is_chat_form or 0 not in records.tokens(0)
+    return (
+        sent_in.is_chat_form
+        and all(getattr(rules, name) == getattr(reference, name) for name in _OF_CALLS)
+        and not records.rare
+        and _OF_ITS_MODEL.isdisjoint(records.columns)
+        and not records.places.any()
+    )
 
 
 @lru_cache(maxsize=64)

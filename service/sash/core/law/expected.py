@@ -40,7 +40,7 @@ def before_reply(history: History) -> History | NeedOlder | None:
         return older(history)
     if end <= 0:
         return None
-    gone = sum(reference_costs(records[end:], history.column))
+    gone = int(reference_costs(records, history.column)[end:].sum())
     asked = first + question if question >= 0 else min(history.question, first - 1)
     recalled = history.recalled if asked == history.question else frozenset()
     return msgspec.structs.replace(
@@ -144,9 +144,14 @@ class _Costs:
     def is_near(self, start: int, end: int) -> bool:
         """Whether messages ``start`` to ``end`` are fewer than 20 blocks: one for each text or result and for each call."""
         seqs = self.window.seqs[start : min(end, start + LOOKBACK_BLOCKS)]
-        records = map(self._history.record, seqs)
-        blocks = sum(each.calls + (not each.calls or _has_text(each)) for each in records)
-        return start <= end and blocks < LOOKBACK_BLOCKS
+        return start <= end and sum(map(self._blocks, seqs)) < LOOKBACK_BLOCKS
+
+    def _blocks(self, seq: int) -> int:
+        history = self._history
+        if seq >= history.first_seq and not history.records.calls[seq - history.first_seq]:
+            return 1
+        record = history.record(seq)
+        return record.calls + (not record.calls or _has_text(record))
 
     def _cost(self, seq: int) -> int:
         history, model = self._history, self.model

@@ -132,7 +132,7 @@ def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
     costs = view.costs if alike else reference_costs(history.records, column)
     inside = seqs[bisect_left(seqs, first) :]
     before = (reference_cost(history.outside[seq], column) for seq in seqs[: len(seqs) - len(inside)])
-    return sum(before) + sum(sum(costs[start - first : end - first + 1]) for start, end in runs(inside))
+    return sum(before) + sum(int(costs[start - first : end - first + 1].sum()) for start, end in runs(inside))
 
 
 def does_not_fit(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sash.core.counts.counting import first_system, messages_tokens, tools_tokens
+from sash.core.counts.counting import first_system, is_system, messages_tokens, tools_tokens
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER
 from sash.core.counts.measures import Measure
@@ -96,9 +96,11 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], f
     The tokens of definitions may depend on the request's first message. If that is not known before history is chosen (no
     fixed message, no line, and the first message may be left out), the larger cost is taken.
     """
-    always = view.always_seqs() if fixed.tools else []
+    always = view.always_seqs() if fixed.tools or model.lone else []
     measures = [line.measure for line in lines]
-    tools = fixed.tools_tokens(model, (*measures, *(view.record(seq).measure for seq in always)))
+    required = [view.record(seq).measure for seq in always]
+    tools = fixed.tools_tokens(model, (*measures, *required))
+    lone = 0 if any(map(is_system, (*fixed.system, *fixed.few_shots, *measures, *required))) else model.lone
     if always[:1] != [1]:
         tools = max(tools, fixed.tools_tokens(model, measures)) if model.rules.joins_leading_system else tools
     system, few_shots = fixed.message_costs(model)
@@ -106,7 +108,7 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], f
     texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0
     joints = texts if fixed.system or not texts or joined_systems(view, model, form) else texts - 1
     return {
-        "priming": model.priming + (bare_opening(model, form) if is_compacted else 0),
+        "priming": model.priming + lone + (bare_opening(model, form) if is_compacted else 0),
         "system": system,
         "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
         "tools": tools,

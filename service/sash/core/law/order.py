@@ -56,19 +56,19 @@ def _is_in_order(records: Records, *, is_whole: bool) -> bool:
     roles, flags, calls, is_open = (
         np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.in_progress)
     )
-    if ((roles == TOOL) & (flags & Flags.LATE != 0)).any():
-        return False
     asks = (roles == ASSISTANT) & (is_open == 0)
-    is_legacy = asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
-    is_answer = roles == FUNCTION
-    if (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
-        return False
+    if records.marked or FUNCTION in records.roles:
+        if ((roles == TOOL) & (flags & Flags.LATE != 0)).any():
+            return False
+        is_legacy = asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
+        is_answer = roles == FUNCTION
+        if (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
+            return False
     units = group_units(records)
     if units.single:
         return not (asks & (calls > 0)).any()
-    starts = np.asarray(units.starts)
-    first = starts[:-1]
-    return not (asks[first] & (np.diff(starts) <= calls[first])).any()
+    first, sizes = units.begins, np.diff(units.begins, append=len(records))
+    return not (asks[first] & (sizes <= calls[first])).any()
 
 
 class _Group(msgspec.Struct):

@@ -71,8 +71,11 @@ def scores_of_words(messages: Packed, question: Sequence[Sequence[int]]) -> tupl
     lengths = _with_neighbours(sizes.astype(np.float32))
     norm = _SATURATION * (1 - _LENGTH + _LENGTH * lengths / lengths.mean())
     around = _with_neighbours(often)
-    holds: NDArray[np.bool_] = np.any(often > 0, axis=0)
-    return rarity @ (around * (_SATURATION + 1) / (around + norm)), holds
+    weights = around * (_SATURATION + 1)
+    around += norm
+    weights /= around
+    holds: NDArray[np.bool_] = np.any(often, axis=0)
+    return rarity @ weights, holds
 
 
 def _frequencies(packed: bytes, sizes: NDArray[np.int64], question: Sequence[Sequence[int]]) -> Scores:
@@ -83,31 +86,48 @@ def _frequencies(packed: bytes, sizes: NDArray[np.int64], question: Sequence[Seq
     words = np.frombuffer(packed, "<u4")
     if not len(numbers) or not len(words):
         return np.zeros((0, len(sizes)), np.float32)
-    # Compare the upper half of the numbers first: a fast test, which excludes nearly all words.
-    maybe = np.zeros(1 << 16, np.bool_)
-    maybe[numbers >> 16] = True
-    places = np.flatnonzero(maybe.take(words.view("<u2")[1::2]))
-    found = words[places]
-    nearest = np.minimum(np.searchsorted(numbers, found & np.uint32(DIGEST_BITS)), len(numbers) - 1)
-    right = numbers[nearest] == found & np.uint32(DIGEST_BITS)
-    places, of_word = places[right], rows[nearest[right]]
-    holding = np.bincount(of_word, minlength=len(question))
+    places, which = _occurrences(words, numbers)
+    holding = np.zeros(len(question), np.int64)
+    np.add.at(holding, rows, np.bincount(which, minlength=len(numbers)))
     rarest = np.argsort(holding, kind="stable")[np.count_nonzero(holding == 0) :][:_MOST_WORDS]
     row_of = np.full(len(question), -1)
     row_of[rarest] = np.arange(len(rarest))
-    wanted = row_of[of_word] >= 0
-    owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[places[wanted]]
-    often = np.zeros((len(rarest), len(sizes)), np.float32)
-    often[row_of[of_word[wanted]], owners] = found[right][wanted] & np.uint32(MOST_OFTEN)
-    return often
+    at = row_of[rows][which]
+    if len(question) > _MOST_WORDS:
+        wanted = at >= 0
+        places, at = places[wanted], at[wanted]
+    owners = np.repeat(np.arange(len(sizes)), sizes).take(places)
+    often = np.zeros(len(rarest) * len(sizes), np.float32)
+    often[at * len(sizes) + owners] = (words.take(places) & np.uint32(MOST_OFTEN)).astype(np.float32)
+    return often.reshape(len(rarest), len(sizes))
+
+
+def _occurrences(words: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places of words that have one of these numbers, which are ascending, and the index of its number.
+
+    The upper half of a number decides first: a table of these halves excludes nearly all words, and gives the index.
+    """
+    halves, upper = numbers >> 16, words.view("<u2")[1::2]
+    index_of = np.zeros(1 << 16, np.min_scalar_type(len(numbers)))  # the index + 1
+    index_of[halves] = np.arange(1, len(numbers) + 1)
+    found = index_of.take(upper)
+    places = np.flatnonzero(found != 0)
+    digests = words.take(places) & np.uint32(DIGEST_BITS)
+    if np.all(halves[1:] > halves[:-1]):
+        which = found.take(places).astype(np.int64) - 1
+    else:  # two numbers share a half
+        which = np.minimum(np.searchsorted(numbers, digests), len(numbers) - 1)
+    right = numbers[which] == digests
+    return places[right], which[right]
 
 
 def _with_neighbours(values: Any) -> Any:
     """The values along the last axis, each plus shares of the three values before and after it."""
     total = values.copy()
     for step, share in enumerate(_STEPS, 1):
-        total[..., step:] += share * values[..., :-step]
-        total[..., :-step] += share * values[..., step:]
+        shares = share * values
+        total[..., step:] += shares[..., :-step]
+        total[..., :-step] += shares[..., step:]
     return total
 
 

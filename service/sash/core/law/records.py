@@ -15,22 +15,27 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from struct import Struct
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
 
 from sash.core.chat.messages import digest
 from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
-from sash.core.counts.measures import Extra, Measure
+from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
-from sash.core.counts.rows import Row, columns_of, extra_of, stored_row, stretch
+from sash.core.counts.rows import Row, Rows, columns_of, stored_row, stretch
+from sash.core.law.details import Details, StoredDetails
+from sash.core.law.identities import Identity, long_form, short_form
+
+if TYPE_CHECKING:
+    from sash.core.law.units import Units
 
 RECORD_BYTES: Final = 24
 DIGEST_BYTES: Final = 8
-"""The size of the content's digest at the end of a record."""
+"""The size of a content's digest, at the end of a record, and of an entry's, in its details."""
 _LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
@@ -69,54 +74,6 @@ _GROUPED = Flags.LEGACY_CALL | Flags.IN_PROGRESS
 _RESULTS = (TOOL, FUNCTION)
 _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 """The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
-_STAMP_BITS = 20
-
-
-def stamp_of(created_ms: int, chance: int) -> int:
-    """An entry's time and 20 random bits, which distinguish a repeated request from another one of the same moment."""
-    return created_ms << _STAMP_BITS | chance & (1 << _STAMP_BITS) - 1
-
-
-class Identity(msgspec.Struct, frozen=True):
-    """A message's identity: its id, its stamp (time of creation), and a digest of its entry as it was sent.
-
-    ``status`` is the client's status of a reply: ``in_progress``, ``completed``, ``interrupted``, or None.
-    """
-
-    id: str
-    stamp: int
-    digest: bytes
-    status: str | None = None
-
-    @property
-    def created_ms(self) -> int:
-        """Milliseconds since 1970."""
-        return self.stamp >> _STAMP_BITS
-
-
-class Details(msgspec.Struct, array_like=True, frozen=True):
-    """A message's facts that are not in its record: its identity, and parts other than plain text that cost tokens.
-
-    ``row`` has the numbers of its tokens (core/counts/rows.py). It is empty for plain text, and where ``extra`` has them.
-    ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
-    their numbers add where each digit is a token. ``links`` join it to its calls, or to the call that it answers
-    (``Calls.links``).
-    """
-
-    digest: bytes
-    id: str
-    stamp: int
-    row: bytes = b""
-    extra: Extra | None = None
-    grounding: tuple[int, int] | None = None
-    status: str | None = None
-    digits: int = 0
-    links: str = ""
-
-    @property
-    def measured(self) -> Extra | None:
-        """What the message has beside plain text."""
-        return extra_of(self.row) if self.row else self.extra
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -179,11 +136,19 @@ def encode_record(record: Record) -> bytes:
 
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message."""
-    digest, name, stamp, status = identity.digest, identity.id, identity.stamp, identity.status
+    short, stamp = short_form(identity)
     extra = record.measure.extra
     row = stored_row(extra) if extra is not None else None
     return Details(
-        digest, name, stamp, row or b"", None if row else extra, record.grounding, status, record.digits, record.links
+        identity.digest,
+        short,
+        stamp,
+        row or b"",
+        None if row else extra,
+        record.grounding,
+        identity.status,
+        record.digits,
+        record.links,
     )
 
 
@@ -193,7 +158,7 @@ def _places(flag: int) -> bytes:
 
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
 _OPEN = _places(_OPEN_BIT)
-_NOTHING = Details(b"", "", 0)
+_NOTHING = Details(b"", "")
 _A_RESULT = bytes((TOOL,))
 _DETAILED = _places(_IN_DETAILS)
 
@@ -222,8 +187,11 @@ class Records(Sequence[Record]):
         self.calls = packed[2::RECORD_BYTES]
         self._made: list[Record | None] = []
         self._columns: Row | None = None
-        self.costs: list[tuple[Model, list[int]]] = []
+        self._has_mixes = False
+        self.costs: list[tuple[Model, Number]] = []
         """These messages' costs, for each model that was asked for."""
+        self.units: Units | None = None
+        """These messages' units, once they were asked for."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Records":
@@ -253,7 +221,7 @@ class Records(Sequence[Record]):
         if self.mended:
             groups = ((first, *rest) for first, rest in self.mended.items() if start <= first < end)
             part.mended = {first - start: (last - start, lines) for first, last, lines in groups}
-        part._columns = self._columns and stretch(self._columns, start, end)
+        part._columns, part._has_mixes = self._columns and stretch(self._columns, start, end), self._has_mixes
         if (start == 0 or self.roles[start : start + 1] != _A_RESULT) and self.roles[end : end + 1] != _A_RESULT:
             # It divides no list of results, in which a message's cost depends on its place.
             part._made = self._made[start:end]
@@ -288,7 +256,7 @@ class Records(Sequence[Record]):
     def identity(self, index: int) -> Identity:
         """A message's identity. Its details must have been read."""
         details = self.details[index]
-        return Identity(details.id, details.stamp, details.digest, details.status)
+        return Identity(*long_form(details.id, details.stamp), details.digest, details.status)
 
     def tokens(self, column: int) -> Sequence[int]:
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1)."""
@@ -317,6 +285,8 @@ class Records(Sequence[Record]):
     @cached_property
     def rare(self) -> list[int]:
         """Indexes of messages whose tokens do not follow from a row, such as those with images, ascending."""
+        if isinstance(self.details, StoredDetails):
+            return self.details.rare
         return [index for index, details in enumerate(self.details) if details.extra is not None]
 
     @cached_property
@@ -327,11 +297,20 @@ class Records(Sequence[Record]):
     @property
     def columns(self) -> Row:
         """The numbers of all messages; those of ``rare`` ones are not complete. The details must have been read."""
-        if self._columns is None:
-            words = np.frombuffer(self.packed, "<u4").reshape(-1, _WORDS).astype(np.int64)
-            roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
-            rows = [details.row for details in self.details]
-            self._columns = columns_of(rows, roles, (words[:, 1], words[:, 2]))
+        return self._read_columns(mixes=False) if self._columns is None else self._columns
+
+    def columns_for(self, model: Model) -> Row:
+        """The numbers of all messages, with the mixes if the model's tokens are estimated."""
+        if model.ratios is None:
+            return self.columns
+        return self._columns if self._columns is not None and self._has_mixes else self._read_columns(mixes=True)
+
+    def _read_columns(self, *, mixes: bool) -> Row:
+        words = np.frombuffer(self.packed, "<u4").reshape(len(self), _WORDS).astype(np.int64)
+        roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
+        given = self.details
+        rows = given.rows if isinstance(given, StoredDetails) else Rows.of([details.row for details in given])
+        self._columns, self._has_mixes = columns_of(rows, roles, (words[:, 1], words[:, 2]), mixes=mixes), mixes
         return self._columns
 
     @property
@@ -357,6 +336,11 @@ class Records(Sequence[Record]):
                 ends[last] &= ~LIST_ENDS
         parallel = flags & Flags.PARALLEL
         return np.where(parallel, parallel + ends, 0)
+
+    @cached_property
+    def marked(self) -> bool:
+        """Whether a result is late, or an assistant's message calls in the form before tool calls."""
+        return 1 in self.flags.translate(_LEGACY)
 
     @property
     def detailed(self) -> int:

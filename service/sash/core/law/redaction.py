@@ -7,12 +7,12 @@ import msgspec
 
 from sash.core.chat.messages import digest, encode_message
 from sash.core.counts.measures import measure
-from sash.core.law.records import Flags, Record
+from sash.core.law.records import DIGEST_BYTES, Flags, Record
 
 REDACTED_TEXT = "[redacted]"
 """The text of a redacted message. Not empty, because some providers refuse an empty message."""
 
-NO_DIGEST = bytes(16)
+NO_DIGEST = bytes(DIGEST_BYTES)
 """The digest of a redacted entry. With the true digest, short texts could be guessed."""
 
 

@@ -22,7 +22,7 @@ from sash.core.counts.prices import message_cost
 from sash.core.counts.rows import column_of_mixes, of_these
 from sash.core.counts.text import Encoding, both, count_text, cut_text
 from sash.core.counts.unicode_scripts import mix_of
-from sash.core.law.costs import listed
+from sash.core.law.costs import for_each
 from sash.core.law.records import Record, Records
 from sash.core.providers import PROVIDERS
 from sash.core.providers.pieces import Object
@@ -81,19 +81,24 @@ def line_costs(
     at = np.array(places, np.int64)
     row, parallel = of_these(records.columns, at), records.places[at]
     counts = (row[f"text{model.column}"] if exact else np.maximum(row["text0"], row["text1"])).tolist()
-    lines = [left_out_line(tokens, seq, path) for tokens, seq in zip(counts, seqs, strict=True)]
+    # A number's tokens are its own, up to three digits each, so lines with as many digits cost the same.
+    kinds: dict[tuple[int, int], int] = {}
+    digits = ((len(str(tokens)), len(str(seq))) for tokens, seq in zip(counts, seqs, strict=True))
+    which = np.array([kinds.setdefault(pair, len(kinds)) for pair in digits], np.int64)
+    lines = [left_out_line(10 ** (tokens - 1), 10 ** (seq - 1), path) for tokens, seq in kinds]
     texts = list(map(both, lines))
-    row["text0"], row["text1"] = np.array(texts, np.int64).T
+    row["text0"], row["text1"] = np.array(texts, np.int64)[which].T
     for name in ("beside_estimated", "estimated", "pages", "paged", "pictured0", "pictured1"):
         row[name] = 0
-    given = list(zip(lines, texts, strict=True))
     if model.ratios is not None:
-        row["mix"] = column_of_mixes([mix_of(line, *counted) for line, counted in given])
+        mixes = [mix_of(line, *counted) for line, counted in zip(lines, texts, strict=True)]
+        row["mix"] = column_of_mixes([mixes[kind] for kind in which])
     if parallel.any():  # only their place among several results makes these tokens count
-        items = [listed_tokens(line, counted) for line, counted in given]
+        items = [listed_tokens(line, counted) for line, counted in zip(lines, texts, strict=True)]
         for name in ("listed", "opens_list", "closes_list"):
-            row[name + "0"], row[name + "1"] = np.array([item.get(name, ZERO) for item in items], np.int64).T
-    return listed(message_cost(row, model, MANY, place=parallel), len(lines))
+            row[name + "0"], row[name + "1"] = np.array([item.get(name, ZERO) for item in items], np.int64)[which].T
+    costs: list[int] = for_each(message_cost(row, model, MANY, place=parallel), len(places)).tolist()
+    return costs
 
 
 def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool = False) -> int:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.counting import turn_place, whole_row
-from sash.core.counts.families import TOOL, USER
+from sash.core.counts.families import FUNCTION, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.counts.prices import reasoning_cost
@@ -98,7 +98,9 @@ def _of_each(
     found: tuple[dict[int, int], dict[int, int]] = ({}, {})
     if records.details:
         apart |= {first + index: records[index] for index in records.rare}
-        for figures, numbers in zip(found, rule(records.columns, first + np.arange(len(records)), MANY), strict=True):
+        for figures, numbers in zip(
+            found, rule(records.columns_for(model), first + np.arange(len(records)), MANY), strict=True
+        ):
             listed = np.broadcast_to(numbers, len(records)).astype(np.int64)
             places = np.flatnonzero(listed)
             figures.update(zip((places + first).tolist(), listed[places].tolist(), strict=True))
@@ -114,8 +116,8 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
     between system texts. ``has_system``: a system prompt comes before the messages."""
     first, records = view.history.first_seq, view.history.records
-    asked = zip(records.roles, records.tokens(0), strict=True)
-    empty = [first + index for index, (role, tokens) in enumerate(asked) if not tokens and role == USER]
+    is_empty = (np.asarray(records.tokens(0)) == 0) & (np.frombuffer(records.roles, np.uint8) == USER)
+    empty = (first + np.flatnonzero(is_empty)).tolist()
     seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
     # A name before the text may cost more.
     costs = {seq: max(filler_tokens(model), view.cost_of(seq)) for seq in seqs}
@@ -129,6 +131,8 @@ def _turn_place(history: History) -> int:
 
 def _roles_beside_apart(records: Records) -> bytes:
     """Roles of the messages. A late result, which is sent elsewhere or not at all, has that of the message before."""
+    if not records.marked:
+        return records.roles
     is_late = (np.frombuffer(records.flags, np.uint8) & Flags.LATE != 0) & (
         np.frombuffer(records.roles, np.uint8) >= TOOL
     )
@@ -194,13 +198,13 @@ class Trimming(msgspec.Struct, frozen=True):
         So such a group is sent in the same form while it is the newest and afterwards.
         """
         share = share_of(room)
-        if self.options.tool_result_overflow != "trim" or max(view.unit_costs, default=0) <= share:
+        if self.options.tool_result_overflow != "trim" or view.unit_costs.max(initial=0) <= share:
             return view
-        for index, cost in enumerate(view.unit_costs):
+        for index in np.flatnonzero(view.unit_costs > share).tolist():
             is_pinned = view.always.get(index) not in (None, Reason.NEWEST)
-            if cost > share and not (is_pinned or index in view.units.broken):
+            if not (is_pinned or index in view.units.broken):
                 results = [seq for seq in _members(view, index) if _is_result(view, seq)]
-                beside = cost - sum(map(view.cost_of, results))
+                beside = int(view.unit_costs[index]) - sum(map(view.cost_of, results))
                 view = self._shared(view, results, share - beside)
         return view
 
@@ -299,5 +303,8 @@ def _members(view: View, index: int) -> range:
 
 def _groups(view: View) -> list[int]:
     """Indexes of the units that end with a tool result."""
-    roles, ends = view.history.records.roles, view.units.starts[1:]
-    return [index for index, end in enumerate(ends) if roles[end - 1] in RESULTS]
+    records = view.history.records
+    roles, begins = np.frombuffer(records.roles, np.uint8), view.units.begins
+    last = roles[np.append(begins[1:], len(records)) - 1] if len(begins) else roles
+    found: list[int] = np.flatnonzero((last == TOOL) | (last == FUNCTION)).tolist()
+    return found

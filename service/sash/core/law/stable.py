@@ -121,12 +121,12 @@ def _spans(
     An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
     """
     history, units, records = view.history, view.units, view.history.records
-    count, starts = len(units), np.asarray(units.starts[:-1], np.int64)
+    count, starts = len(units), units.begins
     roles = np.frombuffer(records.roles, np.uint8)[starts] if count else np.zeros(0, np.uint8)
     passing = _by_message(view, view.passing)
     # Other reasoning counts in its turn only.
-    lasting = np.asarray(view.costs, np.int64) - _by_message(view, view.reasoning) + _by_message(view, view.lasting)
-    lengths = np.asarray(reference_costs(records, history.column), np.int64)
+    lasting = view.costs - _by_message(view, view.reasoning) + _by_message(view, view.lasting)
+    lengths = reference_costs(records, history.column)
     cost, reasoning, length = (_sums(each, starts) for each in (lasting, passing, lengths))
     required = roles <= DEVELOPER
     required[[unit_at(units, index) for index in records.pinned()]] = True

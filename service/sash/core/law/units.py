@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL
+from sash.core.counts.numbers import Number
 from sash.core.law.records import Flags, Records
 
 LONGEST_GROUP = 129
@@ -28,12 +29,16 @@ class Unit(NamedTuple):
 class Units(Sequence[Unit]):
     """Units of consecutive records, ascending. ``broken`` are the indexes of units that are not whole.
 
-    ``starts`` are the indexes of the units' first records, and one more: the index after the last record.
+    ``starts`` are the indexes of the units' first records, and one more: the index after the last record. ``single``: every
+    unit is one message, so that a unit's index is its message's.
     """
 
-    def __init__(self, starts: Sequence[int], broken: AbstractSet[int] = frozenset()) -> None:
-        self.starts = starts
+    def __init__(self, starts: Number, broken: AbstractSet[int] = frozenset(), *, single: bool = False) -> None:
+        self.starts: Sequence[int] = range(len(starts)) if single else starts.tolist()
+        self.begins: Number = starts[:-1]
+        """The indexes of the units' first records, as an array."""
         self.broken = broken
+        self.single = single
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -44,21 +49,21 @@ class Units(Sequence[Unit]):
         index %= len(self)
         return Unit(self.starts[index], self.starts[index + 1], index not in self.broken)
 
-    @property
-    def single(self) -> bool:
-        """Whether every unit is one message, so that a unit's index is its message's."""
-        return isinstance(self.starts, range)
-
 
 def group_units(records: Records) -> Units:
-    """Units of consecutive records.
+    """Units of consecutive records, which are kept beside them.
 
     These units are not whole: results whose call is not among the records, late results, calls with missing results before
     another message, and a message in progress. Calls at the very end still wait for results, and are whole. So are those
     whose missing results are mended (``order.py``).
     """
-    if TOOL not in records.roles and records.plain:
-        return Units(range(len(records) + 1))
+    if records.units is None:
+        is_single = TOOL not in records.roles and records.plain
+        records.units = Units(np.arange(len(records) + 1), single=True) if is_single else _grouped(records)
+    return records.units
+
+
+def _grouped(records: Records) -> Units:
     roles, flags, calls, is_open = (
         np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.in_progress)
     )
@@ -74,4 +79,4 @@ def group_units(records: Records) -> Units:
     is_apart = (roles[first] == TOOL) | (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)
     broken = np.flatnonzero((is_open[first] != 0) | is_apart | is_short)
     whole = {int(np.searchsorted(first, index)) for index in records.mended}
-    return Units(starts.tolist(), frozenset(broken.tolist()).difference(whole))
+    return Units(starts, frozenset(broken.tolist()).difference(whole))

@@ -4,12 +4,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from itertools import accumulate
 
 import msgspec
+import numpy as np
 
 from sash.core.counts.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL
 from sash.core.counts.models import Model
+from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs, record_cost
 from sash.core.law.lines import Gap, lines_tokens
 from sash.core.law.reasons import Reason
@@ -77,7 +78,7 @@ class History(msgspec.Struct, frozen=True):
     def whole_cost(self, seq: int, model: Model) -> int:
         """Tokens of a message as it is stored, without documents and reasoning."""
         if seq >= self.first_seq:
-            return message_costs(self.records, model)[seq - self.first_seq]
+            return int(message_costs(self.records, model)[seq - self.first_seq])
         return record_cost(self.outside[seq], model)
 
 
@@ -130,10 +131,10 @@ class View(msgspec.Struct, frozen=True):
     """The tail's units and their costs for one model. ``always`` are the indexes of required units, with the reason."""
 
     history: History
-    costs: list[int]
-    """The tokens of each message of the tail."""
+    costs: Number
+    """The tokens of each message of the tail, as an array."""
     units: Units
-    unit_costs: list[int]
+    unit_costs: Number
     always: dict[int, Reason]
     outside: dict[int, int]
     """Tokens of required messages before the tail, by seq."""
@@ -171,7 +172,7 @@ class View(msgspec.Struct, frozen=True):
             why = self.why(seq)
             costs[why] = costs.get(why, 0) + cost
         for index, why in self.always.items():
-            costs[why] = costs.get(why, 0) + self.unit_costs[index]
+            costs[why] = costs.get(why, 0) + int(self.unit_costs[index])
         return costs
 
     def record(self, seq: int) -> Record:
@@ -182,7 +183,7 @@ class View(msgspec.Struct, frozen=True):
         """Tokens of a message that was read, without documents."""
         first = self.history.first_seq
         if seq >= first:
-            return self.costs[seq - first]
+            return int(self.costs[seq - first])
         return self.outside[seq]
 
     def lasting_cost_of(self, seq: int) -> int:
@@ -215,12 +216,9 @@ def _any_pinned(records: Records, end: int) -> bool:
     return next(records.pinned(), end) < end
 
 
-def unit_costs(units: Units, costs: list[int]) -> list[int]:
+def unit_costs(units: Units, costs: Number) -> Number:
     """The tokens of each unit: the sum over its messages."""
-    if units.single:
-        return costs
-    sums = [0, *accumulate(costs)]
-    return [sums[end] - sums[start] for start, end in zip(units.starts, units.starts[1:], strict=False)]
+    return costs if units.single else np.add.reduceat(costs, units.begins)
 
 
 def _why(role: int, *, pinned: bool) -> Reason:
@@ -264,7 +262,7 @@ def unit_at(units: Units, index: int) -> int:
     return index if units.single else bisect_right(units.starts, index) - 1
 
 
-def _with_lines(history: History, costs: list[int], model: Model) -> list[int]:
+def _with_lines(history: History, costs: Number, model: Model) -> Number:
     """The messages' costs. A call's lines cost with the call."""
     if history.order is None or not history.order.lines:
         return costs

@@ -1,11 +1,11 @@
 """walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable
-from itertools import accumulate
 from typing import Literal
 
 import msgspec
+import numpy as np
 
 from sash.core.counts.families import DEVELOPER, FUNCTION, USER
 from sash.core.counts.models import Model
@@ -91,17 +91,16 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
     costs = view.unit_costs
     if free:
         costs = costs.copy()
-        for index in free:
-            costs[index] = 0
+        costs[[*free]] = 0
     newest = int(view.headless)  # the first unit that may be kept
     oldest = max(newest, bisect_left(units.starts, bounds.oldest_seq - view.history.first_seq, 0, count))
-    sums = list(accumulate(reversed(costs)))
-    end = max(oldest, count - bisect_right(sums, state.room))
+    sums = np.cumsum(costs[::-1])
+    end = max(oldest, count - int(np.searchsorted(sums, state.room, side="right")))
     state.kept = list(range(count - 1, end - 1, -1))
     for index in sorted(free):
         if index >= end:
             del state.kept[count - 1 - index]
-    state.taken = sums[count - 1 - end] if end < count else 0
+    state.taken = int(sums[count - 1 - end]) if end < count else 0
     state.room -= state.taken
     state.reasons = {index: Reason.UNANSWERED for index in units.broken - view.always.keys() if index >= end}
     if end > oldest:
@@ -115,9 +114,10 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
 def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
     """The walk if kept units matter for older ones: with deduplication, documents everywhere, or skipping."""
     said = _always_said(view) if bounds.dedupe else set()
+    costs, oldest = view.unit_costs.tolist(), bounds.oldest_seq
     for index in range(len(view.units) - 1, -1, -1):
         seq = view.seq(index)
-        stop = _stop(state, bounds, seq)
+        stop = _stop(state, bounds, seq) if seq < oldest or state.skipped_seq else None
         if index in view.always:
             _pass(state, view, index, model, documents, everywhere=bounds.documents_everywhere and not stop)
             continue
@@ -131,7 +131,12 @@ def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, docum
         elif words in said:
             state.duplicates += 1
             state.reasons[index] = Reason.DUPLICATE
-        elif _keep(state, view, index, model, documents, everywhere=bounds.documents_everywhere):
+        elif costs[index] <= state.room and (
+            not bounds.documents_everywhere or _ground(state, view, index, costs[index], model, documents)
+        ):
+            state.room -= costs[index]
+            state.taken += costs[index]
+            state.kept.append(index)
             if words is not None:
                 said.add(words)
         elif bounds.skip and state.room >= _SMALLEST_COST:
@@ -160,17 +165,6 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
         state.stop = "older"
         return state
     return _ended(state, view, bounds, stop)
-
-
-def _keep(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> bool:
-    """Keep the unit if it fits, including its documents if all messages have theirs. Returns whether it fits."""
-    cost = view.unit_costs[index]
-    if cost > state.room or (everywhere and not _ground(state, view, index, cost, model, documents)):
-        return False
-    state.room -= cost
-    state.taken += cost
-    state.kept.append(index)
-    return True
 
 
 def _pass(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> None:
@@ -242,8 +236,9 @@ def _take_away(state: Walk, view: View, why: Reason) -> None:
     """Take the oldest kept unit away."""
     oldest = state.kept.pop()
     state.reasons[oldest] = why
-    state.room += view.unit_costs[oldest]
-    state.taken -= view.unit_costs[oldest]
+    cost = int(view.unit_costs[oldest])
+    state.room += cost
+    state.taken -= cost
 
 
 def _always_said(view: View) -> set[bytes]:

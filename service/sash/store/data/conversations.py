@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any, NotRequired, TypedDict, Unpack
+from typing import NotRequired, TypedDict, Unpack
 
 import msgspec
 
@@ -10,14 +10,13 @@ from sash.core.law.records import RECORD_BYTES, Flags
 from sash.problems import ConversationExists, Internal, Problem
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import Target, unpack_many
+from sash.store.data.layout import Target, id_field, unpack_many
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
 from sash.store.data.scripts import AppendReply, EntryArguments, EntryRest, Forgotten, Known, Reach, Written
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.redis.client import Client
-from sash.store.redis.lua import ScriptCall
 
 
 class Writing(TypedDict):
@@ -78,29 +77,33 @@ class Conversations:
         Raises:
             PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.
         """
-        return (await self._append(target, entries, writing))[0]
+        return await self._append(target, entries, writing)
 
     async def append_and_read(
         self, target: Target, entries: Sequence[NewEntry], reach: Reach, **writing: Unpack[Writing]
     ) -> tuple[AppendReply, Tail | Problem]:
-        """Append, and read the tail that a window needs, in one round trip; gives a Problem where the tail cannot be read.
+        """Append, and read the tail that a window needs, in one script; gives a Problem where the tail cannot be read.
 
         Raises what ``append`` raises, before anything is stored.
         """
-        read = scripts.read_window(target.keys, reach)
-        appended, replies = await self._append(target, entries, writing, read)
+        appended = await self._append(target, entries, writing, reach)
         try:
-            reply = read.read(replies[0])
-            if isinstance(reply, Known):
-                raise Internal("The store answered 'unchanged', which was not asked.")
-            return appended, await self.reader.tail(target, reply)
+            if appended.tail is None:
+                return appended, await self._read(target, reach)
+            return appended, await self.reader.tail(target, appended.tail)
         except Problem as problem:
             return appended, problem
 
+    async def _read(self, target: Target, reach: Reach) -> Tail:
+        found = await self.reader.window(target, reach)
+        if isinstance(found, Known):
+            raise Internal("The store answered 'unchanged', which was not asked.")
+        return found
+
     async def _append(
-        self, target: Target, entries: Sequence[NewEntry], writing: Writing, *reads: ScriptCall[Any]
-    ) -> tuple[AppendReply, list[Any]]:
-        """Append, then run ``reads``; gives the append's reply and theirs."""
+        self, target: Target, entries: Sequence[NewEntry], writing: Writing, reach: Reach | None = None
+    ) -> AppendReply:
+        """Append; with ``reach``, the reply has the tail that a window likely needs."""
         sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(target.tenant, target.name)
         entries = list(entries)
         if sealer.active:
@@ -111,16 +114,17 @@ class Conversations:
                 name=target.name,
                 entries=[entry_arguments(sealer, entry) for entry in entries],
                 ttl_ms=self._retention_ms,
+                reach=reach,
                 **writing,
             )
-            first, *others = await self._client.replies(call, *reads)
-            match first:
+            reply = await self._client.reply(call)
+            match reply:
                 case [b"conflict", int(index), _] if sealer.active and not entries[index].as_before:
                     # It may be the same entry, stored before encryption had a key: its stored digest is then the plain one.
                     if await self._stored_digest(target, entries[index].identity.id) == entries[index].identity.digest:
                         entries[index] = msgspec.structs.replace(entries[index], as_before=True)
                         continue
-            return await self._opened(target, call.read(first)), others
+            return await self._opened(target, call.read(reply))
 
     async def _opened(self, target: Target, reply: AppendReply) -> AppendReply:
         """The reply with its settings opened; with none where they cannot be opened, because the turn is stored already."""
@@ -134,7 +138,7 @@ class Conversations:
         return msgspec.structs.replace(reply, settings=settings)
 
     async def _stored_digest(self, target: Target, identity: str) -> bytes:
-        (seq,) = await self._client.commands([("HGET", target.keys.ids, identity)])
+        (seq,) = await self._client.commands([("HGET", target.keys.ids, id_field(identity))])
         (details,) = await self._client.commands([("LINDEX", target.keys.details, int(seq or 0) - 1)])
         return unpack_many(bytes(RECORD_BYTES), details).identity(0).digest if seq and details else b""
 
@@ -195,4 +199,4 @@ def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
         documents=entry.grounding_tokens if entry.grounding else None,
         progress=bool(entry.record.flags & Flags.IN_PROGRESS),
     )
-    return EntryArguments(entry.identity.id, *entry.tokens, stored, rest)
+    return EntryArguments(id_field(entry.identity.id), *entry.tokens, stored, rest)

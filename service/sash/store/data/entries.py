@@ -4,7 +4,6 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from itertools import product
 from typing import Any
 
 import msgspec
@@ -28,7 +27,8 @@ from sash.core.counts.families import DEVELOPER, TOOL
 from sash.core.counts.measures import Extra, measure
 from sash.core.counts.unicode_scripts import extra_digits
 from sash.core.law.grounding import Template, added_tokens, content_text
-from sash.core.law.records import Flags, Identity, Record, StoredGrounding, stamp_of
+from sash.core.law.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
+from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding
 from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_foreign
 from sash.core.providers.native import check_native
 from sash.core.providers.recognition import foreign
@@ -39,9 +39,9 @@ from sash.store.data.stored_messages import NewEntry
 
 _PLAIN_MEMBERS = 2
 """Role and content: a message with no other member and a text has no members of the client's own."""
+_EXPORTED_BYTES = 16
+"""Bytes of an entry's digest in exports of layout 1. It begins with the digest of today."""
 _ENCODINGS = ("o200k_base", "cl100k_base")
-_DIGIT_PAIRS = ["".join(pair) for pair in product("0123456789ABCDEFGHJKMNPQRSTVWXYZ", repeat=2)]
-_PAIR_SHIFTS = range(120, -1, -10)
 
 
 def wall_ms() -> int:
@@ -50,14 +50,13 @@ def wall_ms() -> int:
 
 
 def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
-    """Return a ULID of 26 characters, which sorts by its time in milliseconds. It is short, because it is stored twice.
+    """Return a ULID, which sorts by its time in milliseconds.
 
     With ``seed``, the same time and seed give the same id.
     """
     milliseconds = wall_ms() if now_ms is None else now_ms
     chance = secrets.randbits(80) if seed is None else int.from_bytes(blake2b(seed.encode(), digest_size=10).digest())
-    value = milliseconds << 80 | chance
-    return "".join([_DIGIT_PAIRS[value >> shift & 1023] for shift in _PAIR_SHIFTS])
+    return ulid_of(milliseconds << 80 | chance)
 
 
 Earlier = Sequence[tuple[str, Mapping[str, Any]]]
@@ -135,19 +134,19 @@ def check_status(entry: Entry, pointer: str) -> None:
 
 
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Names = NO_NAMES) -> list[NewEntry]:
-    """Return checked entries, measured and encoded; those without an id get one.
+    """Return checked entries, measured and encoded; those without an id get one that begins with their stamp.
 
     ``send`` are names of members that are sent although no provider is known to take them.
     """
     stamp = stamp_of(now_ms, secrets.randbits(32))
-    return [_prepare(entry, template, now_ms, stamp, send) for entry in entries]
+    return [_prepare(entry, template, stamp, send) for entry in entries]
 
 
-def _prepare(entry: Entry, template: Template, now_ms: int, stamp: int, send: Names) -> NewEntry:
+def _prepare(entry: Entry, template: Template, stamp: int, send: Names) -> NewEntry:
     in_progress = entry.status == "in_progress"
     message = as_stored(entry.message, send)
     calls = calls_of(message)
-    identity = entry.id or new_id(now_ms)
+    identity = entry.id or ulid_of(stamp << CHANCE_BITS | secrets.randbits(CHANCE_BITS))
     record, body, grounding = measure_entry(entry, message, calls, template, content_digest(message, identity))
     measured = record.measure
     tokens = reference_tokens(measured)
@@ -225,7 +224,7 @@ def entry_digest(entry: Entry) -> bytes:
     said: list[Any] = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
     if entry.status not in (None, "completed"):
         said.append(entry.status)
-    return digest(said, 16)
+    return digest(said, _EXPORTED_BYTES)[:DIGEST_BYTES]
 
 
 def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
@@ -235,9 +234,9 @@ def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
     """
     content, native = message.get("content"), message.get("native")
     if content is None:
-        return digest(identity, 8)
+        return digest(identity, DIGEST_BYTES)
     is_chat = native is None or has_foreign(message)
-    return digest([message["role"], content] if is_chat else [message["role"], content, native], 8)
+    return digest([message["role"], content] if is_chat else [message["role"], content, native], DIGEST_BYTES)
 
 
 def stored_entries(

@@ -22,7 +22,7 @@ from sash.core.law.words import pack_words, said_in
 from sash.problems import Conflict, NotFound, PreconditionFailed, Unprocessable
 from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
-from sash.store.data.layout import Target, encode_json, life_of
+from sash.store.data.layout import Target, encode_json, id_field, life_of
 from sash.store.data.replies import Page, State
 from sash.store.data.scripts import Forgotten, HistoryEdited, Rewound, SummaryTooLong, Written
 from sash.store.data.sealing import Kind
@@ -215,15 +215,15 @@ class Histories:
         (found,) = await self._client.commands([("HEXISTS", target.keys.done, token)])
         return bool(found)
 
-    async def _left_behind(self, target: Target, gone: "_Gone", to_seq: int) -> AsyncIterator[list[str | int]]:
-        """Yield the ids and seqs that a rewind forgot, in pieces: those in memory, or from the store when they are many."""
+    async def _left_behind(self, target: Target, gone: "_Gone", to_seq: int) -> AsyncIterator[list[str | bytes | int]]:
+        """Yield the fields in ``ids``, with seqs, that a rewind forgot, in pieces: from memory, or the store if many."""
         for start in range(0, len(gone.ids), _CHUNK):
             yield gone.ids[start : start + _CHUNK]
         cursor = b"0" if not gone.names_ids else None
         while cursor is not None:
             ((cursor, flat),) = await self._client.commands([("HSCAN", target.keys.ids, cursor, "COUNT", _CHUNK)])
-            pairs = [(flat[i].decode(), int(flat[i + 1].split()[0])) for i in range(0, len(flat), 2)]
-            yield [word for identity, seq in pairs if seq > to_seq for word in (identity, seq)]
+            pairs = [(flat[i], int(flat[i + 1].split()[0])) for i in range(0, len(flat), 2)]
+            yield [word for field, seq in pairs if seq > to_seq for word in (field, seq)]
             cursor = None if cursor == b"0" else cursor
 
     async def _question(self, target: Target, to_seq: int, state: State) -> int:
@@ -309,7 +309,7 @@ class _Gone:
     def __init__(self, *, names_ids: bool) -> None:
         self.names_ids = names_ids
         self.totals = [0, 0, 0, 0, 0]
-        self.ids: list[str | int] = []
+        self.ids: list[str | bytes | int] = []
 
     def add(self, first: int, records: Records) -> None:
         for index, record in enumerate(records):
@@ -317,7 +317,7 @@ class _Gone:
             added = (*tokens, 0, 0, 0) if record.grounding is None else (*tokens, 1, *record.grounding)
             self.totals = [total + one for total, one in zip(self.totals, added, strict=True)]
             if self.names_ids:
-                self.ids += (records.identity(index).id, first + index)
+                self.ids += (id_field(records.identity(index).id), first + index)
                 if record.calls:
                     self.ids += (word for link in links_in(record.links) for word in (f"\0{link}", first + index))
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sash.core.chat.packed import Packed
-from sash.core.law.records import Records
+from sash.core.law.records import DIGEST_BYTES, Records
 from sash.core.law.words import Numbering, pack_words, said_in, words_of
 from sash.processor import PROCESSOR
 from sash.store.data import scripts
@@ -29,7 +29,7 @@ from sash.store.data.replies import Made, State, check_history
 from sash.store.data.sealing import PLAIN, Purpose
 from sash.store.redis.client import Client
 
-_DIGEST = slice(3, 19)
+_DIGEST = slice(3, 3 + DIGEST_BYTES)
 """Where details have the digest of their entry (layout.py)."""
 _STEP_MESSAGES = 4000
 SHORT_BYTES = 16_384

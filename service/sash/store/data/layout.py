@@ -6,8 +6,8 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:log            list    a message a node: canonical JSON, ready to send
     sash:{tenant/conversation}:counts         string  a record a message, 24 bytes each: all that most windows need
     sash:{tenant/conversation}:details        list    the rest of a record: its id, and what it costs beside plain text
-    sash:{tenant/conversation}:ids            hash    entry id -> seq: an entry is stored once; and, behind a zero byte,
-                                                      link of a tool call -> seqs of the messages that made it
+    sash:{tenant/conversation}:ids            hash    digest of an entry's id -> seq: an entry is stored once; and, behind a
+                                                      zero byte, link of a tool call -> seqs of the messages that made it
     sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of messages in every window
@@ -26,9 +26,9 @@ depends only on its length:
   its budget reaches (``overflow=skip``) the older ones; a large page reads all of its bodies in a second one;
 - ``pinned`` repeats the few messages that are in every window, so that no script searches the middle of a long list.
 
-``core.law.records`` describes records. Details are a msgpack array, of three parts where a message is plain. Its first
-bytes have fixed places, because scripts read them (offsets from 1, as in Lua): 1 array header, 2-19 digest of the entry
-(bin 8, 16 bytes: "the same id with the same content"), from 20 the id.
+``core.law.records`` describes records. Details are a msgpack array, of two or three parts where a message is plain. Its
+first bytes have fixed places, because scripts read them (offsets from 1, as in Lua): 1 array header, 2-11 digest of the
+entry (bin 8, 8 bytes: "the same id with the same content"), from 12 the id in its short form (``core.law.identities``).
 
 Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``life`` a random name of
 this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;
@@ -59,20 +59,22 @@ first message on, so they may be shorter than the log, but not longer; ``embedde
 
 Text of users (log, grounding, metadata, settings, summary) may be sealed, each value by itself: sealing.py.
 
-A rewind frees entry ids a little later: an id is free when its seq is past the end, or when the record there has another id.
+A rewind frees entry ids a little later: an id is free when its seq is past the end, or when the details there have another
+one.
 """
 
 import secrets
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
+from sash.core.law.details import details_in
+from sash.core.law.identities import Identity
 from sash.core.law.records import (
     RECORD_BYTES,
-    Details,
-    Identity,
     Record,
     Records,
     StoredGrounding,
@@ -160,9 +162,16 @@ def owner_key(tenant: str, owner: str) -> str:
     return f"{PREFIX}{{{tenant}/owner/{quote(owner, safe='')}}}:conversations"
 
 
-_PLAIN_PARTS = 3  # digest, id, stamp
+_PLAIN_PARTS = 3  # digest, id, and the stamp where the id does not tell it
+_ID_DIGEST_BYTES = 8
+
+
+def id_field(identity: str) -> bytes:
+    """Return the field of an entry's id in ``ids``: a digest, because an id may be long. The details have the id itself."""
+    return blake2b(identity.encode(), digest_size=_ID_DIGEST_BYTES).digest()
+
+
 _encode_details = msgspec.msgpack.Encoder().encode
-_decode_details = msgspec.msgpack.Decoder(list[Details]).decode
 
 
 def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
@@ -170,16 +179,16 @@ def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
     details = details_of(record, identity)
     parts = msgspec.structs.astuple(details)
     is_plain = not any(parts[_PLAIN_PARTS:])
-    return encode_record(record), _encode_details(parts[:_PLAIN_PARTS] if is_plain else details)
+    plain = parts[: _PLAIN_PARTS - (details.stamp is None)]
+    return encode_record(record), _encode_details(plain if is_plain else details)
 
 
 def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Records:
-    """Return the records in one string, with their details if they were read: one call decodes them all."""
+    """Return the records in one string, with their details if they were read."""
     if not details:
         return Records(packed)
     joined = details if isinstance(details, bytes) else b"".join(details)
-    count = len(packed) // RECORD_BYTES
-    return Records(packed, _decode_details(b"\xdd" + count.to_bytes(4, "big") + joined))
+    return Records(packed, details_in(joined, len(packed) // RECORD_BYTES))
 
 
 def places(first_seq: int, last_seq: int) -> tuple[int, int]:

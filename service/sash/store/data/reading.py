@@ -16,7 +16,7 @@ from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.problems import Conflict, StoreUnavailable
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import HISTORY, Target, etag_of, places, unpack_many
+from sash.store.data.layout import HISTORY, Target, etag_of, id_field, places, unpack_many
 from sash.store.data.replies import (
     STATE_FIELDS,
     Made,
@@ -216,7 +216,7 @@ class Reader:
         """Return the seq that an id had at last, 0 for none; after a rewind, no message or another one may be there."""
         if isinstance(name, int):
             return name
-        (seq,) = await self._client.commands([("HGET", target.keys.ids, name.removeprefix("id:"))])
+        (seq,) = await self._client.commands([("HGET", target.keys.ids, id_field(name.removeprefix("id:")))])
         return int(seq or 0)
 
     async def chunks(self, target: Target, last_seq: int, state: State) -> AsyncIterator[Page]:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from sash.core.law.conversation_settings import decode_settings
-from sash.core.law.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding, Summary
+from sash.core.law.identities import Identity
+from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
 from sash.problems import Internal
 from sash.store.data.layout import decode_summary, etag_of, unpack_many
 from sash.store.data.scripts import HistoryEdited, PageReply, TailReply

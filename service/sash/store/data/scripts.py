@@ -113,7 +113,8 @@ class Appended(msgspec.Struct, frozen=True):
 class AppendReply(msgspec.Struct, frozen=True):
     """The result of an append; ``settings`` are as stored, ``edited`` is the last write that was not an append.
 
-    ``waiting`` are the ids of the newest group's calls without a result.
+    ``waiting`` are the ids of the newest group's calls without a result. ``tail`` is the tail that was asked for with the
+    append; None where it could not be read.
     """
 
     version: int
@@ -122,6 +123,7 @@ class AppendReply(msgspec.Struct, frozen=True):
     edited: bytes
     waiting: list[str]
     entries: list[Appended]
+    tail: "TailReply | None" = None
 
 
 class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -139,7 +141,7 @@ class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
 class EntryArguments(msgspec.Struct, frozen=True):
     """Arguments of ``append`` for an entry: the tokens that it adds to the totals, and its stored values."""
 
-    id: str
+    id_field: bytes
     o200k: int
     cl100k: int
     stored: Sequence[bytes]
@@ -147,6 +149,8 @@ class EntryArguments(msgspec.Struct, frozen=True):
 
 
 _NO_REST = EntryRest()
+_APPEND_AND_READ = SCRIPTS["append"]._replace(name="append+read_window")
+"""The append script, under the name that metrics and traces have for an append with its window."""
 
 
 class Forgotten(msgspec.Struct, frozen=True):
@@ -172,6 +176,7 @@ class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
     ttl: int | None = None
     repeats: str | None = None
     after: Forgotten | None = None
+    reach: "Reach | None" = None
 
 
 _NOTHING = _AppendRest()
@@ -189,20 +194,22 @@ def append(
     before: int | None = None,
     repeats: str | None = None,
     after: Forgotten | None = None,
+    reach: "Reach | None" = None,
 ) -> ScriptCall[AppendReply]:
     """Append entries, all or none, each id once; create the conversation if it is not there.
 
     ``before`` is the number of messages that must be there already. ``repeats`` is the life in which the same request was
-    done before: then only the places of its entries are asked for. ``after`` is what is forgotten before, in the same step.
+    done before: then only the places of its entries are asked for. With ``reach`` the reply has the tail that a window
+    likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step.
 
     The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, ConversationDamaged, for a repeat
     Conflict and NotFound, and HistoryEdited where ``after`` was made for another state.
     """
-    asked = _AppendRest(before, ttl_ms, repeats, after)
+    asked = _AppendRest(before, ttl_ms, repeats, after, reach)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
     for entry in entries:
-        arguments += (entry.id, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))
-    return ScriptCall(SCRIPTS["append"], keys, arguments, _read_append)
+        arguments += (entry.id_field, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))
+    return ScriptCall(SCRIPTS["append"] if reach is None else _APPEND_AND_READ, keys, arguments, _read_append)
 
 
 class _Open(msgspec.Struct):
@@ -235,6 +242,9 @@ def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
 
 
 def _read_append(reply: list[Any]) -> AppendReply:
+    if reply and isinstance(reply[0], list):
+        appended, tail = reply
+        return msgspec.structs.replace(_read_append(appended), tail=TailReply(*tail[1:]) if tail else None)
     if reply[:1] == [b"ok"]:
         entries = [
             Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
@@ -435,10 +445,10 @@ sweep = script("sweep", _Sweep, int)
 
 
 class _ForgetIds(msgspec.Struct, frozen=True, kw_only=True):
-    """The id and the seq of each entry that a rewind forgot."""
+    """The field in ``ids`` and the seq of each entry that a rewind forgot."""
 
     life: str
-    ids: Sequence[str | int]
+    ids: Sequence[str | bytes | int]
 
 
 forget_ids = script("forget_ids", _ForgetIds, int)
@@ -594,6 +604,8 @@ class Reach(NamedTuple):
     """Tokens of the block in which a stable cut is found; 0 without one."""
     more: int = 0
     """Messages to read besides."""
+    whole: bool = False
+    """Whether the bodies of the whole tail are likely needed: where most results are sent as one line, more messages fit."""
 
 
 def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:
@@ -602,8 +614,8 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     The call raises NotFound, ConversationDamaged.
     """
     tags = f" {'  '.join(known)} " if known else ""
-    budget, column, limit, needs_scripts, block, more = reach
-    wanted = (tags, budget, ("t0", "t1")[column], limit, int(needs_scripts), block, more)
+    budget, column, limit, needs_scripts, block, more, whole = reach
+    wanted = (tags, budget, column, limit, int(needs_scripts), block, more, int(whole))
     return ScriptCall(SCRIPTS["read_window"], keys[HISTORY], wanted, _read_tail)
 
 

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from sash.core.law.records import RECORD_BYTES, Identity, Record, Records, StoredGrounding, encode_record
+from sash.core.law.identities import Identity
+from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Record, Records, StoredGrounding, encode_record
 from sash.core.law.redaction import NO_DIGEST
 from sash.store.data.layout import decode_grounding, pack
 from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed
 
-_ENTRY_BYTES = 16
-_DIGESTS_BYTES = 24  # the digests of the entry and of its content, before a sealed body
+_DIGESTS_BYTES = 2 * DIGEST_BYTES  # the digests of the entry and of its content, before a sealed body
 SEALED_BYTES = OVERHEAD + _DIGESTS_BYTES
 """Bytes by which a sealed body is longer than the plain one."""
 STEP_BYTES = 4 * 1024 * 1024
@@ -137,7 +137,7 @@ def open_messages(
         if not is_sealed(stored):
             yield identity, record, body
             continue
-        entry, content, text = body[:_ENTRY_BYTES], body[_ENTRY_BYTES:_DIGESTS_BYTES], body[_DIGESTS_BYTES:]
+        entry, content, text = body[:DIGEST_BYTES], body[DIGEST_BYTES:_DIGESTS_BYTES], body[_DIGESTS_BYTES:]
         yield replace(identity, digest=entry), replace(record, content_digest=content), text
 
 

@@ -89,13 +89,8 @@ class Calibrations:
 
         Without an answer of the store the model stays uncorrected, so that windows are still served.
         """
-        if name is None:
-            return models
-        try:
-            model = find_model(name, models)
-        except UnknownModel:
-            return models
-        if model.exact:
+        model = estimated(name, models)
+        if name is None or model is None:
             return models
         try:
             calibration = await self.read(tenant, model)
@@ -138,6 +133,15 @@ class Calibrations:
 def margin_of(model: Model, calibration: ModelReports) -> float:
     """Return the margin of a model with these reports; the margin of an exact model stays."""
     return model.margin if model.exact else corrected_margin(calibration, model.margin)
+
+
+def estimated(name: str | None, models: Mapping[str, Model]) -> Model | None:
+    """Return the model of this name if its tokens are estimated, so that reports may correct it."""
+    try:
+        model = None if name is None else find_model(name, models)
+    except UnknownModel:
+        return None
+    return None if model is None or model.exact else model
 
 
 def corrected(model: Model, calibration: ModelReports) -> Model:

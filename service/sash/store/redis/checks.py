@@ -23,7 +23,7 @@ from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, Embedded
 from sash.store.redis.findings import Finding, Verdict, halves
 from sash.store.redis.permissions import denial
 from sash.store.redis.servers import NodeLost, Server
-from sash.store.redis.versions import LAYOUT, LAYOUT_KEY, too_new
+from sash.store.redis.versions import LAYOUT, LAYOUT_KEY, unreadable
 
 _OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
 _SKEW_SECONDS = 2.0
@@ -208,9 +208,9 @@ async def _layout(server: Server) -> Finding:
     except ResponseError as error:
         return Finding("store layout", "problem", str(error), "allow this user GET and SET on sash:*")
     layout = int(noted) if noted is not None else LAYOUT
-    newer = too_new(layout)
-    if newer:
-        return Finding("store layout", "problem", *halves(newer))
+    why = unreadable(layout)
+    if why:
+        return Finding("store layout", "problem", *halves(why))
     return Finding("store layout", "good", f"layout {layout}, which this version reads")
 
 

@@ -100,6 +100,7 @@ class Client:
         self._sentinel: Any = None
         self._watch: asyncio.Task[None] | None = None
         self._lost_since: float | None = None
+        self._is_down = False
         self._tries = False
         """Whether a call tries a store that is known to be down."""
 
@@ -182,11 +183,10 @@ class Client:
         (reply,) = await self._answer(call.script.name, [_words(call)], writes=call.script.writes)
         return call.read(reply)
 
-    async def replies(self, *calls: ScriptCall[Any]) -> list[Any]:
-        """Run several scripts in order, in one round trip, and return their raw replies; their keys share one slot."""
-        name = "+".join([call.script.name for call in calls])
-        writes = any(call.script.writes for call in calls)
-        return await self._answer(name, [_words(call) for call in calls], writes=writes)
+    async def reply(self, call: ScriptCall[Any]) -> Any:
+        """Run a script and return its reply as it came, not read. Raises StoreUnavailable, StoreFull."""
+        (reply,) = await self._answer(call.script.name, [_words(call)], writes=call.script.writes)
+        return reply
 
     async def commands(self, words: Commands) -> list[Any]:
         """Return the replies to plain commands. Those of one slot are sent together, and run in order on one connection.
@@ -262,32 +262,29 @@ class Client:
             raise StoreUnavailable(str(error)) from None
         return ""
 
-    @property
-    def is_down(self) -> bool:
-        """Whether the one server of the store has been lost, or has not replied, for longer than a restart takes.
+    def _judge_down(self, now: float) -> None:
+        """Note whether the one server of the store has been lost, or has not replied, for longer than a restart takes.
 
         A sentinel's primary and a cluster's nodes are replaced by others, for which calls wait.
         """
         server = self._only
         if server is None or self._address.kind != "single":
-            return False
-        if server.found is None:
-            return self._lost_since is not None and time.monotonic() > self._lost_since + _DOWN_SECONDS
-        return server.quiet_seconds > _DOWN_SECONDS
+            return
+        is_lost = server.found is None and bool(server.trouble)
+        self._lost_since = (self._lost_since or now) if is_lost else None
+        lost_seconds = now - self._lost_since if self._lost_since is not None else 0.0
+        self._is_down = max(lost_seconds, server.quiet_seconds) > _DOWN_SECONDS
 
-    async def _answer(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
-        if not self.is_down:
-            return await self._asked(call, words, writes=writes)
+    def _take_try(self, call: str) -> None:
+        """Take the one try of a store that is known to be down. Raises StoreUnavailable if another call has it."""
         if self._tries:
             self._observer.answered(call, 0.0, failed=True)
             raise StoreUnavailable("The store is down, and nothing was sent to it: send the request again, later.")
         self._tries = True
-        try:
-            return await self._asked(call, words, writes=writes)
-        finally:
-            self._tries = False
 
-    async def _asked(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
+    async def _answer(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
+        if is_try := self._is_down:
+            self._take_try(call)
         started, failed = time.monotonic(), True
         send = self._send if self._cluster is None else self._send_by_slot
         try:
@@ -295,6 +292,8 @@ class Client:
             failed = False
         finally:
             self._observer.answered(call, time.monotonic() - started, failed=failed)
+            if is_try:
+                self._tries, self._is_down = False, self._is_down and failed
         return replies
 
     async def _send_by_slot(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
@@ -345,8 +344,7 @@ class Client:
         while True:
             await asyncio.sleep(min(_WATCH_SECONDS, self._timeout_seconds / 4))
             now = time.monotonic()
-            is_lost = self._only is not None and self._only.found is None and bool(self._only.trouble)
-            self._lost_since = (self._lost_since or now) if is_lost else None
+            self._judge_down(now)
             for server in self._servers:
                 server.expire(now)
                 server.inspect_when_due(now, self._timeout_seconds)

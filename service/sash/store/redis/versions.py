@@ -2,6 +2,9 @@
 
 ``sash:layout`` holds the number of the newest layout that was written here. The number grows only when older versions cannot
 read new data: a further field is no new layout.
+
+    1  entries' ids as text, in ``ids`` and in details; never released
+    2  a digest of the id in ``ids``, and its short form in details; entries' digests have 8 bytes
 """
 
 from contextlib import suppress
@@ -9,7 +12,9 @@ from contextlib import suppress
 from sash.problems import StoreFull, StoreUnavailable
 from sash.store.redis.client import Client
 
-LAYOUT = 1
+LAYOUT = 2
+OLDEST_LAYOUT = 2
+"""The oldest layout that this version reads."""
 LAYOUT_KEY = "sash:layout"
 
 
@@ -25,8 +30,13 @@ async def stored_layout(client: Client) -> int:
     return LAYOUT
 
 
-def too_new(layout: int) -> str:
+def unreadable(layout: int) -> str:
     """Return why this version cannot read the layout; empty when it can."""
+    if layout < OLDEST_LAYOUT:
+        return (
+            f"the store's data has layout {layout} and this version reads layouts from {OLDEST_LAYOUT} on: run the version "
+            "that wrote it, export the conversations with it, and import them into an empty store"
+        )
     if layout <= LAYOUT:
         return ""
     return (

@@ -6,7 +6,7 @@ message.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import tiktoken
@@ -26,6 +26,8 @@ Pair = tuple[int, int]
 
 HAS_TOKTOK = toktok is not None
 _EVERYTHING = 1 << 62
+_BATCH = 128
+"""Texts from which on one call that counts them all is faster than a call for each."""
 # tiktoken's regular expressions panic near a million whitespace characters in a row. Longer runs than this are split here.
 _LONGEST_WHITESPACE = 100_000
 _WHITESPACE = re.compile(r"\s+")
@@ -35,16 +37,27 @@ _SEAM_SEARCH_CHARACTERS = 4_096
 
 
 class Tokeniser(NamedTuple):
-    """Two pure functions: a text's tokens, and the number of characters that its first n tokens cover completely."""
+    """Three pure functions: a text's tokens, those of each of several texts, and the number of characters that a text's
+    first n tokens cover completely."""
 
     tokens: Callable[[str, Encoding], int]
+    each: Callable[[Sequence[str], Encoding], list[int]]
     covered: Callable[[str, Encoding, int], int]
 
 
 def _toktok_count(text: str, encoding: Encoding) -> int:
-    # truncate also returns the whole text's count, and is 70 times faster than batch_count
+    # truncate also returns the whole text's count, and for one text it is 40 times faster than batch_count
     total: int = toktok.truncate(text if text.isascii() else with_stand_ins(text), _EVERYTHING, encoding)[1]
     return total
+
+
+def _toktok_each(texts: Sequence[str], encoding: Encoding) -> list[int]:
+    if len(texts) < _BATCH:
+        return [_toktok_count(text, encoding) for text in texts]
+    known = [text if text.isascii() else with_stand_ins(text) for text in texts]
+    # One thread, because a second one would take the processor from another request.
+    counts: list[int] = toktok.batch_count(known, encoding, threads=1)
+    return counts
 
 
 def count_with(encoding: str) -> Callable[[str], int]:
@@ -56,7 +69,7 @@ def _toktok_covered(text: str, encoding: Encoding, max_tokens: int) -> int:
     return len(toktok.truncate(with_stand_ins(text), max_tokens, encoding)[0])
 
 
-TOKTOK = Tokeniser(_toktok_count, _toktok_covered)
+TOKTOK = Tokeniser(_toktok_count, _toktok_each, _toktok_covered)
 
 
 def tiktoken_ids(text: str, codec: tiktoken.Encoding) -> list[int]:
@@ -76,13 +89,26 @@ def _tiktoken_covered(text: str, encoding: Encoding, max_tokens: int) -> int:
     return len(whole.decode("utf-8", errors="ignore"))  # only the last character can be partial
 
 
-TIKTOKEN = Tokeniser(lambda text, encoding: len(tiktoken_ids(text, tiktoken.get_encoding(encoding))), _tiktoken_covered)
+def _tiktoken_count(text: str, encoding: Encoding) -> int:
+    return len(tiktoken_ids(text, tiktoken.get_encoding(encoding)))
+
+
+def _tiktoken_each(texts: Sequence[str], encoding: Encoding) -> list[int]:
+    return [_tiktoken_count(text, encoding) for text in texts]
+
+
+TIKTOKEN = Tokeniser(_tiktoken_count, _tiktoken_each, _tiktoken_covered)
 _TOKENISER = TOKTOK if toktok is not None else TIKTOKEN
 
 
 def count_text(text: str, encoding: Encoding) -> int:
     """Return the tokens of ``text``. Special tokens count as ordinary text."""
     return _TOKENISER.tokens(text, encoding)
+
+
+def count_texts(texts: Sequence[str], encoding: Encoding) -> list[int]:
+    """Return the tokens of each text."""
+    return _TOKENISER.each(texts, encoding)
 
 
 def both(text: str) -> Pair:

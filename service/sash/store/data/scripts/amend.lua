@@ -6,7 +6,7 @@
 --       10 number of seqs that are in every window now   11 and on: these seqs, then those that no longer are
 -- Gives {'ok', version, etag}, {'moved', version, etag}, {'full'} when too many messages would be in every window, or {} when
 -- that life has ended
--- include conversation, records, versions, writing
+-- include conversation, records, pins, versions, writing
 local version, life, change, ttl = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl'))
 if not version or life ~= ARGV[1] then return {} end
 local etag = etag_of(version, life, change)

@@ -5,18 +5,18 @@
 -- ARGV  1 name (tenant/conversation)   2 settings of a new conversation   3 now (ms)   4 entity tag that must stand, '*' or ''
 --       5 random name of this write   6 limit of pinned messages
 --       7 '' or msgpack: before (messages that must be there), ttl (ms, of a new conversation), repeats (the life in which this
---         same request was done before, so that only its entries' places are asked for), after (what a rewind before the append
---         forgets: seq, the last to keep; etag, the state that these figures were made for; less, unpinned, as in forgetting.lua;
---         open, the tool group that then waits, JSON or ''; question, the newest user message then, or 0)
---       then for each entry: id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
+--         same request was done before, so that only its entries' places are asked for), reach (of the tail that a window
+--         needs, as in tail.lua), after (what a rewind before the append forgets: seq, the last to keep; etag, the state that
+--         these figures were made for; less, unpinned, as in forgetting.lua; open, the tool group that then waits, JSON or '';
+--         question, the newest user message then, or 0)
+--       then for each entry: field of its id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
 --         msgpack of what few entries have: makes (ids of the tool calls that it makes), answers (the call that it answers),
 --         links (of these calls), parallel (tokens when it answers one of several calls), always (belongs in every window),
 --         documents (their tokens), progress (it is still being written); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
---        1 for a duplicate, 1 for a parallel result}
+--        1 for a duplicate, 1 for a parallel result}; with `reach`, {this reply, the tail, or {} where it cannot be read}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
---       the totals is unknown} {'orphan', index}
---       {'pinned', index} {'again'} when `after` was made for another state {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
+--       the totals is unknown} {'orphan', index} {'pinned', index} {'again'} when `after` was made for another state {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
 -- last refusal. The usual append has a short way without functions, because each call makes those that it passes anew.
@@ -32,6 +32,14 @@ local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of set
 
 local settings, now, this_change = ARGV[2], ARGV[3], ARGV[5]
 local asked = ARGV[7] ~= '' and cmsgpack.unpack(ARGV[7]) or {}
+local with_tail -- adds the tail to the reply
+if asked.reach then
+-- include pins, tail
+  with_tail = function(told)
+    local is_read, tail = pcall(function() return read_tail(read_fields(), redis.call('LLEN', log), asked.reach) end)
+    return {told, is_read and tail or {}} -- what is written stays written, so an error here must not be the reply
+  end
+end
 
 -- ---- 1. What stands
 
@@ -122,24 +130,29 @@ if is_usual then
     if is_rich ~= rich then changed[#changed + 1], changed[#changed + 2] = 'rich', is_rich end
     if is_sealed ~= sealed then changed[#changed + 1], changed[#changed + 2] = 'sealed', is_sealed end
     redis.call('HSET', conversation, 'v', version + 1, 'change', short, 'updated', now, 't0', sum0, 't1', sum1, unpack(changed))
-    return told
+    return with_tail and with_tail(told) or told
   end
 end
 
 -- ---- 2, the long way: any entries
--- include records, versions, writing, blocks
+-- include records, pins, versions, writing, blocks
 
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
 local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
-local function digest_of(its_details) return string.sub(its_details, 4, 19) end
+local function digest_of(its_details) return string.sub(its_details, 4, 11) end
+
+-- The id in details: a msgpack string of up to 31 bytes, whose head has its length, or else a longer string, or bytes.
+local function id_of(its_details)
+  local head, size = string.byte(its_details, 12, 13)
+  return string.sub(its_details, 12, head < 192 and head - 148 or 13 + size)
+end
 
 -- The seq of an entry that is stored. A rewind may leave ids behind whose message is gone, or is another one. So the id is
--- compared with the one in the details, a msgpack string after the digest.
-local function stored_seq(id)
+-- compared with the one in the details.
+local function stored_seq(id, its_details)
   local seq = tonumber(redis.call('HGET', ids, id) or nil)
   if not seq or seq > length then return nil end
-  local head = #id < 32 and string.char(0xa0 + #id) or '\217' .. string.char(#id)
-  return string.find(details_at(seq), head .. id, 20, true) == 20 and seq or nil
+  return id_of(details_at(seq)) == id_of(its_details) and seq or nil
 end
 
 -- With a rewind before the append, all below sees the history as the rewind leaves it, and nothing is written before the last
@@ -152,7 +165,7 @@ local function is_repeated()
   local place, seen = after.seq, {}
   for at = ENTRY, #ARGV, WIDTH do
     local id = ARGV[at]
-    local seq = not seen[id] and stored_seq(id)
+    local seq = not seen[id] and stored_seq(id, ARGV[at + 4])
     if not (seq or seen[id]) then return false end
     if seq then
       local is_same = digest_of(details_at(seq)) == digest_of(ARGV[at + 4]) or has(record_at(seq), REDACTED)
@@ -271,7 +284,7 @@ local function maker_of(link)
   if makers[link] then return tonumber(string.match(makers[link], '%d+')) end
   for each in string.gmatch(redis.call('HGET', ids, '\0' .. link) or '', '%d+') do
     local seq = tonumber(each)
-    if seq <= length and string.find(details_at(seq), link, 20, true) then return seq end
+    if seq <= length and string.find(details_at(seq), link, 12, true) then return seq end
   end
 end
 
@@ -367,7 +380,7 @@ end
 for at = ENTRY, #ARGV, WIDTH do
   local index, id, rest = #plan + 1, ARGV[at], ARGV[at + 8]
   local earlier, refusal = by_id[id], nil
-  local seq = earlier and earlier.seq or exists and stored_seq(id)
+  local seq = earlier and earlier.seq or exists and stored_seq(id, ARGV[at + 4])
   local step = {
     at = at, id = id, seq = seq or length + #added + 1, record = ARGV[at + 3], details = ARGV[at + 4], body = ARGV[at + 5],
     documents = ARGV[at + 6], metadata = ARGV[at + 7], rest = rest ~= '' and cmsgpack.unpack(rest) or {},
@@ -378,7 +391,7 @@ for at = ENTRY, #ARGV, WIDTH do
   plan[index] = step
 end
 for _, step in ipairs(plan) do tell(step.seq, step.duplicate, step.parallel) end
-if #added == 0 and not replaced then return told end
+if #added == 0 and not replaced then return with_tail and with_tail(told) or told end
 if not is_expected then return {'moved', version, etag} end
 local is_plain = exists and not (replaced or stale or ttl or new_pins > 0 or after)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
@@ -485,4 +498,4 @@ if new_pins > 0 or after then note('pins', redis.call('HLEN', pinned)) end
 write()
 if stale then sweep(length + #added, tonumber(stale)) end
 renew(ttl)
-return told
+return with_tail and with_tail(told) or told

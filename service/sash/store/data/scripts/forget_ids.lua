@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Drop entry ids that a rewind left behind.
 --
--- ARGV  1 life that must stand; then id and seq of each entry that was forgotten
+-- ARGV  1 life that must stand; then the id's field and the seq of each entry that was forgotten
 -- An id that is used again, or whose place is taken, stays: the append script checks such ids itself.
 -- Gives 1, or 0 when that life has ended
 -- include conversation

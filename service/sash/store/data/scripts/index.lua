@@ -20,7 +20,7 @@ end
 local from, length, written = tonumber(ARGV[4]), redis.call('LLEN', log), ARGV[4] + #ARGV - 6
 if indexed(blocks) ~= from or written > length then return {} end
 for place, standing in ipairs(redis.call('LRANGE', details, from, written - 1)) do
-  if string.sub(standing, 4, 19) ~= string.sub(ARGV[6], place * 16 - 15, place * 16) then return {} end
+  if string.sub(standing, 4, 11) ~= string.sub(ARGV[6], place * 8 - 7, place * 8) then return {} end
 end
 for block = math.floor(from / BLOCK), math.floor((written - 1) / BLOCK) do
   local before = block * BLOCK

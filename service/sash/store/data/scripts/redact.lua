@@ -7,7 +7,7 @@
 --       16 words of the new message, for recall
 -- Gives {'ok', version, etag}, {'moved', version, etag}, {'changed'} when there is another record, or {} when that life has
 -- ended
--- include conversation, records, versions, writing, blocks
+-- include conversation, records, pins, versions, writing, blocks
 local SEALED = 1
 local version, life, change, ttl, through = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through'))
 if not version or life ~= ARGV[1] then return {} end

@@ -9,5 +9,3 @@ local function richer(rich, record)
   if rich == '1' or has(record, RICH) then return '1' end
   return has(record, MIXED) and 'scripts' or rich
 end
-
-local function pin_value(record, its_details, body) return struct.pack('>I4', #its_details) .. record .. its_details .. body end

@@ -1,0 +1,188 @@
+"""build_window ("the law"): the window of a plain chat, for which a sum is enough, or else by all rules (choice.py)."""
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from sash.core.counts.counting import is_system
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
+from sash.core.counts.models import Model
+from sash.core.law.choice import choose
+from sash.core.law.costs import costs_as_counted, listed_costs, reference_costs
+from sash.core.law.documents import Documents
+from sash.core.law.fillers import longest_opening
+from sash.core.law.fixed import Fixed
+from sash.core.law.notes import summary_message
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Records
+from sash.core.law.view import History
+from sash.core.law.window import NeedOlder, Window
+from sash.core.providers import PROVIDERS
+
+_NOTHING_DROPPED = dict.fromkeys(
+    ("messages", "tokens", "duplicates", "grounding_messages", "grounding_tokens", "reasoning_tokens"), 0
+)
+KNOWN_TO_THE_SUM = frozenset(
+    {
+        *("model", "reserve", "max_tokens", "limit", "format"),  # they are in the sum
+        *("dedupe", "note", "overflow", "stable", "start", "summary"),  # some of their values need all rules
+        *("grounding", "grounding_max_tokens", "grounding_overflow"),  # a plain chat has no documents,
+        *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept", "unanswered"),  # results,
+        *("reasoning", "recall_max_tokens", "recall_query"),  # reasoning, or recalled messages
+        *("stable_step", "cache"),  # they matter beside a stable cut, and after the choice
+    }
+)
+"""Parameters that the sum of a plain window takes into account. A new parameter is not among them, and so gets all rules."""
+
+
+def build_window(
+    history: History,
+    *,
+    model: Model,
+    budget: int,
+    fixed: Fixed,
+    options: WindowQuery,
+    documents: Documents,
+    place: str = "",
+    aside: int = 0,
+) -> Window | NeedOlder:
+    """The window of at most ``budget`` tokens, or NeedOlder.
+
+    ``place`` is the path of the conversation's messages, or empty. History leaves ``aside`` tokens of the budget
+    free, or fewer if the other parts need them.
+
+    Raises:
+        WindowDoesNotFit: the required parts are over the budget; the problem has each cost and the shortfall.
+    """
+    if history.summary is not None:
+        history, options = _summarized(history, options, model)
+    plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
+    if plain is not None:
+        return plain
+    return choose(
+        history,
+        model=model,
+        budget=budget,
+        fixed=fixed,
+        options=options,
+        documents=documents,
+        place=place,
+        aside=aside,
+    )
+
+
+def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[History, WindowQuery]:
+    """The history with its summary in the window's format. A provider's compaction is in every window of its format."""
+    summary = history.summary and history.summary.sent_as(options.format)
+    if summary is not None and summary.compaction is not None:
+        options = msgspec.structs.replace(options, summary="always" if options.summary == "auto" else options.summary)
+    elif summary is not None and model.vocabulary is not None:
+        said = spoken_tokens(summary_message(summary.text), model.vocabulary)
+        summary = msgspec.structs.replace(summary, said=said)
+    return msgspec.structs.replace(history, summary=summary), options
+
+
+def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery) -> Window | None:
+    """The window of a plain chat: as many of the newest messages as sum and limit allow. None if the chat is not plain.
+
+    It is the same window as by the full rules. A chat is plain if its only required messages are the newest one and the
+    newest question, and it has no tool groups, documents, definitions, summary, note or deduplication.
+    """
+    records, first = history.records, history.first_seq
+    if not _is_plain(history, fixed, options):
+        return None
+    costs = listed_costs(records, model)
+    system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
+    lone = 0 if any(map(is_system, (*fixed.system, *fixed.few_shots))) else model.lone
+    fixed_tokens = {"priming": model.priming + lone, "system": system, "few_shots": few_shots}
+    room = budget - sum(fixed_tokens.values())
+    if options.stable and not fixed.few_shots:  # a stable window keeps them free in every turn
+        room -= longest_opening(model, options.format)
+    if room < 0:
+        return None
+    messages, left = sum(costs), 0
+    while messages > room:  # from the oldest: most of what was read is kept
+        messages -= costs[left]
+        left += 1
+    kept = len(costs) - left
+    limit = options.limit or history.length + 1
+    limited = limit <= kept
+    if limited:
+        messages -= sum(costs[left : len(costs) - limit])
+        kept = limit
+    begins = history.length - kept + 1
+    if not kept or history.question < begins or (first > 1 and kept == len(costs)):
+        return None
+    if PROVIDERS[options.format].fills and _needs_fillers(records, kept):
+        return None
+    whole = begins == 1
+    if not whole and (_is_more_than_a_tail(options) or history.summary is not None or _is_marked(records)):
+        return None
+    tokens = {**fixed_tokens, "tools": 0, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
+    return Window(
+        budget=budget,
+        seqs=list(range(begins, history.length + 1)),
+        grounding={},
+        summary=None,
+        note=0,
+        tokens={"total": sum(tokens.values()), **tokens},
+        dropped=_NOTHING_DROPPED if whole else _dropped(history, model, messages, kept),
+        stop_reason="complete" if whole else "limit" if limited else "budget",
+        explain=None,
+    )
+
+
+def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
+    """Whether costs alone decide which messages are kept."""
+    for name, default in unknown_to_the_sum(WindowQuery):
+        if getattr(options, name) != default:
+            return False
+    records = history.records
+    return not (
+        not records.flags
+        or history.outside
+        or history.grounding_messages
+        or fixed.tools
+        or options.dedupe == "messages"
+        or options.summary == "always"
+        or TOOL in records.roles
+        or FUNCTION in records.roles
+        or (records.details and records.thinks)
+        or not records.plain
+        or (PROVIDERS[options.format].fills and fixed.few_shots)
+        or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
+    )
+
+
+@lru_cache(maxsize=8)
+def unknown_to_the_sum(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
+    """The parameters that the sum of a plain window does not know, each with its default."""
+    fields = (field for field in msgspec.structs.fields(kind) if field.name not in KNOWN_TO_THE_SUM)
+    return tuple((field.name, field.default) for field in fields)
+
+
+def _needs_fillers(records: Records, kept: int) -> bool:
+    """Whether the format adds text: a message is empty or a system text, or the first of the ``kept`` newest is the
+    assistant's."""
+    leading = next((role for role in records.roles[len(records) - kept :] if role > DEVELOPER), None)
+    return leading == ASSISTANT or 0 in records.tokens(0) or SYSTEM in records.roles or DEVELOPER in records.roles
+
+
+def _is_more_than_a_tail(options: WindowQuery) -> bool:
+    """Whether an option other than the budget decides where history begins."""
+    return options.note or bool(options.stable) or options.overflow == "skip" or options.start == "user"
+
+
+def _is_marked(records: Records) -> bool:
+    """Whether a system, developer or pinned message is among the records."""
+    return SYSTEM in records.roles or DEVELOPER in records.roles or any(True for _ in records.pinned())
+
+
+def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[str, int]:
+    """The figures of a plain chat's left-out messages; the ``kept`` newest messages cost ``messages`` tokens."""
+    counted = messages
+    if not costs_as_counted(history.records, model, history.column):
+        counted = int(reference_costs(history.records, history.column)[-kept:].sum())
+    return {**_NOTHING_DROPPED, "messages": history.length - kept, "tokens": history.tokens - counted}

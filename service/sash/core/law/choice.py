@@ -1,0 +1,406 @@
+"""Chooses the parts and messages of a window, by all rules.
+
+They are taken in this order:
+
+1. The fixed parts: priming, system prompt, few-shots, tool definitions.
+2. The required messages: system and developer messages, pinned messages, the newest user message, and the newest message
+   with its tool group. If 1 and 2 do not fit, there is no window, and the problem has the cost of each part.
+3. The newest question's documents, as many as fit.
+4. History, from newest to oldest, in whole tool groups, until a unit does not fit (``overflow=skip`` skips the unit).
+
+It uses records only: no body is decoded, and only a document that is being cut is tokenised. It gets a tail of the history.
+If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
+"""
+
+import msgspec
+
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
+from sash.core.counts.measures import Measure
+from sash.core.counts.models import Model
+from sash.core.law.binding import keeps_reasoning_from
+from sash.core.law.documents import Documents
+from sash.core.law.explain import does_not_fit, dropped, explain
+from sash.core.law.fillers import came_in, longest_opening, opening_tokens
+from sash.core.law.fixed import Fixed, Line, fixed_costs
+from sash.core.law.lines import longest_line
+from sash.core.law.notes import longest_note, note_measure
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.reasons import Reason
+from sash.core.law.records import Summary
+from sash.core.law.results import Edit
+from sash.core.law.sending import (
+    Trimming,
+    begins_turn,
+    is_turn_unknown,
+    recosted,
+    with_fillers,
+    with_reasoning,
+    without_thoughts,
+)
+from sash.core.law.stable import Before, Cut, cut_seq
+from sash.core.law.view import History, View, view_history
+from sash.core.law.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
+from sash.core.law.window import NeedOlder, Window, back_to, older
+from sash.core.providers import PROVIDERS, binds_reasoning
+from sash.problems import WindowDoesNotFit
+
+BLOCK = 4
+"""The size of a stable cut's block, in budgets. Larger blocks read more of a long history; smaller ones move the cut more
+often."""
+
+
+def choose(
+    history: History,
+    *,
+    model: Model,
+    budget: int,
+    fixed: Fixed,
+    options: WindowQuery,
+    documents: Documents,
+    place: str = "",
+    aside: int = 0,
+) -> Window | NeedOlder:
+    """The window by all rules, or NeedOlder. Arguments and problem are those of ``build_window``."""
+    options = without_thoughts(options, model)
+    view = None if is_turn_unknown(history, options) else view_history(history, model)
+    if view is None:
+        return older(history, budget)
+    trimming = Trimming(model, options, place)
+    view = _as_sent(view, trimming, fixed)
+    line = _line_of(history, trimming, fixed) if options.stable else None
+    if isinstance(line, NeedOlder):
+        return line
+    frame = _Frame(view, line or view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside)
+    frame = frame.with_cuts()
+    selected = frame.select(history.summary if options.summary == "always" else None)
+    # A summary or a note takes room, so the choice is made again with each.
+    if isinstance(selected, _Selected) and options.summary == "auto" and frame.wants_summary(selected):
+        selected = frame.select(history.summary)
+    if isinstance(selected, _Selected) and options.note and len(selected.seqs) < history.length:
+        selected = frame.select(selected.summary, noted=True)
+    return selected if isinstance(selected, NeedOlder) else frame.window(selected)
+
+
+def _as_sent(view: View, trimming: Trimming, fixed: Fixed) -> View:
+    """The view with the costs of messages as they are sent."""
+    model, options = trimming.model, trimming.options
+    view = trimming.limited(with_reasoning(view, model, options))
+    if PROVIDERS[options.format].fills:
+        return with_fillers(view, model, options.format, has_system=bool(fixed.system))
+    return view
+
+
+def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedOlder | None:
+    """The messages in the order of the log, on which a stable cut is found: what was appended stays in its place there.
+
+    None if they are sent in this order. Lines in place of results count with the message that interrupted the calls, because
+    they came with it; and while a late result is the newest message, its group counts with it.
+    """
+    order, model = history.order, trimming.model
+    if order is None:
+        return None
+    view = view_history(order.original, model)
+    if view is None:
+        return older(order.original)
+    view = _as_sent(view, trimming, fixed)
+    line = longest_line(model)
+    brings = {seq: sum(map(view.cost_of, group)) + calls * line for seq, (group, calls) in order.brings.items()}
+    view = recosted(view, {seq: view.cost_of(seq) + count * line for seq, count in order.interrupted.items()})
+    return msgspec.structs.replace(view, brings=brings)
+
+
+class _Selected(msgspec.Struct, frozen=True):
+    """The result of a walk, and the view that it saw. ``cut`` is where a stable cut lets history begin; ``opening`` are the
+    tokens that the request costs more because its first message is the assistant's. ``noted``: it has room for a note."""
+
+    taken: Walk
+    view: View
+    cut: Cut | None
+    opening: int
+    seqs: list[int]
+    summary: Summary | None
+    noted: bool
+
+
+class _Frame(msgspec.Struct, frozen=True):
+    """The arguments of one call of ``build_window``, which stay the same while a summary and a note are added."""
+
+    view: View
+    line: View
+    """The messages in the order of the log."""
+    model: Model
+    budget: int
+    fixed: Fixed
+    options: WindowQuery
+    documents: Documents
+    always: dict[Reason, int]
+    """Tokens of required messages, by reason."""
+    trimming: Trimming
+    aside: int
+    """Tokens that history leaves free, for recall."""
+
+    def with_cuts(self) -> "_Frame":
+        """The frame with results cut that are larger than the window, or required and do not fit beside other parts."""
+        view, history = self.view, self.view.history
+        if view.units.single and not view.outside and FUNCTION not in history.records.roles:
+            return self
+        room = self._room(history.summary if self.options.summary == "always" else None) + sum(self.always.values())
+        view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages())
+        line = view if self.line is self.view else self.trimming.overlong(self.line, room)
+        return msgspec.structs.replace(self, view=view, line=line, always=view.always_costs())
+
+    def select(self, summary: Summary | None, *, noted: bool = False) -> _Selected | NeedOlder:
+        """Steps 1 to 4 of the module's docstring. Raises WindowDoesNotFit."""
+        room = self._room(summary)
+        if room < 0:
+            raise self._refusal(summary)
+        beside = room
+        if noted:
+            # A note's length depends on the number of messages that it names, so history leaves room for the longest note.
+            # Required parts may use this room. If they do, the window has no note.
+            beside = self._room(summary, longest_note(self.view.history.length))
+            room = max(beside, min(room, self._beside_messages()))
+        state = self._ask(summary, room)
+        # Documents of required messages before the question may not take the opening's tokens.
+        held = min(state.room, self.aside + (self._least_opening() if self.options.grounding == "all" else 0))
+        state.room -= held
+        cut = self._cut(beside + sum(self.always.values()) - self.aside - self._longest_opening())
+        if isinstance(cut, NeedOlder):
+            return cut
+        # A stable window clears results when its cut moves and not before, so that its beginning stays.
+        newest = self.view.history.length if cut is None else cut.since_seq
+        view = self.trimming.cleared(self.view, newest)
+        taken = walk(state, view, self._bounds(summary, cut), model=self.model, documents=self.documents)
+        if taken.stop == "older":
+            wanted, skipped = older(view.history, taken.room), taken.skipped_seq
+            return NeedOlder(max(1, min(wanted.first_seq, skipped - SKIP_HORIZON))) if skipped else wanted
+        opening = self._open(taken, view)
+        if opening > taken.room + held:
+            raise self._refusal(summary)
+        taken.room = max(0, taken.room - opening)
+        return _Selected(taken, view, cut, opening, self._seqs(taken), summary, noted)
+
+    def _open(self, taken: Walk, view: View) -> int:
+        """The tokens that the request costs more because of its first message; leading few-shots are fixed costs."""
+        return open_request(taken, view, self._opening) if self._is_opened() else 0
+
+    def _is_opened(self) -> bool:
+        """Whether the request costs more if the first message of the history is the assistant's."""
+        if self.fixed.few_shots or not PROVIDERS[self.options.format].fills:
+            return False
+        summary = self.view.history.summary if self.options.summary == "always" else None
+        return summary is None or summary.compaction is None
+
+    def _longest_opening(self) -> int:
+        return longest_opening(self.model, self.options.format) if self._is_opened() else 0
+
+    def _opening(self, seq: int) -> int:
+        """The tokens that the request costs more if message ``seq`` is its first, beside system messages."""
+        form, record, role = self.options.format, self.view.record, self.view.history.role
+        systems = [each for each in self.view.always_seqs() if role(each) <= DEVELOPER]
+        is_beside = any(came_in(record(each).measure, form) for each in systems)
+        if role(seq) != ASSISTANT and not is_beside:  # as nearly always
+            return 0
+        behind = range(seq + 1, self.view.history.length + 1) if seq >= self.view.history.first_seq else ()
+        is_followed = next((role(each) for each in behind if role(each) > DEVELOPER), None) == ASSISTANT
+        return opening_tokens(
+            record(seq), self.model, form, is_oldest=seq == 1, is_beside_system=is_beside, is_followed=is_followed
+        )
+
+    def _beside_messages(self) -> int:
+        """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""
+        return self._least_opening() + self._whole_documents()
+
+    def _least_opening(self) -> int:
+        """The additional tokens of a request that has the required messages alone and begins with the assistant."""
+        first = first_required(self.view) if self._is_opened() else 0
+        return self._opening(first) if 0 < first <= self.view.history.length else 0
+
+    def _whole_documents(self) -> int:
+        """The tokens of the newest question's documents if they may not be trimmed."""
+        seq, documents = self.view.history.question, self.documents
+        if not seq or self.options.grounding == "none" or documents.overflow != "error":
+            return 0
+        chosen = documents.choose(seq, self.model, 0)
+        return documents.cost(self.view.record(seq), chosen, self.model) if chosen else 0
+
+    def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
+        """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
+        fixed = self._fixed_costs(self.view, _lines((summary,)), self._least_opening())
+        return does_not_fit(self.budget, fixed, self.always, self._whole_documents())
+
+    def _ask(self, summary: Summary | None, room: int) -> Walk:
+        """Step 3: the newest question with its documents."""
+        state = Walk(room=room, grounding={}, seen=set())
+        seq = self.view.history.question
+        chosen = None
+        if seq and self.options.grounding != "none":
+            chosen = self.documents.choose(seq, self.model, max(0, room - self._least_opening()))
+        if chosen is None:
+            return state
+        cost = self.documents.cost(self.view.record(seq), chosen, self.model)
+        if cost > room:
+            raise self._refusal(summary)
+        state.add_documents(seq, chosen, cost)
+        return state
+
+    def _cut(self, room: int) -> Cut | NeedOlder | None:
+        """The stable cut; None without one. ``room`` is the budget minus the fixed parts, in tokens."""
+        options, history = self.options, self.view.history
+        if not options.stable:
+            return None
+        length = max(1, self.budget)  # 0 where the reserve is the whole context window
+        found = cut_seq(
+            self.line,
+            room,
+            length * options.stable_step,
+            BLOCK * length,
+            model=self.model,
+            documents=self.documents,
+            mode=options.grounding,
+            limit=options.tool_result_max_tokens,
+        )
+        if isinstance(found, Before):
+            return back_to(self.line.history, found.place)
+        return Cut(history.since(found.seq), history.since(found.since_seq) if found.since_seq else 0)
+
+    def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
+        """The bounds of history, and the options of the walk."""
+        options, history = self.options, self.view.history
+        return Bounds(
+            limit_seq=history.since(history.length - options.limit + 1) if options.limit else 1,
+            summary_seq=summary.through_seq + 1 if summary else 1,
+            cut_seq=cut.seq if cut else 1,
+            skip=options.overflow == "skip",
+            dedupe=options.dedupe == "messages",
+            user_first=options.start == "user",
+            documents_everywhere=options.grounding == "all",
+        )
+
+    def wants_summary(self, selected: _Selected) -> bool:
+        """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
+        summary = self.view.history.summary
+        if summary is None or selected.taken.stop == "complete":
+            return False
+        covered = sum(1 for seq in selected.seqs if seq <= summary.through_seq)
+        return covered < summary.through_seq and self._room(summary) >= self._beside_messages()
+
+    def _seqs(self, taken: Walk) -> list[int]:
+        """The seqs of the window's messages, ascending."""
+        view = self.view
+        first, starts = view.history.first_seq, view.units.starts
+        indexes = sorted((*view.always, *taken.kept))
+        whole = bool(indexes) and indexes[-1] - indexes[0] == len(indexes) - 1
+        if whole and not view.outside:  # one run, as nearly always
+            return list(range(first + starts[indexes[0]], first + starts[indexes[-1] + 1]))
+        if not view.units.single:
+            indexes = [i for index in indexes for i in range(starts[index], starts[index + 1])]
+        return sorted(view.outside) + [first + index for index in indexes]
+
+    def window(self, selected: _Selected) -> Window:
+        """The window of the selected messages, with the note if it fits with the required parts."""
+        taken, seqs, summary = selected.taken, selected.seqs, selected.summary
+        left_out = self.view.history.length - len(seqs) if selected.noted else 0
+        held = taken.spent + taken.taken + selected.opening
+        noted = left_out if left_out and self._room(summary, longest_note(self.view.history.length)) >= held else 0
+        lines = _lines((summary, note_measure(noted) if noted else None))
+        # Remaining room extends the newest results again, if these were cut.
+        view = self.trimming.grown(selected.view, taken.room)
+        grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
+        costs = self.documents.cost
+        reasoning = {seq: view.reasoning[seq] for seq in seqs if seq in view.reasoning} if view.reasoning else {}
+        is_whole = taken.stop == "complete" and not lines and not any(each.limit == 0 for each in view.edits.values())
+        fixed = self._fixed_costs(view, lines, selected.opening)
+        accepted = 0
+        if binds_reasoning(self.model.id):
+            accepted = keeps_reasoning_from(
+                view,
+                model=self.model,
+                options=self.options,
+                documents=self.documents,
+                room=self.budget - sum(fixed.values()),
+                kept=frozenset((*view.always, *taken.kept)),
+                is_whole=is_whole and seqs[:1] == [1],
+                # Recalled messages and a summary may be new, and then so is the text before the reasoning.
+                cut=None if self.aside or summary is not None else selected.cut,
+            )
+            accepted = max(accepted, _behind_late(view.history))
+        sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
+        tokens = {
+            **fixed,
+            "tools": self.fixed.tools_tokens(self.model, (*(line.measure for line in lines), *self._leading(seqs))),
+            "messages": taken.taken + sum(view.always_costs().values()) - sum(reasoning.values()),
+            "grounding": sum(costs(view.record(seq), sent, self.model) for seq, sent in grounding.items()),
+            "reasoning": sum(sent.values()),
+        }
+        left = {**view.reasoning_left, **{seq: each for seq, each in reasoning.items() if seq < accepted}}
+        # Signatures go with ``reasoning=none``, except those of the newest turn, and where the model refuses the thoughts.
+        unsigned = max(accepted, begins_turn(view.history) + 1 if self.options.reasoning == "none" else 0)
+        without = {
+            seq: msgspec.structs.replace(
+                view.edits.get(seq, Edit()), without_reasoning=True, without_seals=seq < unsigned
+            )
+            for seq in seqs
+            if seq in left
+        }
+        if (order := view.history.order) is not None and order.dropped:
+            for seq in order.dropped.keys() & set(seqs):
+                edit = without.get(seq) or view.edits.get(seq, Edit())
+                without[seq] = msgspec.structs.replace(edit, without_calls=order.dropped[seq].calls)
+        return Window(
+            budget=self.budget,
+            seqs=seqs,
+            grounding=grounding,
+            summary=summary,
+            note=noted,
+            tokens={"total": sum(tokens.values()), **tokens},
+            dropped={
+                **dropped(view, taken, seqs, grounding, self.model),
+                "reasoning_tokens": sum(left.get(seq, 0) for seq in without),
+            },
+            stop_reason=taken.stop,
+            explain=explain(view, taken, sent, left) if self.options.explain else None,
+            edits={**{seq: view.edits[seq] for seq in seqs if seq in view.edits}, **without} if view.edits else without,
+            place=self.trimming.place,
+            passed=_passed(taken, view) if taken.reasons else frozenset(),
+        )
+
+    def _leading(self, seqs: list[int]) -> list[Measure]:
+        """Measures of the messages on which the cost of definitions may depend: the first, and system messages."""
+        if not self.fixed.tools or not seqs:
+            return []
+        leading = {
+            seqs[0],
+            *(seq for seq in self.view.always_seqs() if self.view.history.role(seq) <= DEVELOPER),
+        }
+        return [self.view.record(seq).measure for seq in sorted(leading)]
+
+    def _fixed_costs(self, view: View, lines: tuple[Line, ...], opening: int = 0) -> dict[str, int]:
+        costs = fixed_costs(view, self.model, self.fixed, lines, self.options.format)
+        return {**costs, "priming": costs["priming"] + opening} if opening else costs
+
+    def _room(self, *lines: Measure | Summary | None) -> int:
+        """The budget minus the required parts and these lines, in tokens; negative if they do not fit."""
+        return self.budget - sum(self._fixed_costs(self.view, _lines(lines)).values()) - sum(self.always.values())
+
+
+def _behind_late(history: History) -> int:
+    """The first place behind all late results. Reasoning before it was made while they were not in the window."""
+    late = history.order.late if history.order is not None else ()
+    return history.since(max(map(history.name, late)) + 1) if late else 0
+
+
+def _passed(taken: Walk, view: View) -> frozenset[int]:
+    """The seqs of the units that the walk passed over although they would fit, or although it kept older ones."""
+    first, starts = view.history.first_seq, view.units.starts
+    oldest = taken.kept[-1] if taken.kept else len(view.units)
+    units = (
+        index for index, why in taken.reasons.items() if index > oldest or why in (Reason.UNANSWERED, Reason.DUPLICATE)
+    )
+    return frozenset(first + i for index in units for i in range(starts[index], starts[index + 1]))
+
+
+def _lines(given: tuple[Measure | Summary | None, ...]) -> tuple[Line, ...]:
+    return tuple(
+        Line(line.measure, line.said) if isinstance(line, Summary) else Line(line) for line in given if line is not None
+    )

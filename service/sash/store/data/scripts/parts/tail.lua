@@ -1,0 +1,97 @@
+-- Functions of scripts that read a tail of a conversation's messages, likely to be enough for a window.
+--
+-- `reach` says what is wanted: 1 budget in tokens, 0 when not known   2 0 for the total in o200k, 1 for cl100k
+--       3 limit of messages, 0 for none   4 true or '1' when scripts (Latin, Cyrillic) are needed
+--       5 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
+--       6 messages to read besides   7 true or '1' when the bodies of the whole tail are needed
+-- Gives {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
+--        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
+--        messages before the tail, {record, details, body} of the newest user message when it is before the tail}
+--
+-- Bodies are the newest ones of the tail. A body is left out where its text and all later texts are over the budget, unless
+-- it or an older message is in every window, or all are asked for. Where they have more than NEAR bytes together, only the
+-- FEW newest come, or one: a script copies each value twice more than a plain command does, while all clients wait, so plain
+-- commands read the others. The whole text of a conversation of FEW_TOKENS is near enough, and its bytes are not added up.
+-- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
+local ENOUGH, SLACK, NEAR, FEW, FEW_TOKENS, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 16384, 4194304, 4000
+
+local function read_fields()
+  return redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0',
+    'g1', 'user', 'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins')
+end
+
+local function read_tail(fields, length, reach)
+  local budget, column, limit, block, more =
+    tonumber(reach[1]), tonumber(reach[2]), tonumber(reach[3]), tonumber(reach[5]), tonumber(reach[6])
+  local grounded, newest_user, rich, pins = fields[10], fields[13], fields[18], fields[19]
+  local total = tonumber(fields[8 + column] or 0)
+  local needs_scripts, whole = reach[4] == true or reach[4] == '1', reach[7] == true or reach[7] == '1'
+  local count = ENOUGH
+  if budget > 0 then
+    local needed = budget
+    if block > 0 then needed = total - math.floor(math.max(0, total - budget) / block) * block end
+    count = total <= budget and length or math.ceil(needed * length / total * SLACK) + ENOUGH + more
+  end
+  if limit > 0 and limit < count then count = limit + 1 end
+  local first = math.max(1, length - math.min(count, MOST_MESSAGES) + 1)
+
+  local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, -1)
+  local beside = ''
+  if rich == '1' or rich and needs_scripts then
+    local above = needs_scripts and 2 * MIXED or MIXED -- without scripts, only RICH matters
+    for at = 1, #records, RECORD do
+      if string.byte(records, at) % above >= RICH then
+        beside = table.concat(redis.call('LRANGE', details, first - 1, -1))
+        break
+      end
+    end
+  end
+  local user = tonumber(newest_user or 0)
+  local documents, question = '', {}
+  if user > 0 then
+    if tonumber(grounded or 0) > 0 then documents = redis.call('HGET', grounding, user) or '' end
+    if user < first then
+      question = {
+        redis.call('GETRANGE', counts, (user - 1) * RECORD, user * RECORD - 1), redis.call('LINDEX', details, user - 1),
+        redis.call('LINDEX', log, user - 1),
+      }
+    end
+  end
+  local before, left, always = {}, MOST_BYTES, user >= first and user or length
+  for _, pin in ipairs(pins == '0' and {} or redis.call('HKEYS', pinned)) do
+    local seq = tonumber(pin)
+    if seq < first then
+      local value
+      if left > 0 then
+        value = redis.call('HGET', pinned, pin)
+        left = left - #value
+      else
+        value = pin_value(
+          redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1), redis.call('LINDEX', details, seq - 1), '')
+      end
+      before[#before + 1] = pin
+      before[#before + 1] = value
+    elseif seq < always then
+      always = seq
+    end
+  end
+  local bodies = {}
+  if rich ~= '1' and total <= budget and total <= FEW_TOKENS then
+    bodies = redis.call('LRANGE', log, first - 1, -1)
+  elseif length > 0 then
+    local unpacked = struct.unpack
+    local near, room, newest = NEAR, budget > 0 and not whole and budget or math.huge, 0
+    for at = #records - RECORD + 5, 1, -RECORD do
+      local in_o200k, in_cl100k, size = unpacked('<I4I4I4', records, at)
+      near, room = near - size, room - (column == 0 and in_o200k or in_cl100k)
+      if room < 0 and length - newest < always and newest > 0 then break end
+      if near < 0 then
+        newest = math.max(1, math.min(newest, FEW))
+        break
+      end
+      newest = newest + 1
+    end
+    bodies = redis.call('LRANGE', log, -newest, -1)
+  end
+  return {'ok', fields, length, first, records, beside, bodies, documents, before, question}
+end

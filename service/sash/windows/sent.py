@@ -1,0 +1,132 @@
+"""A chat in a request as a history: measured from its newest message on, as far as a window needs it.
+
+::
+
+    entries ── texts ── counted at once, in one encoding ── the history's tokens, because the answer has those left out
+        └──── from first_seq on, and system messages before it ── measured and encoded ── SeenHistory
+
+A chat is a history of texts alone. One with calls, documents or other parts is measured whole (``stateless.py``).
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry
+from sash.core.counts.counting import REFERENCE_MODELS
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.families import DEVELOPER, ROLE_INDEX, USER
+from sash.core.counts.measures import Measure, measure
+from sash.core.counts.models import Model
+from sash.core.counts.text import ENCODINGS, count_texts
+from sash.core.law.costs import reference_cost
+from sash.core.law.records import Record, Records, encode_record
+from sash.core.law.render import Bodies
+from sash.core.law.view import History
+from sash.store.data.entries import content_digest
+from sash.windows.needs import SeenHistory
+from sash.windows.request import Text
+
+
+def texts_of(entries: Sequence[Entry]) -> list[Text] | None:
+    """The entries' messages, if these are texts alone, each once, and no window must have a certain one; else None."""
+    texts: list[Any] = []
+    ids: list[str] = []
+    for entry in entries:
+        message = entry.message
+        is_text = len(message) == ROLE_AND_CONTENT and type(message.get("content")) is str
+        if (
+            not is_text
+            or message.get("role") not in TEXT_IS_ENOUGH
+            or entry.pinned
+            or entry.grounding
+            or entry.status
+            or entry.image_sizes
+        ):
+            return None
+        texts.append(message)
+        if entry.id is not None:
+            ids.append(entry.id)
+    return texts if len(set(ids)) == len(ids) else None
+
+
+class SentChat:
+    """A request's chat, for one model. ``digests`` tells whether the window looks for repeated messages."""
+
+    def __init__(self, messages: Sequence[Text], model: Model, *, digests: bool) -> None:
+        self._messages = messages
+        self._model = model
+        self._digests = digests
+        self._roles = bytes([ROLE_INDEX[message["role"]] for message in self._messages])
+        self._counts = count_texts([message["content"] for message in self._messages], ENCODINGS[model.column])
+        self._made: dict[int, tuple[Record, bytes]] = {}
+
+    @cached_property
+    def _costs(self) -> list[int]:
+        """Each message's tokens in the history's total."""
+        column = self._model.column
+        around = REFERENCE_MODELS[column].rules.role_costs
+        costs = [around[role] + count for role, count in zip(self._roles, self._counts, strict=True)]
+        for seq in self._leading:
+            costs[seq - 1] = reference_cost(self._measured(seq)[0], column)
+        return costs
+
+    @cached_property
+    def _leading(self) -> list[int]:
+        """The seqs of system and developer messages."""
+        return [seq for seq, role in enumerate(self._roles, 1) if role <= DEVELOPER]
+
+    def filling(self, budget: int, limit: int | None) -> int:
+        """The seq from which on the messages are more than a window of ``budget`` tokens, and of ``limit`` messages, has."""
+        first, tokens = len(self._costs), 0
+        least = max(1, first - limit) if limit else 1
+        while first > least and tokens <= budget:
+            first -= 1
+            tokens += self._costs[first]
+        return max(1, first)
+
+    def seen(self, first_seq: int) -> SeenHistory:
+        """The history from ``first_seq`` on."""
+        length, column, question = len(self._roles), self._model.column, self._roles.rfind(USER) + 1
+        tail = [self._measured(seq) for seq in range(first_seq, length + 1)]
+        before = sorted({seq for seq in (*self._leading, question) if 0 < seq < first_seq})
+        outside = {seq: self._measured(seq) for seq in before}
+        history = History(
+            first_seq=first_seq,
+            records=self._records([record for record, _ in tail]),
+            outside={seq: record for seq, (record, _) in outside.items()},
+            length=length,
+            column=column,
+            tokens=sum(self._costs),
+            grounding_messages=0,
+            grounding_tokens=0,
+            question=question,
+        )
+        bodies = Bodies(first_seq, [body for _, body in tail], {seq: body for seq, (_, body) in outside.items()})
+        return SeenHistory(history, bodies, {})
+
+    def _records(self, records: Sequence[Record]) -> Records:
+        if all(record.measure.extra is None for record in records):
+            found = Records(b"".join(map(encode_record, records)))  # costs of plain texts need no details
+        else:
+            found = Records.of(records)
+        said = [record.said + 1 for record in records if record.said is not None]
+        return Records(found.packed, found.details, said) if said else found
+
+    def _measured(self, seq: int) -> tuple[Record, bytes]:
+        """A message's record and its body."""
+        if seq not in self._made:
+            message, role = self._messages[seq - 1], self._roles[seq - 1]
+            alone, vocabulary = self._model.counts_o200k_alone, self._model.vocabulary
+            measured = (
+                Measure(role, self._counts[seq - 1], 0)
+                if alone and role > DEVELOPER
+                else measure(message, o200k_alone=alone)
+            )
+            body = msgspec.json.encode(message)
+            digest = content_digest(message, "") if self._digests else b""
+            said = None if vocabulary is None else spoken_tokens(message, vocabulary)
+            self._made[seq] = Record(0, measured, len(body), 0, digest, said=said), body
+        return self._made[seq]
