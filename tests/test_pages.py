@@ -51,6 +51,7 @@ RUN_BY = {
         ("## LangChain", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Google ADK", "python"): "test_readme.py::test_the_adk_runs_on_windows",
+        ("## A provider's own compaction", "python"): "test_readme.py::test_a_compaction_begins_the_next_window",
         (
             "## An agent with a huge tool result",
             "python",

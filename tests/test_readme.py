@@ -280,6 +280,14 @@ def test_an_agent_goes_on_behind_a_huge_result(fresh_server: str, tmp_path: Path
     assert int(second.split()[2]) <= 4000
 
 
+def test_a_compaction_begins_the_next_window(fresh_server: str, tmp_path: Path) -> None:
+    """The page's window has the reply with the compaction and the new question."""
+    code = block("python", CLIENTS, "## A provider's own compaction")
+    done = run([sys.executable, "-"], code.replace(SERVER, fresh_server), server=fresh_server, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 messages, ")
+
+
 def sash(code: str) -> str:
     """Return a shell block in which ``sash`` runs this checkout."""
     told = f'sash() {{ {sys.executable} -m sash "$@"; }}\nset -eu\nexport PYTHONPATH={ROOT / "service"}\n'

@@ -194,3 +194,22 @@ async def test_a_closed_session_says_so(served: Served, fresh: Callable[[], str]
     await session.close()
     with pytest.raises(RuntimeError, match="SashSession is closed"):
         await session.add_items([])
+
+
+COMPACTION = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAABpM0Yj" * 8}
+
+
+async def test_a_compaction_item_begins_the_model_s_items(session: SashSession, served: Served) -> None:
+    """The items of a model's window begin with the newest compaction; without a model, all items come back in order."""
+    before, behind = [QUESTION, REASONING, SAID], [COMPACTION, {**SAID, "id": "msg_2"}, PICTURE]
+    await session.add_items(before)
+    await session.add_items(behind)
+
+    assert await session.get_items() == [*before, *behind]
+    other = SashSession(session.session_id, url=served.url, model="gpt-5.2")
+    assert await other.get_items() == behind
+    assert await session.pop_item() == PICTURE
+    assert await session.pop_item() == behind[1]
+    assert await session.pop_item() == COMPACTION
+    assert await other.get_items() == before
+    await other.close()

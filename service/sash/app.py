@@ -227,7 +227,7 @@ def _watching(store: Stores, metrics: Metrics, models: Mapping[str, Model], log:
 
 def _summarizer(settings: Settings, store: Stores) -> Summarizer | None:
     """The built-in summariser; None if its endpoint is not set."""
-    if settings.summarizer_url is None or settings.summarizer_model is None:
+    if settings.summarizer_url is None:
         return None
     return Summarizer(
         store.reader,
@@ -236,6 +236,7 @@ def _summarizer(settings: Settings, store: Stores) -> Summarizer | None:
         model=settings.summarizer_model,
         key=settings.summarizer_key,
         prompt=settings.summarizer_prompt,
+        kind=settings.summarizer_kind,
     )
 
 

@@ -52,6 +52,7 @@ _SECRET = re.compile(r"pass|pwd|secret|token|key|sig|auth|cred", re.IGNORECASE)
 
 Durability = Literal["fast", "durable", "replicated", "assume"]
 LogFormat = Literal["json", "console"]
+SummaryKind = Literal["chat", "openai", "anthropic"]
 Recall = Literal["off", "lexical", "semantic"]
 Level = Literal["debug", "info", "warning", "error", "critical"]
 
@@ -107,6 +108,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     request_timeout_seconds: Annotated[float, Variable(number(0.1, 600))] = 10.0
     store_timeout_seconds: Annotated[float, Variable(number(0.05, 600))] = 5.0
     store_connections: Annotated[int, Variable(integer(1, 1024))] = 8
+    summarizer_kind: Annotated[SummaryKind, Variable(choice(SummaryKind))] = "chat"
+    """``chat`` is any chat completions endpoint; the others are vendors' own compaction."""
     summarizer_url: Annotated[str | None, Variable(http_url)] = None
     summarizer_key: Annotated[str | None, Variable(endpoint_key, secret=True)] = None
     summarizer_model: Annotated[str | None, Variable(str)] = None
@@ -266,7 +269,8 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
     for part in ("summarizer", "embeddings"):
         fields = [f"{part}_{name}" for name in ("url", "model", "key")]
         url, model, key = (getattr(settings, field) for field in fields)
-        if (url is None or model is None) and (url, model, key) != (None, None, None):
+        needs_model = part == "embeddings" or settings.summarizer_kind == "chat"
+        if (url is None or (model is None and needs_model)) and (url, model, key) != (None, None, None):
             name = f"SASH_{part.upper()}_"
             yield f"{name}URL and {name}MODEL belong together: set both, or no {name} variable", {*fields}
     if settings.recall == "semantic" and settings.embeddings_url is None:

@@ -401,3 +401,19 @@ async def test_messages_without_content_are_no_duplicates(own: EmbeddedStore) ->
         body = (await client.get("/conversations/refused/window?model=gpt-4o&dedupe=messages")).json()
         await client.delete("/conversations/refused")
     assert (body["kept"]["messages"], body["dropped"]["duplicates"]) == (2, 0)
+
+
+async def test_a_compaction_stands_and_is_sealed(own: EmbeddedStore, raw: redis.Redis) -> None:
+    """A provider's compaction begins windows as without encryption; its words are not in the store."""
+    block = {"type": "compaction", "content": "Summary 4711-secret."}
+    reply = {"role": "assistant", "content": [block, {"type": "text", "text": "So."}]}
+    query = "model=claude-opus-4-6&format=anthropic"
+    said = [{"role": "user", "content": "Hello"}, reply, {"role": "user", "content": "Go on"}]
+    async with service(own, KEY) as client:
+        appended = await client.post(f"/conversations/c-1/messages?{query}", json={"messages": said})
+        assert appended.json()["window"]["request"]["messages"] == said[1:]
+        rewritten(raw)
+        assert b"4711-secret" not in on_disk(own)
+        assert (await client.delete("/conversations/c-1/messages/1")).status_code == 204
+        assert "4711-secret" not in (await client.get("/conversations/c-1/messages")).text
+        await client.delete("/conversations/c-1")

@@ -1,5 +1,6 @@
 """Reports of billed tokens: figures for each model, and corrections of estimates."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -201,3 +202,88 @@ async def test_absurd_reports(
 
     assert problem(answer, 422, "unprocessable")["errors"][0]["pointer"] == "#/prompt_tokens"
     assert (await client.get(f"/models/{model}")).json() == before
+
+
+COMPACTED = [
+    {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3500},
+    {"type": "message", "input_tokens": 23_000, "output_tokens": 1000, "cache_read_input_tokens": 0},
+]
+
+
+async def test_a_bill_with_a_compaction_corrects_nothing(client: httpx.AsyncClient, conversation: str) -> None:
+    """Anthropic's example: the bill is of a compacted conversation, so it says nothing about the window's prediction."""
+    model = f"{conversation}/{ESTIMATED}"
+    await append(client, conversation, user("hello"))
+    body = {"model": model, "input_tokens": 45_000, "window_tokens": 179_000, "iterations": COMPACTED}
+
+    answer = await report(client, conversation, **body)
+
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["compared"], answer.json()["error"]) == (False, 0)
+    assert answer.json()["calibration"]["n"] == 0
+    assert (await client.get(f"/models/{model}")).json()["calibration"] is None
+
+
+async def test_of_several_passes_the_first_is_the_window_s(client: httpx.AsyncClient, conversation: str) -> None:
+    """In a loop of tools that Anthropic runs, the sum of all passes is billed; the first one read the window as it was."""
+    model = f"{conversation}/{ESTIMATED}"
+    await append(client, conversation, user("hello"))
+    first = {"type": "message", "input_tokens": 700, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 0}
+    passes = [{"type": "advisor_message", "input_tokens": 9000, "model": "claude-opus-4-6"}, first]
+    passes += [{**first, "input_tokens": 900}, *COMPACTED]
+    body = {"model": model, "input_tokens": 25_200, "window_tokens": 1010, "iterations": passes}
+
+    answer = await report(client, conversation, **body)
+
+    assert answer.json()["error"] == 10
+    assert answer.json()["calibration"]["n"] == 1
+
+
+async def test_what_is_reported_beside_tokens_is_in_the_statistics(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """/stats tells dropped reasoning by cause and the reasons of cache misses, in both vendors' words."""
+    await append(client, conversation, user("hello"))
+    before = (await client.get("/stats")).json()["start"]["all"]
+    billed = {"window_tokens": 100, "prompt_tokens": 100}
+    dropped = [
+        {"type": "thinking_dropped", "reason": "prefix_binding_mismatch", "path": "messages.1.content.0"},
+        {"type": "thinking_dropped", "reason": "model_binding_mismatch", "path": "messages.3.content.0"},
+        {"type": "thinking_mismatch_allowed", "reason": "prefix_binding_mismatch", "path": "messages.5.content.0"},
+    ]
+    miss = {"type": "messages_changed", "cache_missed_input_tokens": 5000}
+    claude = {"model": ESTIMATED, **billed, "input_transformations": dropped, "cache_miss_reason": miss}
+    removed = [{"type": "reasoning", "action": "removed", "id": "rs_1", "reason": "prefix_mismatch"}]
+    missed = {"type": "cache_miss", "reason": "input_changed", "cache_missed_tokens": 900}
+    gpt = {"model": "gpt-5.2", **billed, "input_transformations": removed, "cache_miss_reason": missed}
+    for body in (claude, gpt, {**gpt, "input_transformations": [], "cache_miss_reason": {"type": "cache_hit"}}):
+        assert (await report(client, conversation, **body)).status_code == 200
+
+    for _ in range(20):
+        await asyncio.sleep(0.3)
+        now = (await client.get("/stats")).json()["start"]["all"]
+        if now["reasoning"]["dropped"] == before["reasoning"]["dropped"] + 3:
+            break
+    added = {name: now["reasoning"][name] - before["reasoning"][name] for name in now["reasoning"]}
+    assert added == {"dropped": 3, "prefix": 2, "model": 1, "organization": 0, "end_user": 0, "turn": 0, "other": 0}
+    reasons = {each["reason"]: each["count"] for each in now["cache"]["misses"]}
+    assert {"messages_changed", "input_changed"} <= reasons.keys()
+    assert "cache_hit" not in reasons
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"iterations": [{"type": "message", "input_tokens": -1}]},
+        {"iterations": [{"input_tokens": 1}]},
+        {"input_transformations": [{"reason": "prefix_mismatch"}]},
+        {"cache_miss_reason": 5},
+    ],
+)
+async def test_a_wrong_diagnosis_is_refused(
+    client: httpx.AsyncClient, conversation: str, wrong: dict[str, Any]
+) -> None:
+    """A report whose parts are not what providers report is 400, with the place."""
+    await append(client, conversation, user("hello"))
+    answer = await report(client, conversation, model=ESTIMATED, prompt_tokens=10, window_tokens=10, **wrong)
+    assert problem(answer, 400, "bad-request")["errors"][0]["pointer"].startswith(f"#/{next(iter(wrong))}")

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from sash.core.chat.messages import Document, Entry, Grounding, Place, calls_of, places_of
 from sash.core.counts.counting import reference_tokens
-from sash.core.counts.measures import measure
+from sash.core.counts.measures import Measure, measure
 from sash.core.counts.models import Model, find_model
 from sash.core.law.build import build_window
+from sash.core.law.compaction import newest_summary, readable
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
 from sash.core.law.documents import Documents, Source
 from sash.core.law.notes import summary_message
@@ -25,6 +26,7 @@ from sash.core.law.records import Record, Records, StoredGrounding, Summary
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
+from sash.core.providers.native import compaction_of
 from sash.problems import WindowDoesNotFit
 from sash.store.data.entries import check_entries, in_place, prepare
 from sash.store.data.layout import decode_grounding
@@ -104,7 +106,7 @@ class Talk:
             grounding_messages=len(grounded),
             grounding_tokens=sum(grounded),
             question=self.question,
-            summary=self._summary(),
+            summary=newest_summary(self._summary(), self._compaction(model.format), model.format),
         )
 
     @cached_property
@@ -122,6 +124,13 @@ class Talk:
             return None
         text, through = self.summary
         return Summary(text=text, through_seq=through, measure=measure(summary_message(text)))
+
+    def _compaction(self, form: str) -> tuple[int, Measure, bytes] | None:
+        """The newest compaction that windows in ``form`` can have, as a read returns it."""
+        records, bodies, _ = self.stored
+        found = [(seq, compaction_of(message)) for seq, message in enumerate(self.messages, 1)]
+        seqs = [seq for seq, each in found if each is not None and each.form in readable(form).split()]
+        return (seqs[-1], records[seqs[-1] - 1].measure, bodies[seqs[-1] - 1]) if seqs else None
 
     def documents(self, **limits: Any) -> Documents:
         records, bodies, documents = self.stored
@@ -223,6 +232,15 @@ def calling(*ids: str, content: str | None = None, arguments: str = '{"day": 1}'
 
 def result(call_id: str, content: str = "found") -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def compaction(form: str, content: str) -> dict[str, Any]:
+    """A provider's compaction, with words or sealed."""
+    block = {"type": "compaction", "content": content}
+    own = {"type": "compaction", "encrypted_content": content}
+    if form == "anthropic":
+        own = {"role": "assistant", "content": [block]}
+    return said("assistant", None, native={"format": form, "messages": [own]})
 
 
 def words(count: int, word: str = "day") -> str:

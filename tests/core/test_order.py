@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from histories import Talk, calling, result, said, talk
+from histories import Talk, calling, compaction, result, said, talk
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -168,7 +168,7 @@ def test_a_late_result_as_newest_message_brings_its_group() -> None:
 # ---- any history
 
 
-KINDS = ("say", "say", "note", "call", "call", "result", "result", "result", "legacy", "answer")
+KINDS = ("say", "say", "note", "call", "call", "result", "result", "result", "legacy", "answer", "compaction")
 
 
 @st.composite
@@ -178,9 +178,7 @@ def histories(draw: st.DrawFn) -> Talk:
     calls: list[str] = []
     texts = st.sampled_from(["ok", "", "Which talks are on today?", "오늘 강연은? 🙂", "day " * 40, "day " * 200])
     for turn in range(draw(st.integers(0, 14))):
-        kind = draw(
-            st.sampled_from(["say", "say", "note", "call", "call", "result", "result", "result", "legacy", "answer"])
-        )
+        kind = draw(st.sampled_from(KINDS))
         if kind == "say":
             messages.append(said(draw(st.sampled_from(["user", "assistant"])), draw(texts)))
         elif kind == "note":
@@ -196,6 +194,10 @@ def histories(draw: st.DrawFn) -> Talk:
             messages.append(legacy())
         elif kind == "answer":
             messages.append(said("function", draw(texts), name="look"))
+        elif kind == "compaction":
+            messages.append(
+                compaction(draw(st.sampled_from(["anthropic", "responses"])), "They met. " * (turn % 4 + 1))
+            )
     entries = tuple(Entry(message=message) for message in messages)
     return Talk(entries, ConversationSettings(system=draw(st.sampled_from([None, "Be brief."]))))
 
@@ -277,3 +279,31 @@ def test_a_larger_budget_never_keeps_fewer_messages(found: Talk, query: WindowQu
     except WindowDoesNotFit:
         return
     assert made(found, large).head.kept.messages >= fewer.kept.messages
+
+
+@MANY
+@given(histories(), histories(), queries())
+def test_a_compaction_is_as_if_nothing_was_before(before: Talk, behind: Talk, query: WindowQuery) -> None:
+    """Its window keeps what the window of the messages behind it alone keeps, with so many tokens less."""
+    query = msgspec.structs.replace(query, model="gpt-5", format="responses", note=False, dedupe="grounding")
+    item = compaction("responses", "c2Vh" * 9)
+    spoken, later = (
+        [entry for entry in each.entries if entry.message["role"] not in ("system", "developer")]
+        for each in (before, behind)
+    )
+    later = [entry for entry in later if "native" not in entry.message]
+    calls = {call["id"] for entry in spoken for call in entry.message.get("tool_calls") or ()}
+    if any(entry.message.get("tool_call_id") in calls for entry in later):
+        return  # a result behind it brings its call
+    try:
+        one = json.loads(made(Talk((*spoken, Entry(message=item), *later), behind.settings), query).body)
+    except WindowDoesNotFit:
+        return
+    room = (query.max_tokens or 0) - one["tokens"]["summary"]
+    other = json.loads(made(Talk((*later,), behind.settings), msgspec.structs.replace(query, max_tokens=room)).body)
+    assert one["request"]["input"][0] == item["native"]["messages"][0]
+    assert len(one["request"]["input"]) == len(other["request"]["input"]) + 1
+    assert one["tokens"]["total"] == other["tokens"]["total"] + one["tokens"]["summary"]
+    place, kept = len(spoken) + 1, other["kept"]
+    seqs = [seq and seq + place for seq in (kept["first_seq"], kept["last_seq"])]
+    assert one["kept"] == {"messages": kept["messages"], "first_seq": seqs[0], "last_seq": seqs[1]}

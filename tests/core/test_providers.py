@@ -86,7 +86,14 @@ def test_one_file_is_enough_for_a_provider() -> None:
     assert done.stdout == "all of it\n", done.stderr
 
 
-RULE_TABLES = {"families.py", "vendors.py", "openai_models.py", "listings.py", "unicode_scripts.py"}
+RULE_TABLES = {
+    "families.py",
+    "vendors.py",
+    "openai_models.py",
+    "listings.py",
+    "templates.py",
+    "unicode_scripts.py",
+}
 SERVICE = Path(__file__).parents[2] / "service" / "sash"
 
 

@@ -116,6 +116,9 @@ def test_a_new_question_ends_the_turn() -> None:
         ("claude-opus-4-8", False),
         ("claude-sonnet-4-5-20250929", False),
         ("gpt-5", False),
+        ("gpt-6.1-sol", False),
+        ("gpt-6.2-astra", True),
+        ("openai/gpt-6.2-sol-2026-11-17", True),
     ],
 )
 def test_models_that_bind_a_block_to_what_came_before(model: str, bound: bool) -> None:  # noqa: FBT001

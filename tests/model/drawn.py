@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from model.world import calls_in, waiting
+from model.world import calls_in, is_compaction, waiting
 
 OWNERS = ("ann", "bob")
 SPENT_ON = "claude-opus-4-1"
@@ -34,6 +34,8 @@ _SHAPES = (
     "developer",
     "orphan",
     "late result",
+    "compaction",
+    "sealed compaction",
 )
 _SIZES = (1, 8, 60, 0)
 _FILLINGS = ("word ", "é 날 ", "<|endoftext|> ", 'a "quote"\n')
@@ -108,7 +110,7 @@ def _entry(number: int, history: list[dict[str, Any]], words: Words) -> dict[str
     entry: dict[str, Any] = {"message": _message(_SHAPES[shape], history, words.text(_SIZES[size], extras % 4), words)}
     if identity >= _IDS - _NAMED:
         entry["id"] = f"e-{identity}"
-    if extras in (1, 6):
+    if extras in (1, 6) and not is_compaction(entry["message"]):  # a compaction is never pinned
         entry["pinned"] = True
     if extras in (2, 6):
         entry["metadata"] = {"note": words.mark(), "n": 1.5}
@@ -156,6 +158,13 @@ def _message(  # noqa: C901 - a case for each shape
                 "image_url": {"url": f"https://example.org/{words.mark()}.png", "detail": "low"},
             }
             return {"role": "user", "content": [{"type": "text", "text": text}, image]}
+        case "compaction":
+            block = {"type": "compaction", "content": text}
+            return _compaction("anthropic", {"role": "assistant", "content": [block]})
+        case "sealed compaction":
+            return _compaction(
+                "responses", {"type": "compaction", "id": f"cmp_{words.mark()}", "encrypted_content": "c2Vh" * 9}
+            )
         case "thought":
             return {"role": "assistant", "content": text, "reasoning_content": words.text(8)}
         case "refusal":
@@ -163,6 +172,11 @@ def _message(  # noqa: C901 - a case for each shape
         case "user with documents":
             return {"role": "user", "content": text}
     return {"role": shape, "content": text}
+
+
+def _compaction(form: str, own: dict[str, Any]) -> dict[str, Any]:
+    """Return a provider's compaction as it is exported, so that it can be sent beside chat messages."""
+    return {"role": "assistant", "content": None, "native": {"format": form, "messages": [own]}}
 
 
 def _call(identity: str, words: Words, *, custom: bool) -> dict[str, Any]:

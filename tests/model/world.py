@@ -130,6 +130,11 @@ def waiting(messages: Sequence[dict[str, Any]], *, is_again: bool) -> list[str]:
     return [legacy["name"]] if legacy else found
 
 
+def is_compaction(message: dict[str, Any]) -> bool:
+    """Return whether a message is a provider's compaction, which stands for all messages before it."""
+    return "native" in message
+
+
 def calls_in(messages: Iterable[dict[str, Any]]) -> list[str]:
     """Return the ids of all tool calls of a history."""
     return [call["id"] for message in messages for call in message.get("tool_calls") or ()]
@@ -473,7 +478,10 @@ class World:
     def _redact(self, op: Op, _: list[str]) -> None:
         talk, place = self.talks[op.name], op.given["seq"] - 1
         if not talk.entries[place].redacted:
-            talk.entries[place] = redacted(talk.entries[place])
+            talk.entries[place:] = [
+                redacted(entry) if not behind or is_compaction(entry.message) else entry
+                for behind, entry in enumerate(talk.entries[place:])
+            ]
             if talk.summary and talk.summary[1] > place:
                 talk.summary = None
             talk.change()

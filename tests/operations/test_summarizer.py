@@ -124,7 +124,8 @@ async def served(store: Any, url: str, **options: Any) -> AsyncIterator[Served]:
         store_connections=2,
         durability="fast",
         summarizer_url=url,
-        summarizer_model="small",
+        summarizer_kind=options.get("kind", "chat"),
+        summarizer_model=options.get("model", "small"),
         summarizer_key="key-1",
     )
     app = create_app(settings)
@@ -397,3 +398,119 @@ async def test_a_lease_ends_by_itself(store: Any, conversation: str, fresh: Call
 async def test_nothing_without_an_endpoint(app: Any) -> None:
     """Without an endpoint in the settings, the application has no summariser."""
     assert inside(app).state.context.summarizer is None
+
+
+# ---- a vendor's own compaction
+
+
+def compacted(number: int) -> dict[str, dict[str, Any]]:
+    """The vendors' answers to a request to compact, as their documents have them."""
+    retained = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"Retained {number}."}]}
+    sealed = {"type": "compaction", "id": f"cmp_{number}", "encrypted_content": "gAAAAABpM0Yj" * 4}
+    block = {"type": "compaction", "content": f"Part {number}.", "signature": "EqQBCgIY"}
+    return {
+        "openai": {"object": "response.compaction", "id": "resp_1", "output": [retained, sealed], "usage": {}},
+        "anthropic": {"type": "message", "role": "assistant", "content": [block], "stop_reason": "compaction"},
+    }
+
+
+VENDORS = {
+    "openai": ("format=responses&model=gpt-5.2&max_tokens=900", "gpt-5.2", "input"),
+    "anthropic": ("format=anthropic&model=claude-opus-4-6&max_tokens=900", "claude-opus-4-6", "messages"),
+}
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+async def test_a_vendor_s_own_compaction_takes_the_place_of_what_it_got(
+    store: Any, endpoint: Endpoint, conversation: str, vendor: str
+) -> None:
+    """The vendor gets the item so far and the messages after it, up to a reply; windows begin with the newest item."""
+    query, model, member = VENDORS[vendor]
+    answers = [compacted(number)[vendor] for number in range(20)]
+    endpoint.answers = [json.dumps(each).encode() for each in answers]
+    async with served(store, endpoint.url, kind=vendor, model=None) as talk:
+        for n in range(30):
+            await talk.turn(conversation, f"line-{n:02d}", query=query)
+            await talk.summarizer.idle()
+        summary = await talk.summary(conversation)
+        window = (await talk.client.get(f"/conversations/{conversation}/window?{query}")).json()
+        await talk.client.delete(f"/conversations/{conversation}")
+
+    assert len(endpoint.asked) >= 3
+    assert {each["model"] for each in endpoint.asked} == {model}
+    items = [each["output"] if vendor == "openai" else each["content"] for each in answers]
+    last = items[len(endpoint.asked) - 1]
+    assert summary is not None
+    assert summary["item"] == last[-1]
+    assert summary.get("items", last) == last
+    sent = window["request"][member]
+    assert sent[: len(last)] == (last if vendor == "openai" else [{"role": "assistant", "content": last}])
+    assert window["kept"]["first_seq"] > summary["through_seq"]
+    for asked, before in zip(endpoint.asked[1:], items, strict=False):
+        assert str(before[-1]) in str(asked[member][: len(before)])
+    told = [[n for n in range(30) if f"line-{n:02d}" in str(each[member])] for each in endpoint.asked]
+    for before, after in pairwise(told):
+        assert after[0] in (before[-1], before[-1] + 1)
+    assert all(each[member][-1]["role"] == "user" for each in endpoint.asked)
+    assert all("instructions" not in each for each in endpoint.asked)
+    if vendor == "anthropic":
+        assert all(each["compaction"] == {"type": "summarize"} for each in endpoint.asked)
+        assert "anthropic-beta: compact-2026-09-04" in endpoint.headers[0]
+        assert "x-api-key: key-1" in endpoint.headers[0]
+        assert "authorization" not in endpoint.headers[0]
+    else:
+        assert "authorization: bearer key-1" in endpoint.headers[0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"{}",
+        b'{"content": []}',
+        b'{"content": [{"type": "text", "text": "no"}], "stop_reason": "max_tokens"}',
+        b'{"content": [{"type": "compaction", "content": null}]}',
+        500,
+    ],
+)
+async def test_a_compaction_that_failed_is_tried_again(
+    store: Any, endpoint: Endpoint, conversation: str, wrong: Any
+) -> None:
+    """An answer without a summary is a failure: the whole history stays, and the vendor is asked again."""
+    query = VENDORS["anthropic"][0]
+    endpoint.answers = [wrong, json.dumps(compacted(1)["anthropic"]).encode()]
+    async with served(store, endpoint.url, kind="anthropic") as talk:
+        with capture_logs() as logs:
+            for n in range(14):
+                await talk.turn(conversation, f"line-{n:02d}", query=query)
+                await talk.summarizer.idle()
+        summary = await talk.summary(conversation)
+        await talk.client.delete(f"/conversations/{conversation}")
+    assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["summary not written"]
+    assert summary is not None
+    assert summary["text"] == "Part 1."
+
+
+async def test_windows_of_another_format_ask_no_vendor(store: Any, endpoint: Endpoint, conversation: str) -> None:
+    """Only windows of the vendor's own format can begin with its item."""
+    async with served(store, endpoint.url, kind="anthropic") as talk:
+        for n in range(14):
+            await talk.turn(conversation, f"line-{n:02d}")
+            await talk.summarizer.idle()
+        assert await talk.summary(conversation) is None
+        await talk.client.delete(f"/conversations/{conversation}")
+    assert endpoint.asked == []
+
+
+async def test_a_chat_summary_takes_no_compaction_s_place(talk: Served, endpoint: Endpoint, conversation: str) -> None:
+    """Where a provider compacts itself, another text would make the thoughts behind its item invalid."""
+    query = VENDORS["anthropic"][0]
+    await talk.turn(conversation, "first", query="")
+    block = {"role": "assistant", "content": [{"type": "compaction", "content": "So far."}]}
+    await talk.client.post(f"/conversations/{conversation}/messages?format=anthropic", json={"messages": [block]})
+    for n in range(20):
+        window = (await talk.turn(conversation, f"line-{n:02d}", query=query))["window"]
+        await talk.summarizer.idle()
+    assert window["stop_reason"] == "budget"
+    assert window["request"]["messages"][0] == block
+    assert endpoint.asked == []
+    await talk.client.delete(f"/conversations/{conversation}")

@@ -39,6 +39,7 @@ def refused(request: Object, model: str) -> list[str]:
         found.append("messages: role 'system' is not supported on this model")
     for index, message in enumerate(messages):
         found += _message(message, f"messages.{index}", is_last=index == len(messages) - 1)
+    found += _compactions(messages)
     found += [*_pairs(messages), *_hosted(messages), *_marks(request), *_system(request.get("system"))]
     found += _tools(request.get("tools") or [], request.get("tool_choice"))
     # Other models that take this form do not sign their thinking, and want it back. Their rules for names are not known.
@@ -96,6 +97,18 @@ def _block(block: Object, at: str, role: str) -> Iterator[str]:
 def _extra(block: Object, at: str) -> Iterator[str]:
     for name in sorted(block.keys() - _MEMBERS.get(str(block.get("type")), block.keys())):
         yield f"{at}.{block['type']}.{name}: Extra inputs are not permitted"
+
+
+def _compactions(messages: list[Object]) -> Iterator[str]:
+    """'All content blocks before it are ignored': no request has blocks that are not read. 'Empty string content is not
+    allowed' (docs: compaction; SDK: BetaCompactionBlockParam)."""
+    blocks = [block for message in messages for block in _blocks(message.get("content"))]
+    for place, block in enumerate(blocks):
+        if block.get("type") == "compaction":
+            if block.get("content") == "":
+                yield "a compaction without words"
+            if block.get("content") and place:
+                yield "blocks before a compaction are ignored"
 
 
 def _use(block: Object, at: str, role: str) -> Iterator[str]:

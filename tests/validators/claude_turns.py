@@ -104,4 +104,16 @@ def calls(log: Log) -> None:
     log.add("anthropic", asked, {"role": "user", "content": [*log.maybe(_text(log)), *results, *log.maybe(_text(log))]})
 
 
-TURNS = (user, user, reply, reply, calls, calls, hosted, note)
+def compaction(log: Log) -> None:
+    """Compact the conversation, perhaps within a reply, or fail to."""
+    words = f"Summary {log.word()}"
+    signed = {"encrypted_content": "c2Vh", "signature": "EqQB", "tool_changes": []}
+    block = {
+        "type": "compaction",
+        "content": log.pick((words, words, words, None, "")),
+        **log.pick(({}, signed, *MARKS)),
+    }
+    log.add("anthropic", {"role": "assistant", "content": [*log.maybe(_text(log)), block, *log.maybe(_text(log))]})
+
+
+TURNS = (user, user, reply, reply, calls, calls, hosted, note, compaction)

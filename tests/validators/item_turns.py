@@ -121,4 +121,10 @@ def computer(log: Log) -> None:
     log.add("responses", call, *([output] if log.number(4) else []))
 
 
-TURNS = (user, user, reply, reply, calls, calls, note, computer)
+def compaction(log: Log) -> None:
+    """Compact the conversation, before a reply or after a thought."""
+    item = {"type": "compaction", **log.pick(({}, {"id": "cmp_1"})), "encrypted_content": "gAAAAA" + "d" * 200}
+    log.add("responses", *log.maybe(_reasoning(log)), item, *log.maybe(_message(log)))
+
+
+TURNS = (user, user, reply, reply, calls, calls, note, computer, compaction)

@@ -62,6 +62,10 @@ def refused(request: dict[str, Any], model: str) -> list[str]:
     del model
     items = request["input"]
     found = [f"input[{index}]: {why}" for index, item in enumerate(items) for why in _item(item)]
+    # 'You can drop items that came before the most recent compaction item': its request has none (guides/compaction).
+    found += [
+        f"input[{index}]: not the first" for index, item in enumerate(items) if index and _kind(item) == "compaction"
+    ]
     return [*found, *_pairs(items), *_thoughts(items), *_twice(items)]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming
 from google.genai import types
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam

@@ -37,6 +37,7 @@ from sash.api.schemas import (
     ExportedConversation,
     MessageRange,
     RecallProgress,
+    StandingCompaction,
 )
 from sash.core.chat.messages import whole_numbers
 from sash.core.chat.mistakes import invalid
@@ -48,7 +49,7 @@ from sash.core.law.conversation_settings import (
     owner_of,
     read_settings,
 )
-from sash.core.providers.native import compaction_item
+from sash.core.providers.native import compaction_items
 from sash.operations.logging import best_effort
 from sash.problems import BadRequest, CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
 from sash.store.data.entries import wall_ms
@@ -243,8 +244,9 @@ def _members(identity: str, state: State) -> dict[str, Any]:
     if state.summary is not None:
         tokens = EncodingTokens(*reference_tokens(state.summary.measure))
         compaction = state.summary.compaction
-        item = compaction_item(compaction) if compaction is not None else None
-        summary = ConversationSummary(state.summary.text, state.summary.through_seq, tokens, item)
+        items = compaction_items(compaction) if compaction is not None else []
+        item, several = items[-1] if items else None, items if len(items) > 1 else []
+        summary = ConversationSummary(state.summary.text, state.summary.through_seq, tokens, item, several)
     return {
         **msgspec.structs.asdict(settings),
         "id": identity,
@@ -255,4 +257,5 @@ def _members(identity: str, state: State) -> dict[str, Any]:
         "tokens": EncodingTokens(*state.tokens),
         "expires_at": timestamp(state.expires_ms) if state.expires_ms else None,
         "summary": summary,
+        "compactions": [StandingCompaction(form, seq) for form, seq in state.compactions.items()],
     }

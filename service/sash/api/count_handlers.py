@@ -25,12 +25,14 @@ from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
 from sash.core.counts.counting import count_request, plain_text_tokens
+from sash.core.counts.iterations import Iteration, billed_for_window, billed_in_all
 from sash.core.counts.models import NO_WINDOW, Model, find_model, list_models, published_name
 from sash.core.counts.provider_requests import asks_for_thoughts, count_provider_request
 from sash.core.law.conversation_settings import FunctionDefinition, check_tools
 from sash.core.law.parameters import LONGEST_NAME, CountFormat, Name
 from sash.core.providers import PROVIDERS
 from sash.core.providers.recognition import foreign
+from sash.operations.diagnoses import CacheMiss, InputTransformation, drops_in, miss_in
 from sash.operations.logging import best_effort, get_logger
 from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
 from sash.store.data.histories import require_version
@@ -189,6 +191,31 @@ class Usage(msgspec.Struct, forbid_unknown_fields=True):
     correction: Annotated[
         Annotated[float, Meta(gt=0, le=1000)] | None, Meta(description="The window's `correction`, if it had one.")
     ] = None
+    iterations: Annotated[
+        Annotated[list[Iteration], Meta(max_length=1000)] | None,
+        Meta(
+            description="Anthropic's `usage.iterations`, unchanged. The first pass tells what the window cost; a compaction "
+            "does not, and corrects nothing.",
+        ),
+    ] = None
+    input_transformations: Annotated[
+        Annotated[list[InputTransformation], Meta(max_length=100_000)] | None,
+        Meta(
+            description="The reply's `input_transformations`, unchanged: reasoning that was dropped.",
+        ),
+    ] = None
+    cache_miss_reason: Annotated[
+        str | CacheMiss | None,
+        Meta(
+            description="Why the prompt cache did not serve: Anthropic's `diagnostics.cache_miss_reason`, or OpenAI's "
+            "`prompt_cache_diagnostics`, unchanged."
+        ),
+    ] = None
+
+    def billed_for_window(self) -> int | None:
+        """The billed tokens of the window as it was sent; None if the bill does not tell. Raises BadRequest."""
+        billed = self.billed()
+        return billed_for_window(self.iterations) if self.iterations else billed
 
     def billed(self) -> int:
         """The billed tokens. Raises BadRequest unless exactly one of the two names is given."""
@@ -203,12 +230,17 @@ class Usage(msgspec.Struct, forbid_unknown_fields=True):
         return (self.cached_tokens or 0) + (self.cache_write_tokens or 0)
 
 
-class Reported(msgspec.Struct, frozen=True):
-    """The error is predicted - billed, in tokens: negative if the prediction was too low."""
+class Reported(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The error is predicted - billed, in tokens: negative if the prediction was too low.
+
+    ``compared`` is false, and the error 0, where the bill does not tell what the window cost, because the provider compacted
+    the conversation first.
+    """
 
     model: str
     error: int
     calibration: Calibration
+    compared: bool = True
 
 
 _usage = msgspec.json.Decoder(Usage)
@@ -220,48 +252,58 @@ async def report_usage(request: Req) -> Reported:
     """Report the tokens that a provider billed for a window. Later windows of an estimated model are corrected by it."""
     context, target = context_of(request), target_of(request)
     wanted = await decode(request, _usage)
-    billed = wanted.billed()
+    billed = wanted.billed_for_window()
     state = await context.store.reader.get(target)
     model = model_or_unknown(wanted.model, context.models)
     _refuse_implausible(wanted, billed, model)
-    if was_done(request):
+    error = 0 if billed is None else wanted.window_tokens - billed
+    if not was_done(request):
+        require_version(state, if_match(request))
+    if billed is None or was_done(request):
         known = await context.store.calibrations.read(target.tenant, model)
-        return Reported(model.id, wanted.window_tokens - billed, shown(model, known))
-    require_version(state, if_match(request))
-    known = await context.store.calibrations.report(
-        target.tenant,
-        model,
-        billed=billed,
-        predicted=wanted.window_tokens,
-        correction=wanted.correction,
-        token=request_token(request),
-    )
-    with best_effort:
-        _record(context, wanted, model, billed, known)
-    return Reported(model.id, wanted.window_tokens - billed, shown(model, known))
+    else:
+        known = await context.store.calibrations.report(
+            target.tenant,
+            model,
+            billed=billed,
+            predicted=wanted.window_tokens,
+            correction=wanted.correction,
+            token=request_token(request),
+        )
+    if not was_done(request):
+        with best_effort:
+            _record(context, wanted, model, billed, known)
+    return Reported(model.id, error, shown(model, known), compared=billed is not None)
 
 
-def _record(context: Context, wanted: Usage, model: Model, billed: int, known: ModelReports) -> None:
+def _record(context: Context, wanted: Usage, model: Model, billed: int | None, known: ModelReports) -> None:
     """Record a report in metrics and the log."""
-    context.watching.metrics.windows.record_usage(model.id, predicted=wanted.window_tokens, billed=billed)
+    metrics = context.watching.metrics.windows
+    in_all = billed_in_all(wanted.iterations) if wanted.iterations else wanted.billed()
+    metrics.record_usage(model.id, predicted=wanted.window_tokens, billed=billed, in_all=in_all)
     if wanted.from_cache() is not None:
         read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
-        context.watching.metrics.windows.record_cache(model.id, billed=billed, read=read, written=written)
+        metrics.record_cache(model.id, billed=wanted.billed(), read=read, written=written)
+    metrics.record_diagnosis(model.id, drops_in(wanted.input_transformations or ()), miss_in(wanted.cache_miss_reason))
+    if billed is None:
+        return
     if billed > wanted.window_tokens and not model.exact:
         _warn_of_short(context, model, billed, wanted.window_tokens)
     _warn_of_drift(context, model, known)
 
 
-def _refuse_implausible(wanted: Usage, billed: int, model: Model) -> None:
+def _refuse_implausible(wanted: Usage, billed: int | None, model: Model) -> None:
     """Raise Unprocessable for implausible figures, which would spoil the correction of the model's next windows.
 
     Cached tokens may not exceed the bill: Anthropic's ``input_tokens`` do not include them.
     """
-    if not is_plausible(billed, wanted.window_tokens, wanted.correction or 1.0, model.context_window):
+    if billed is not None and not is_plausible(
+        billed, wanted.window_tokens, wanted.correction or 1.0, model.context_window
+    ):
         detail = f"Over {MOST_RATIO:g} times the window's predicted tokens or the model's context window"
         place = "prompt_tokens" if wanted.input_tokens is None else "input_tokens"
         raise Unprocessable.at(f"#/{place}", detail)
-    if (wanted.from_cache() or 0) > billed:
+    if (wanted.from_cache() or 0) > wanted.billed():
         place = "cached_tokens" if wanted.cached_tokens else "cache_write_tokens"
         detail = "Cached and written tokens are part of the bill: add them to Anthropic's input_tokens"
         raise Unprocessable.at(f"#/{place}", detail)

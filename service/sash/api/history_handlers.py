@@ -58,8 +58,11 @@ class PutSummary(msgspec.Struct, forbid_unknown_fields=True):
     through_seq: EntryName
     text: str = ""
     item: Annotated[
-        ProviderObject | None,
-        msgspec.Meta(description="A compaction item of Responses or Anthropic: windows in that format begin with it."),
+        ProviderObject | list[ProviderObject] | None,
+        msgspec.Meta(
+            description="A compaction item of Responses or Anthropic: windows in that format begin with it. For Responses "
+            "also the whole output of `/responses/compact`."
+        ),
     ] = None
 
 

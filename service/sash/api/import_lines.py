@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from sash.api.schemas import EncodingTokens
+from sash.api.schemas import EncodingTokens, StandingCompaction
 from sash.core.chat.messages import (
     ENVELOPE,
     STORED_DEPTH,
@@ -48,6 +48,7 @@ class ImportedSummary(msgspec.Struct, forbid_unknown_fields=True):
     text: str
     through_seq: _Count
     item: dict[str, Any] | None = None
+    items: list[dict[str, Any]] | None = None
     tokens: EncodingTokens | None = None
 
 
@@ -58,7 +59,7 @@ class ImportedRange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ImportHead(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The first line: settings, and an export's other members. Totals and expiry are computed again."""
+    """The first line: settings, and an export's other members. Totals, expiry and compactions are computed again."""
 
     id: Id | None = None
     version: Annotated[int, msgspec.Meta(ge=1, le=10**12)] = 1
@@ -69,6 +70,7 @@ class ImportHead(ConversationSettings, frozen=True, kw_only=True, omit_defaults=
     messages: ImportedRange | None = None
     tokens: EncodingTokens | None = None
     summary: ImportedSummary | None = None
+    compactions: list[StandingCompaction] | None = None
 
 
 class ImportEntry(Entry, kw_only=True):
@@ -132,7 +134,11 @@ def _summary(given: ImportedSummary) -> Summary:
     """The summary in the form of the store. Raises BadRequest."""
     if not given.text and given.item is None:
         raise BadRequest.at("#/summary/text", "A summary has a text, or a provider's compaction item")
-    compaction = read_compaction(given.item, "/summary/item")[0] if given.item is not None else None
+    compaction = None
+    if given.items:
+        compaction, _ = read_compaction(given.items, "/summary/items")
+    elif given.item is not None:
+        compaction, _ = read_compaction(given.item, "/summary/item")
     return make_summary(given.text, given.through_seq, compaction)
 
 

@@ -56,12 +56,21 @@ class MessageRange(msgspec.Struct, frozen=True):
 
 
 class ConversationSummary(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The text that replaces messages 1 to ``through_seq``; ``item`` is a provider's compaction item."""
+    """The text that replaces messages 1 to ``through_seq``; ``item`` is a provider's compaction item, ``items`` the whole
+    output of ``/responses/compact``, which ends with it."""
 
     text: str
     through_seq: int
     tokens: EncodingTokens
     item: ProviderObject | None = None
+    items: list[ProviderObject] = []
+
+
+class StandingCompaction(msgspec.Struct, frozen=True):
+    """A provider's compaction: message ``seq``, which stands for all messages before it in windows of its format."""
+
+    format: str
+    seq: int
 
 
 class RecallProgress(msgspec.Struct, frozen=True):
@@ -91,6 +100,7 @@ class ExportedConversation(
     tokens: EncodingTokens
     expires_at: Timestamp | None
     summary: ConversationSummary | None
+    compactions: list[StandingCompaction] = msgspec.field(default_factory=list)
     recall_progress: RecallProgress | None = None
 
 

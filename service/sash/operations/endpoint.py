@@ -4,7 +4,9 @@ The pause is one second after the first failure, twice as long after each furthe
 says why a request failed, and never quotes what was sent or answered.
 """
 
+import asyncio
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from sash.operations.logging import get_logger
@@ -21,15 +23,25 @@ class EndpointFailed(Exception):  # noqa: N818 - it reads as what happened
 
 
 class Endpoint:
-    """Sends requests to ``url``. ``event`` is a failure's log event."""
+    """Sends requests to ``url``. ``event`` is a failure's log event. ``headers`` are sent in place of a bearer's key."""
 
-    def __init__(self, event: str, *, url: str, key: str | None, timeout_seconds: float, limit_bytes: int) -> None:
+    def __init__(
+        self,
+        event: str,
+        *,
+        url: str,
+        key: str | None,
+        timeout_seconds: float,
+        limit_bytes: int,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.timeout_seconds = timeout_seconds
         self.first_pause_seconds = 1.0
         """The pause after the first failure."""
         self._event = event
         self._url = url
-        self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        bearer = {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers = {"Content-Type": "application/json", **(bearer if headers is None else headers)}
         self._limit_bytes = limit_bytes
         self._http: httpx2.AsyncClient | None = None
         self._failures = 0
@@ -61,6 +73,14 @@ class Endpoint:
             if len(received) > self._limit_bytes:
                 raise EndpointFailed(f"an answer of more than {self._limit_bytes // 1024**2} MiB")
         return bytes(received)
+
+    async def ask(self, body: bytes) -> bytes:
+        """As ``post``, within the time limit, which is for the whole answer. Raises EndpointFailed."""
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                return await self.post(body)
+        except TimeoutError:
+            raise EndpointFailed(f"no answer within {self.timeout_seconds:g} seconds") from None
 
     def succeeded(self) -> None:
         """Reset the pauses: the next one is the shortest."""

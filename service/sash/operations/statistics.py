@@ -42,6 +42,7 @@ _ADDED = (
     "sash_prediction",
     "sash_billed",
     "sash_prompt",
+    "sash_reasoning",
 )
 READ_SECONDS = 1.0
 """Time for which an answer is cached, so that many dashboards cost the store one read a second for each worker."""

@@ -1,4 +1,5 @@
-"""The built-in summariser: summarises messages that windows leave out, with any OpenAI-compatible endpoint.
+"""The built-in summariser: summarises messages that windows leave out, with any OpenAI-compatible endpoint, or with a
+provider's own compaction (``compactor.py``).
 
 ::
 
@@ -14,7 +15,7 @@ import asyncio
 import secrets
 import time
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -25,6 +26,7 @@ from sash.core.counts.text import cut_text
 from sash.core.law.records import Summary
 from sash.core.law.window import Window
 from sash.core.law.words import transcript
+from sash.operations.compactor import Compactor, Vendor, headers_of
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.operations.logging import describe, get_logger
 from sash.problems import Problem
@@ -35,6 +37,8 @@ from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, State
 from sash.tasks import end_tasks
 
+SummaryKind = Literal["chat"] | Vendor
+"""The kinds of ``SASH_SUMMARIZER_KIND``."""
 STEP: Final = 8
 """A summary is written when a window leaves out this number of messages that no summary covers."""
 SHARE: Final = 0.4
@@ -75,30 +79,49 @@ class Summarizer:
         histories: Histories,
         *,
         url: str,
-        model: str,
+        model: str | None,
         key: str | None,
-        prompt: str | None,
+        prompt: str | None = None,
+        kind: SummaryKind = "chat",
     ) -> None:
         self._reader = reader
         self._histories = histories
         self._model = model
         self._prompt = prompt or _PROMPT
         self._endpoint = Endpoint(
-            "summary not written", url=url, key=key, timeout_seconds=_TIMEOUT_SECONDS, limit_bytes=_LIMIT_BYTES
+            "summary not written",
+            url=url,
+            key=key,
+            timeout_seconds=_TIMEOUT_SECONDS,
+            limit_bytes=_LIMIT_BYTES,
+            headers=None if kind == "chat" else headers_of(kind, key),
         )
+        self._compactor = None if kind == "chat" else Compactor(reader, self._endpoint, vendor=kind, model=model)
         self._tasks: dict[Target, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     def notice(self, target: Target, state: State, window: Window, model: Model) -> None:
         """Start a background summary if the window leaves out STEP messages that no summary covers."""
         through = _left_out(window)
-        covered = state.summary.through_seq if state.summary else 0
-        if through - covered < STEP or target in self._tasks:
+        covered = max(
+            state.summary.through_seq if state.summary else 0, window.summary.through_seq if window.summary else 0
+        )
+        if through - covered < STEP or target in self._tasks or not self._writes_for(window, model):
             return
         wanted = Wanted(target, through, window.budget, model)
         task = asyncio.create_task(self._work(wanted))
         self._tasks[target] = task
         task.add_done_callback(lambda _: self._tasks.pop(target, None))
+
+    def _writes_for(self, window: Window, model: Model) -> bool:
+        """Whether a summary of this kind is for such windows.
+
+        A vendor's is for windows of its own format. Another text would take the place of a compaction, and make the thoughts
+        behind it invalid.
+        """
+        if self._compactor is not None:
+            return model.format == self._compactor.form
+        return window.summary is None or window.summary.compaction is None
 
     async def close(self) -> None:
         """Stop all tasks. Later windows start them again."""
@@ -143,21 +166,11 @@ class Summarizer:
 
     async def _round(self, wanted: Wanted) -> bool:
         """Extend the summary by some messages. Returns whether messages remain."""
-        state = await self._reader.get(wanted.target)
-        first = (state.summary.through_seq if state.summary else 0) + 1
-        last = min(wanted.through_seq, state.length)
-        if first > last:
-            return False
-        page = await self._reader.page(wanted.target, first, min(last, first + _MESSAGES - 1))
-        if page.made != state.made:  # edited or erased meanwhile
-            return False
-        messages = _portion(page.messages)
         started = time.monotonic()
-        limit = int(wanted.budget * SHARE)
-        text = await self._write(state.summary.text if state.summary else "", messages, limit)
-        summary = _bounded(text, messages[-1].seq, wanted.model, limit)
-        if summary is None:
+        found = await (_compacted(self._compactor, wanted) if self._compactor else self._summarized(wanted))
+        if found is None:
             return False
+        summary, state, messages = found
         await self._histories.put_summary(
             wanted.target,
             summary,
@@ -169,11 +182,27 @@ class Summarizer:
         )
         _log.info(
             "summary written",
-            messages=len(messages),
-            tokens=message_tokens(summary.measure, wanted.model),
+            messages=messages,
+            tokens=message_tokens(summary.compaction_measure or summary.measure, wanted.model),
             seconds=round(time.monotonic() - started, 2),
         )
-        return summary.through_seq < last
+        return summary.through_seq < min(wanted.through_seq, state.length)
+
+    async def _summarized(self, wanted: Wanted) -> tuple[Summary, State, int] | None:
+        """The summary with some more messages, the state that it is of, and the number of these messages."""
+        state = await self._reader.get(wanted.target)
+        first = (state.summary.through_seq if state.summary else 0) + 1
+        last = min(wanted.through_seq, state.length)
+        if first > last:
+            return None
+        page = await self._reader.page(wanted.target, first, min(last, first + _MESSAGES - 1))
+        if page.made != state.made:  # edited or erased meanwhile
+            return None
+        messages = _portion(page.messages)
+        limit = int(wanted.budget * SHARE)
+        text = await self._write(state.summary.text if state.summary else "", messages, limit)
+        summary = _bounded(text, messages[-1].seq, wanted.model, limit)
+        return (summary, state, len(messages)) if summary else None
 
     # ---- the endpoint
 
@@ -189,11 +218,13 @@ class Summarizer:
                 {"role": "user", "content": asked},
             ],
         }
-        try:
-            async with asyncio.timeout(self._endpoint.timeout_seconds):
-                return _text_of(await self._endpoint.post(msgspec.json.encode(body)))
-        except TimeoutError:
-            raise EndpointFailed(f"no answer within {self._endpoint.timeout_seconds:g} seconds") from None
+        return _text_of(await self._endpoint.ask(msgspec.json.encode(body)))
+
+
+async def _compacted(compactor: Compactor, wanted: Wanted) -> tuple[Summary, State, int] | None:
+    """The vendor's compaction, the state that it is of, and the number of messages that it covers."""
+    found = await compactor.extended(wanted.target, wanted.through_seq, wanted.budget, wanted.model)
+    return (*found, found[0].through_seq) if found else None
 
 
 def _left_out(window: Window) -> int:

@@ -210,6 +210,20 @@ class SavedStats(msgspec.Struct, frozen=True):
     prompt_cache_usd: Annotated[float | None, usd(_cheaper, _REUSED, "stable")]
 
 
+class ReasonCount(msgspec.Struct, frozen=True):
+    """A reason, and how often it was reported."""
+
+    reason: str
+    count: int
+
+
+def _misses(sums: Sums) -> list[ReasonCount]:
+    found: Counter[str] = Counter()
+    for (model, reason), number in sums.series.of("sash_prompt_cache_misses_total"):
+        found[reason] += number if sums.model in (None, model) else 0
+    return [ReasonCount(reason, number) for reason, number in found.most_common() if number]
+
+
 _CACHED = "sash_prompt_cache_tokens_total"
 
 
@@ -226,6 +240,27 @@ class CacheStats(msgspec.Struct, frozen=True):
     hit_share: Annotated[float | None, share(total(_CACHED, "read"), total(_CACHED), 4)]
     saved_usd: Annotated[float | None, usd(_saved, _CACHED, "read")]
     lost_usd: Annotated[float | None, usd(_dearer, _CACHED, "written")]
+    misses: Annotated[list[ReasonCount], _misses]
+    """Reported reasons of misses, the most frequent first."""
+
+
+_DROPPED = "sash_reasoning_dropped_total"
+
+
+class ReasoningStats(msgspec.Struct, frozen=True):
+    """Blocks of reasoning that providers dropped from requests, from reported ``input_transformations``, by cause.
+
+    ``prefix``: something before the block has changed. ``model``, ``organization``, ``end_user``: it was made for another
+    one. ``turn``: its turn is over.
+    """
+
+    dropped: Annotated[int, total(_DROPPED)]
+    prefix: Annotated[int, total(_DROPPED, "prefix")]
+    model: Annotated[int, total(_DROPPED, "model")]
+    organization: Annotated[int, total(_DROPPED, "organization")]
+    end_user: Annotated[int, total(_DROPPED, "end_user")]
+    turn: Annotated[int, total(_DROPPED, "turn")]
+    other: Annotated[int, total(_DROPPED, "other")]
 
 
 class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -247,6 +282,7 @@ class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
     sliding: Annotated[ReuseStats, of_cut(ReuseStats, "sliding")]
     prediction: PredictionStats
     cache: CacheStats
+    reasoning: ReasoningStats
     saved: SavedStats
 
 

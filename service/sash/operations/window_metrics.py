@@ -1,6 +1,6 @@
 """Metrics of windows, by model."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from sash.operations.followups import Beginning, Followups
 from sash.operations.logging import best_effort
@@ -74,6 +74,12 @@ class WindowMetrics:
             "Reported billed tokens, by the provider's prompt cache: read, written or neither.",
             *("model", "part"),
         )
+        self.reasoning_dropped = counter(
+            "sash_reasoning_dropped_total", "Blocks of reasoning that a provider dropped, by cause.", "model", "cause"
+        )
+        self.cache_misses = counter(
+            "sash_prompt_cache_misses_total", "Misses of a prompt cache, by the provider's reason.", "model", "reason"
+        )
         self.ratio = histogram("sash_prediction_ratio", "Predicted divided by billed tokens.", RATIO, "model")
 
     def know(self, models: Iterable[str]) -> None:
@@ -143,17 +149,30 @@ class WindowMetrics:
         with best_effort:
             self.refused(self.label(model)).inc()
 
-    def record_usage(self, model: str, predicted: int, billed: int) -> None:
-        """Record a provider's bill and the prediction, in tokens."""
+    def record_usage(self, model: str, predicted: int, billed: int | None, in_all: int | None = None) -> None:
+        """Record a provider's bill and the prediction, in tokens.
+
+        ``billed`` is the window's, None if the bill does not tell; ``in_all`` are those of all passes.
+        """
         label = self.label(model)
+        self.billed_tokens(label).inc(in_all if in_all is not None else billed or 0)
+        if billed is None:
+            return
         self.ratio(label).observe(predicted / max(1, billed))
-        self.billed_tokens(label).inc(billed)
         for outcome in _OUTCOMES:  # created at 0 by the first report, so that rates include the first event
             self.predictions(label, outcome)
         outcome = _OUTCOMES[(predicted > billed) - (predicted < billed) + 1]
         self.predictions(label, outcome).inc()
         if predicted != billed:
             self.error_tokens(label, outcome).inc(abs(predicted - billed))
+
+    def record_diagnosis(self, model: str, dropped: Mapping[str, int], miss: str | None) -> None:
+        """Record reasoning that a provider dropped, by cause, and the reason of a cache miss."""
+        label = self.label(model)
+        for cause, blocks in dropped.items():
+            self.reasoning_dropped(label, cause).inc(blocks)
+        if miss is not None:
+            self.cache_misses(label, miss).inc()
 
     def record_cache(self, model: str, *, billed: int, read: int, written: int) -> None:
         """Record the tokens of a bill that the provider read from and wrote to its prompt cache."""

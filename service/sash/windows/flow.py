@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from sash.core.counts.families import FUNCTION, TOOL
+from sash.core.law.compaction import compacted
 from sash.core.law.costs import listed_costs
 from sash.core.law.documents import Documents
 from sash.core.law.order import arranged
@@ -101,6 +102,11 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
     """The chosen messages, and the history and the documents with places in place of seqs."""
     documents, history = documents_of(asked, *seen), seen.history
+    if history.summary is not None:
+        found = compacted(history, asked.query)
+        if found is None:
+            return older(history, asked.limits.budget), history, documents
+        history = found
     if history.records.details or history.outside:
         found = arranged(history, drops=asked.query.unanswered == "drop")
         if found is None:

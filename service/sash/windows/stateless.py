@@ -10,8 +10,10 @@ from sash.core.chat.messages import Entry, Place, calls_of, orphan, places_of
 from sash.core.chat.packed import Packed
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import USER
+from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.law.caching import settled
+from sash.core.law.compaction import newest_summary, readable
 from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
 from sash.core.law.costs import reference_costs
 from sash.core.law.grounding import Template
@@ -23,6 +25,7 @@ from sash.core.law.view import History
 from sash.core.law.words import pack_words, plain_number, said_in, words_of
 from sash.core.providers.given import ReadEntries
 from sash.core.providers.members import NO_NAMES, Names
+from sash.core.providers.native import compaction_of
 from sash.problems import EntryConflict, Internal, Problem
 from sash.store.data.entries import (
     as_stored,
@@ -114,7 +117,7 @@ def _whole(entries: list[_Given], asked: Asked, *, digests: bool) -> SeenHistory
     """The whole history, measured for one model."""
     model = asked.limits.model
     kept = _measured(entries, asked.parts.template, model, digests=digests)
-    history = _history(kept, entries, model)
+    history = _history(kept, entries, model, asked.query.format)
     return SeenHistory(history, Bodies(1, [body for _, body, _ in kept], {}), _grounding(asked.query, kept, history))
 
 
@@ -189,7 +192,7 @@ def _measured(entries: list[_Given], template: Template, model: Model, *, digest
     return found
 
 
-def _history(kept: list[_Measured], entries: list[_Given], model: Model) -> History:
+def _history(kept: list[_Measured], entries: list[_Given], model: Model, form: str) -> History:
     column = model.column
     records = Records.of([record for record, _, _ in kept])
     if (vocabulary := model.vocabulary) is not None:
@@ -206,4 +209,16 @@ def _history(kept: list[_Measured], entries: list[_Given], model: Model) -> Hist
         grounding_messages=len(grounding),
         grounding_tokens=sum(grounding),
         question=records.roles.rfind(USER) + 1,
+        summary=newest_summary(None, _compaction(kept, form), form),
     )
+
+
+def _compaction(kept: list[_Measured], form: str) -> tuple[int, Measure, bytes] | None:
+    """The newest compaction that windows in ``form`` can have: its seq, its measure and its body."""
+    forms = readable(form).split()
+    for seq in range(len(kept), 0, -1):
+        record, body, _ = kept[seq - 1]
+        found = compaction_of(msgspec.json.decode(body)) if record.compaction else None
+        if found is not None and found.form in forms:
+            return seq, record.measure, body
+    return None

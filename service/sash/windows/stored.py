@@ -10,6 +10,7 @@ from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
 from sash.core.law.caching import settled
 from sash.core.law.choice import BLOCK
+from sash.core.law.compaction import readable
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings
 from sash.core.law.hints import cache_key
 from sash.core.law.parameters import WindowQuery
@@ -69,7 +70,8 @@ class Windows:
 
     def _plan(self, query: WindowQuery) -> Plan:
         if query.model is None:  # then it depends on the conversation's settings
-            return Plan(Reach(query.max_tokens or 0, limit=query.limit or 0), follows=False)
+            reach = Reach(query.max_tokens or 0, limit=query.limit or 0, compactions=_compactions(query))
+            return Plan(reach, follows=False)
         limits = limits_of(query, ConversationSettings(reserve=0), self.models)
         return Plan(reach_of(query, limits), follows=limits.model.exact and not query.recall_max_tokens)
 
@@ -167,7 +169,7 @@ class Windows:
             read.count(await self._counts.each(read, vocabulary, uncounted))
         mode = "all" if asked.query.explain else asked.query.grounding  # each document has a line
         grounding = await read.grounding(mode) if read.state.grounding_messages else {}
-        history = read.history(asked.limits.model.column)
+        history = read.history(asked.limits.model.column, asked.query.format)
         if grounding:
             await read.read_bodies(sorted(grounding), history)
         return SeenHistory(history, read.bodies, grounding)
@@ -186,5 +188,10 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model, block = limits.model, BLOCK * limits.budget if query.stable else 0
     more = SKIP_HORIZON if query.overflow == "skip" else 0
-    whole = query.tool_results_kept is not None
-    return Reach(limits.budget, model.column, query.limit or 0, model.ratios is not None, block, more, whole)
+    limit, scripts, whole = query.limit or 0, model.ratios is not None, query.tool_results_kept is not None
+    return Reach(limits.budget, model.column, limit, scripts, block, more, whole, _compactions(query))
+
+
+def _compactions(query: WindowQuery) -> str:
+    """The forms of compactions that the query's window can have."""
+    return readable(query.format) if query.summary != "never" else ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from sash.core.counts.families import TOOL
+from sash.core.law.compaction import newest_summary
 from sash.core.law.records import Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
@@ -35,6 +36,7 @@ class GrowingTail:
         self.records = tail.records
         self.outside = {message.seq: message for message in tail.outside} if tail.outside else {}
         self._documents = tail.documents
+        self._compaction = tail.compaction
         apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         """The bodies that were read so far."""
@@ -112,9 +114,11 @@ class GrowingTail:
             outside = [replace(record, said=each.said) for record, each in zip(placed, outside, strict=True)]
         return dict(zip(self.outside, outside, strict=True))
 
-    def history(self, column: int) -> History:
-        """The tail in the form of the core; ``column`` is the encoding's column in the stored counts."""
-        state = self.state
+    def history(self, column: int, form: str) -> History:
+        """The tail in the form of the core, for a window in ``form``; ``column`` is the encoding's in the stored counts."""
+        state, last, summary = self.state, self._compaction, self.state.summary
+        if last is not None:
+            summary = newest_summary(summary, (last.seq, last.record.measure, last.body), form)
         return History(
             first_seq=self.first_seq,
             records=Records(self.records.packed, self.records.details, self.said) if self.said else self.records,
@@ -125,7 +129,7 @@ class GrowingTail:
             grounding_messages=state.grounding_messages,
             grounding_tokens=state.grounding_tokens[column],
             question=state.question,
-            summary=state.summary,
+            summary=summary,
         )
 
 

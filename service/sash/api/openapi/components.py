@@ -141,7 +141,8 @@ def _either(schema: Json, named: dict[str, Json]) -> Json:
     members = [shaped(each, named) for each in either if each != _NULL]
     one = members[0] if len(members) == 1 else {"oneOf": members}
     if len(members) < len(either):
-        one = {"anyOf": [one, _NULL]} if "$ref" in one else {**one, "type": [one["type"], "null"]}
+        several = members if len(members) > 1 or "$ref" in one else None
+        one = {"anyOf": [*several, _NULL]} if several else {**one, "type": [one["type"], "null"]}
     return {**one, **schema}
 
 

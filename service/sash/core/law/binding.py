@@ -17,6 +17,7 @@ from sash.core.law.records import Flags
 from sash.core.law.results import RESULTS, share_of
 from sash.core.law.stable import Cut
 from sash.core.law.view import History, View, unit_at
+from sash.core.providers import PROVIDERS
 
 _NEWEST: Final = (Reason.NEWEST, Reason.QUESTION)
 
@@ -31,24 +32,31 @@ def keeps_reasoning_from(
     kept: frozenset[int],
     is_whole: bool,
     cut: Cut | None,
+    stood: int = 0,
+    since: int = 0,
 ) -> int:
     """Return the first seq whose reasoning is accepted; the history's length + 1 if no reasoning is.
 
     ``room`` is the budget minus the fixed parts, in tokens. ``kept`` are the indexes of the window's units. ``is_whole``:
-    nothing was left out. ``cut`` is where a stable cut lets history begin.
+    nothing was left out. ``cut`` is where a stable cut lets history begin. ``stood`` is the last message that the provider's
+    own compaction covers, behind which reasoning stays accepted, and ``since`` the first seq that was written behind what is
+    sent between the two
+    (platform.claude.com/docs/en/build-with-claude/compaction-thinking-blocks, November 2026); 0 without one.
     """
     history = view.history
     behind = history.length + 1
     if not is_whole and cut is None:
         return behind
-    if options.dedupe == "messages":  # a message removes an earlier equal one
+    if options.dedupe == "messages" or (stood and history.recalled):  # a message removes an earlier equal one
         return behind
     # The store does not keep when a redaction was made. With `reasoning=turn`, a message before the question was probably
     # redacted before the question was asked.
-    since = history.question if options.reasoning == "turn" else 0
-    if any(flags & Flags.REDACTED for flags in history.records.flags[max(0, since - history.first_seq) :]):
+    asked_at = history.question if options.reasoning == "turn" else 0
+    begins = max(asked_at, stood + 1 if stood else 0) - history.first_seq
+    if any(flags & Flags.REDACTED for flags in history.records.flags[max(0, begins) :]):
         return behind
-    stands, asked = _behind_instructions(history), 0
+    lifts = not PROVIDERS[options.format].replies_are_items  # Responses have system messages in their places
+    stands, asked = max(_behind_instructions(history) if lifts else 0, since), 0
     if history.grounding_messages and options.grounding != "none":
         if options.grounding == "all":  # a repeated document moves to the newest question
             return behind
@@ -95,9 +103,12 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     free -= _cut_from_pinned(view, model, options, room)
     question = view.cost_of(history.question) + asked if 0 < history.question < first else 0
     stands = 0
+    covered = view.covered
     for index, start in enumerate(units.starts[:-1]):
         end = units.starts[index + 1]
         cost = 0
+        if index in covered:
+            continue
         if roles[start] == USER:
             question = view.unit_costs[index] + (asked if first + start == history.question else 0)
         elif roles[start] == ASSISTANT and roles[end - 1] in RESULTS:

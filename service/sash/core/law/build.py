@@ -74,11 +74,11 @@ def build_window(
 
 
 def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[History, WindowQuery]:
-    """The history with its summary in the window's format. A provider's compaction is in every window of its format."""
-    summary = history.summary and history.summary.sent_as(options.format)
-    if summary is not None and summary.compaction is not None:
-        options = msgspec.structs.replace(options, summary="always" if options.summary == "auto" else options.summary)
-    elif summary is not None and model.vocabulary is not None:
+    """The summary's tokens in the model's own vocabulary. A compaction is in every window that can have it."""
+    summary = history.summary
+    if summary is not None and summary.stands and options.summary == "auto":
+        options = msgspec.structs.replace(options, summary="always")
+    if summary is not None and summary.compaction is None and model.vocabulary is not None:
         said = spoken_tokens(summary_message(summary.text), model.vocabulary)
         summary = msgspec.structs.replace(summary, said=said)
     return msgspec.structs.replace(history, summary=summary), options

@@ -19,7 +19,7 @@ from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.law.binding import keeps_reasoning_from
 from sash.core.law.documents import Documents
-from sash.core.law.explain import does_not_fit, dropped, explain
+from sash.core.law.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.fixed import Fixed, Line, fixed_costs
 from sash.core.law.lines import longest_line
@@ -267,9 +267,10 @@ class _Frame(msgspec.Struct, frozen=True):
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""
         options, history = self.options, self.view.history
+        is_told = history.covered and history.is_whole  # the messages that are not covered may be among older ones
         return Bounds(
             limit_seq=history.since(history.length - options.limit + 1) if options.limit else 1,
-            summary_seq=summary.through_seq + 1 if summary else 1,
+            summary_seq=1 if not summary or is_told else summary.through_seq + 1,
             cut_seq=cut.seq if cut else 1,
             skip=options.overflow == "skip",
             dedupe=options.dedupe == "messages",
@@ -300,16 +301,19 @@ class _Frame(msgspec.Struct, frozen=True):
     def window(self, selected: _Selected) -> Window:
         """The window of the selected messages, with the note if it fits with the required parts."""
         taken, seqs, summary = selected.taken, selected.seqs, selected.summary
-        left_out = self.view.history.length - len(seqs) if selected.noted else 0
+        missing = left_out(self.view, seqs, summary) if selected.noted else 0
         held = taken.spent + taken.taken + selected.opening
-        noted = left_out if left_out and self._room(summary, longest_note(self.view.history.length)) >= held else 0
+        noted = missing if missing and self._room(summary, longest_note(self.view.history.length)) >= held else 0
         lines = _lines((summary, note_measure(noted) if noted else None))
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)
         grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
         costs = self.documents.cost
         reasoning = {seq: view.reasoning[seq] for seq in seqs if seq in view.reasoning} if view.reasoning else {}
-        is_whole = taken.stop == "complete" and not lines and not any(each.limit == 0 for each in view.edits.values())
+        compaction = summary if summary is not None and summary.compaction is not None else None
+        stood = view.history.covered if compaction is not None else 0
+        is_all = taken.stop == "summary" if stood else taken.stop == "complete" and not lines and seqs[:1] == [1]
+        is_whole = is_all and not noted and not any(each.limit == 0 for each in view.edits.values())
         fixed = self._fixed_costs(view, lines, selected.opening)
         accepted = 0
         if binds_reasoning(self.model.id):
@@ -320,9 +324,11 @@ class _Frame(msgspec.Struct, frozen=True):
                 documents=self.documents,
                 room=self.budget - sum(fixed.values()),
                 kept=frozenset((*view.always, *taken.kept)),
-                is_whole=is_whole and seqs[:1] == [1],
+                is_whole=is_whole,
                 # Recalled messages and a summary may be new, and then so is the text before the reasoning.
-                cut=None if self.aside or summary is not None else selected.cut,
+                cut=None if self.aside or (summary is not None and not stood) else selected.cut,
+                stood=stood,
+                since=self._since_compaction(seqs, compaction) if compaction else 0,
             )
             accepted = max(accepted, _behind_late(view.history))
         sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
@@ -355,15 +361,31 @@ class _Frame(msgspec.Struct, frozen=True):
             note=noted,
             tokens={"total": sum(tokens.values()), **tokens},
             dropped={
-                **dropped(view, taken, seqs, grounding, self.model),
+                **dropped(view, taken, seqs, summary, grounding, self.model),
                 "reasoning_tokens": sum(left.get(seq, 0) for seq in without),
             },
             stop_reason=taken.stop,
-            explain=explain(view, taken, sent, left) if self.options.explain else None,
+            explain=explain(view, taken, summary, sent, left) if self.options.explain else None,
             edits={**{seq: view.edits[seq] for seq in seqs if seq in view.edits}, **without} if view.edits else without,
             place=self.trimming.place,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
         )
+
+    def _since_compaction(self, seqs: list[int], summary: Summary) -> int:
+        """The first place that was written in a window with the compaction and what is sent between it and its reply.
+
+        The reply that the compaction came with was written right behind it.
+        """
+        history = self.view.history
+        stands = history.covered
+        between = [seq for seq in seqs if history.name(seq) <= stands and history.role(seq) > DEVELOPER]
+        asked = history.question + 1 if self.aside else 0  # another question had other recalled messages before it
+        if not (between or self.fixed.few_shots):
+            return asked
+        if not summary.seq:  # it was put at an unknown time
+            return history.length + 1
+        behind = range(history.since(max(history.first_seq, stands + 1)), history.length + 1)
+        return max(asked, next((seq for seq in behind if history.role(seq) != ASSISTANT), history.length + 1))
 
     def _leading(self, seqs: list[int]) -> list[Measure]:
         """Measures of the messages on which the cost of definitions may depend: the first, and system messages."""

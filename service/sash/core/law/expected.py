@@ -30,18 +30,22 @@ class Expected(msgspec.Struct, frozen=True):
 def before_reply(history: History) -> History | NeedOlder | None:
     """The history before the newest reply; None if there is no reply, or no message before it.
 
-    Messages that are recalled for the newest question are not in it if the reply answered an earlier question. Returns
-    NeedOlder if the reply, or the newest question before it, is older than the messages that were read.
+    Messages that are recalled for the newest question are not in it if the reply answered an earlier question. No message
+    that a compaction covers is the reply or the question. Returns NeedOlder if the reply, or the newest question before it,
+    is older than the messages that were read.
     """
     records, first = history.records, history.first_seq
-    end = records.roles.rfind(ASSISTANT)
-    question = records.roles.rfind(USER, 0, max(end, 0))
-    if first > 1 and (end <= 0 or (question < 0 and history.question >= first)):
+    roles = records.roles
+    if history.covered:
+        roles = bytes(SYSTEM if is_out else role for role, is_out in zip(roles, records.unsent, strict=True))
+    end = roles.rfind(ASSISTANT)
+    question = roles.rfind(USER, 0, max(end, 0))
+    if not history.is_whole and (end <= 0 or (question < 0 and history.question >= first)):
         return older(history)
     if end <= 0:
         return None
     gone = int(reference_costs(records, history.column)[end:].sum())
-    asked = first + question if question >= 0 else min(history.question, first - 1)
+    asked = first + question if question >= 0 else min(history.question, first - 1) if not history.covered else 0
     recalled = history.recalled if asked == history.question else frozenset()
     return msgspec.structs.replace(
         history,
@@ -56,7 +60,8 @@ def before_reply(history: History) -> History | NeedOlder | None:
 
 def places_of(window: Window, question: int, *, stable: bool) -> Places:
     """The places up to which the next window begins like this one; ``question`` is the newest user message's seq."""
-    cut = window.dropped["messages"] or any(edit.limit is not None for edit in window.edits.values())
+    slides = window.dropped["messages"] and window.stop_reason != "summary"  # a summary stays where it is
+    cut = slides or any(edit.limit is not None for edit in window.edits.values())
     steady = bool(window.seqs) and (stable or not cut)
     recalled = window.recalled is not None and bool(window.recalled.block)
     return Places(

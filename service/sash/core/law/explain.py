@@ -7,12 +7,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.models import Model
 from sash.core.law.costs import costs_as_counted, reference_cost, reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.grounding import Grounded
 from sash.core.law.reasons import APART_FROM, OUTCOMES, Reason
+from sash.core.law.records import Summary
 from sash.core.law.runs import runs
 from sash.core.law.view import View
 from sash.core.law.walk import Walk
@@ -76,19 +78,24 @@ def _with_documents(
     return msgspec.structs.replace(line, documents=told)
 
 
-def explain(view: View, taken: Walk, sent: Mapping[int, int], left: Mapping[int, int]) -> list[Explained]:
+def explain(
+    view: View, taken: Walk, summary: Summary | None, sent: Mapping[int, int], left: Mapping[int, int]
+) -> list[Explained]:
     """One line a message, by ascending seq: the required messages before the tail, and those of the tail's whole units.
 
     ``sent`` and ``left`` are tokens of reasoning by seq: those in the request, and those that are left out.
     """
     history, starts, kept = view.history, view.units.starts, set(taken.kept)
+    covered = view.covered
     first, others = history.first_seq, Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     lines = [_line(view, seq, view.why(seq), sent, left, is_kept=True) for seq in sorted(view.outside)]
     for index in range(int(view.headless), len(view.units)):
         is_kept = index in kept or index in view.always
         why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
-        if why is Reason.UNANSWERED and history.records.in_progress[starts[index]]:
-            why = Reason.IN_PROGRESS
+        if (why is Reason.UNANSWERED or index in covered) and history.records.unsent[starts[index]]:
+            why = history.records.why_unsent(starts[index])
+            is_summary = summary is not None and summary.seq == history.name(view.seq(index))
+            why = Reason.STANDS if why is Reason.COMPACTION and is_summary else why
         elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
             why = Reason.APART
         seqs = range(first + starts[index], first + starts[index + 1])
@@ -110,18 +117,33 @@ def _line(
 
 
 def dropped(
-    view: View, taken: Walk, seqs: Sequence[int], grounding: Mapping[int, Grounded], model: Model
+    view: View,
+    taken: Walk,
+    seqs: Sequence[int],
+    summary: Summary | None,
+    grounding: Mapping[int, Grounded],
+    model: Model,
 ) -> dict[str, int]:
     """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding."""
-    history = view.history
-    left = history.length - len(seqs)
+    history, left = view.history, left_out(view, seqs, summary)
+    stands = reference_tokens(summary.measure)[history.column] if summary is not None and _is_message(summary) else 0
     return {
         "messages": left,
-        "tokens": history.tokens - _counted(view, seqs, model) if left else 0,
+        "tokens": history.tokens - _counted(view, seqs, model) - stands if left else 0,
         "duplicates": taken.duplicates,
         "grounding_messages": history.grounding_messages - len(grounding),
         "grounding_tokens": max(0, history.grounding_tokens - sum(chosen.tokens for chosen in grounding.values())),
     }
+
+
+def left_out(view: View, seqs: Sequence[int], summary: Summary | None) -> int:
+    """The number of messages that are not among ``seqs``, nor sent as the summary."""
+    return view.history.length - len(seqs) - (summary is not None and _is_message(summary))
+
+
+def _is_message(summary: Summary) -> bool:
+    """Whether the summary is a message of the conversation as it came."""
+    return bool(summary.seq) and summary.compaction is not None
 
 
 def _counted(view: View, seqs: Sequence[int], model: Model) -> int:

@@ -40,11 +40,11 @@ def arranged(history: History, *, drops: bool) -> History | None:
     if history.outside and history.first_seq > 1 and _is_unfinished(history.outside):
         return None
     records = history.records
-    is_whole = history.first_seq == 1
+    is_whole = history.is_whole
     if not records.details or _is_in_order(records, is_whole=is_whole):
         return history
     groups, apart = _read(records, is_whole=is_whole)
-    if history.first_seq > 1 and _needs_its_call(records, apart):
+    if not is_whole and _needs_its_call(records, apart):
         return None
     return _in_places(history, groups, apart, drops=drops)
 
@@ -54,7 +54,7 @@ def _is_in_order(records: Records, *, is_whole: bool) -> bool:
     if records.plain and TOOL not in records.roles and FUNCTION not in records.roles:
         return True
     roles, flags, calls, is_open = (
-        np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.in_progress)
+        np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.unsent)
     )
     asks = (roles == ASSISTANT) & (is_open == 0)
     if records.marked or FUNCTION in records.roles:
@@ -135,12 +135,12 @@ def _called_right_before(records: Records, groups: Sequence[_Group], index: int)
 
 def _is_call(records: Records, index: int) -> bool:
     is_call = records.calls[index] or records.flags[index] & Flags.LEGACY_CALL
-    return bool(is_call) and records.roles[index] == ASSISTANT and not records.in_progress[index]
+    return bool(is_call) and records.roles[index] == ASSISTANT and not records.unsent[index]
 
 
 def _needs_its_call(records: Records, apart: set[int]) -> bool:
     """Whether a result must be in the window whose call is before the tail: the newest message, or a pinned one."""
-    newest = records.in_progress.rfind(0)
+    newest = records.unsent.rfind(0)
     return newest in apart or any(records.flags[index] & Flags.PINNED for index in apart)
 
 
@@ -153,7 +153,7 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
     indexes = range(len(records))
     order = sorted(indexes, key=lambda index: (heads[index], index))
     places = dict(zip(order, indexes, strict=True))
-    sent = (heads[index] for index in indexes if index not in apart and not records.in_progress[index])
+    sent = (heads[index] for index in indexes if index not in apart and not records.unsent[index])
     gaps = _gaps(records, groups, max(sent, default=-1), places, drops=drops)
     single = {index for group in gaps.alone for index in group.results.values()}
     changed = Records(
@@ -166,7 +166,7 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
         original=history,
         names=[first + index for index in order],
         heads=[first + heads[index] for index in order],
-        newest=first + places[max(0, records.in_progress.rfind(0))],
+        newest=first + places[max(0, records.unsent.rfind(0))],
         lines={first + place: gap for place, gap in gaps.lines.items()},
         dropped={first + place: gap for place, gap in gaps.dropped.items()},
         gone=frozenset(first + place for place in gaps.gone),
@@ -241,7 +241,7 @@ def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> 
     for index, role in enumerate(records.roles):
         if role in _RESULTS:
             waiting.discard(records.details[index].links)
-        elif not records.in_progress[index]:
+        elif not records.unsent[index]:
             if waiting:
                 found[first_seq + index] = len(waiting)
             waiting = set(heads[index].links) if index in heads else set()

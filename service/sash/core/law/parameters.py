@@ -70,7 +70,8 @@ SummaryUse = Annotated[
     Literal["auto", "never", "always"],
     Meta(
         title="SummaryUse",
-        description="When the summary is sent: if messages that it covers are left out (`auto`), `never`, or `always`.",
+        description="When the summary is sent: if messages that it covers are left out (`auto`), `never`, or `always`. A "
+        "provider's compaction is always sent with `auto`, in place of what it covers.",
     ),
 ]
 ReasoningChoice = Annotated[

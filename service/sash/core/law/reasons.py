@@ -36,6 +36,8 @@ class Reason(StrEnum):
     UNANSWERED = "unanswered", "a call without its results"
     APART = "apart", "a result without its call, or with a newer one"
     IN_PROGRESS = "in progress", "a reply in progress"
+    COMPACTION = "compaction", "a provider's compaction"
+    STANDS = "stands", "a provider's compaction, sent as the summary"
     START = "start", "before the first user message"
 
 

@@ -126,7 +126,7 @@ def _unit_at(records: Records, place: int) -> range | None:
     A call at the end of ``records`` does not wait for its results: newer messages came after it.
     """
     roles, start = records.roles, place
-    if records.in_progress[place]:
+    if records.unsent[place]:
         return None
     if (
         roles[place] not in (TOOL, FUNCTION)

@@ -4,13 +4,14 @@ A record has 24 bytes for every message, so that a tail of records is read as co
 messages takes one addition for each. Facts that few messages have (tool calls, names, images, documents) are in
 ``Details``, which are read only if a flag says so::
 
-    0  flags   1  role   2  calls   3  128 if in progress, else 0   4-7  tokens in o200k_base   8-11  in cl100k_base
-    12-15  bytes of the body   16-23  digest of role and content; numbers are little-endian
+    0  flags   1  role   2  calls   3  128 if in progress, 64 if a provider's compaction
+    4-7  tokens in o200k_base   8-11  in cl100k_base   12-15  bytes of the body   16-23  digest of role and content; numbers
+    are little-endian
 """
 
 import sys
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from struct import Struct
@@ -29,6 +30,7 @@ from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.rows import Row, Rows, columns_of, stored_row, stretch
 from sash.core.law.details import Details, StoredDetails
 from sash.core.law.identities import Identity, long_form, short_form
+from sash.core.law.reasons import Reason
 
 if TYPE_CHECKING:
     from sash.core.law.units import Units
@@ -41,7 +43,11 @@ _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
-"""A bit in byte 3: the message is in progress. The other bits are reserved, and 0."""
+"""A bit in byte 3: the message is in progress. The lowest five bits are reserved, and 0."""
+_COMPACTION_BIT: Final = 64
+"""A bit in byte 3: the message is a provider's compaction."""
+_COVERED_BIT: Final = 32
+"""A bit in byte 3 while a window is made, not stored: a compaction stands for the message."""
 
 
 class Flags:
@@ -49,7 +55,8 @@ class Flags:
 
     PARALLEL: a result of one of several calls. LATE: a result that does not stand directly behind its call and the call's
     other results, or is not its first (``order.py``). RICH: the message's cost depends on its details. MIXED: its details
-    have its writing systems, which only estimates need. IN_PROGRESS: the message is still being written (stored in byte 3).
+    have its writing systems, which only estimates need. IN_PROGRESS: the message is still being written; COMPACTION: it
+    is a provider's compaction, which windows have as their summary (both are stored in byte 3).
     LIST_BEGINS, LIST_ENDS: the first and the last of several results (not stored: the neighbours tell).
     """
 
@@ -65,12 +72,14 @@ class Flags:
     LIST_BEGINS: Final = LIST_BEGINS
     LIST_ENDS: Final = LIST_ENDS
     IN_PROGRESS: Final = 1024
+    COMPACTION: Final = 2048
 
 
 NOT_MENDED: Final[Mapping[int, tuple[int, int]]] = MappingProxyType({})
 _IN_DETAILS = Flags.RICH | Flags.MIXED
 _THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
-_GROUPED = Flags.LEGACY_CALL | Flags.IN_PROGRESS
+_UNSENT = Flags.IN_PROGRESS | Flags.COMPACTION
+_GROUPED = Flags.LEGACY_CALL | _UNSENT
 _RESULTS = (TOOL, FUNCTION)
 _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 """The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
@@ -102,8 +111,13 @@ class Record(msgspec.Struct, frozen=True):
         return bool(self.flags & Flags.IN_PROGRESS)
 
     @property
+    def compaction(self) -> bool:
+        """Whether the message is a provider's compaction. No window has it among its messages."""
+        return bool(self.flags & Flags.COMPACTION)
+
+    @property
     def grouped(self) -> bool:
-        """Whether the message may be sent only with its neighbours, or not yet: a call, a result, or in progress."""
+        """Whether the message is not sent alone: it is a call, a result, in progress, or a compaction."""
         return bool(self.calls) or self.measure.role in _RESULTS or bool(self.flags & _GROUPED)
 
     @property
@@ -128,9 +142,10 @@ def encode_record(record: Record) -> bytes:
     flags = record.flags & ~_IN_DETAILS | (Flags.RICH if record.rich else 0) | (Flags.MIXED if record.mixed else 0)
     one = record.measure
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
-    open_bit = _OPEN_BIT if record.flags & Flags.IN_PROGRESS else 0
+    in_byte_3 = _OPEN_BIT if record.flags & Flags.IN_PROGRESS else 0
+    in_byte_3 |= _COMPACTION_BIT if record.flags & Flags.COMPACTION else 0
     return _LAYOUT.pack(
-        flags & _STORED, one.role, record.calls, open_bit, o200k, cl100k, record.size, record.content_digest
+        flags & _STORED, one.role, record.calls, in_byte_3, o200k, cl100k, record.size, record.content_digest
     )
 
 
@@ -157,7 +172,8 @@ def _places(flag: int) -> bytes:
 
 
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
-_OPEN = _places(_OPEN_BIT)
+_OUT = _places(_OPEN_BIT | _COMPACTION_BIT | _COVERED_BIT)
+_COVERED = _places(_COVERED_BIT)
 _NOTHING = Details(b"", "")
 _A_RESULT = bytes((TOOL,))
 _DETAILED = _places(_IN_DETAILS)
@@ -237,6 +253,8 @@ class Records(Sequence[Record]):
             flags |= int(self.places[index])
         if in_byte_3 & _OPEN_BIT:
             flags |= Flags.IN_PROGRESS
+        if in_byte_3 & _COMPACTION_BIT:
+            flags |= Flags.COMPACTION
         if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
             details = self.details[index]
             extra, grounding, digits = details.measured, details.grounding, details.digits
@@ -349,14 +367,35 @@ class Records(Sequence[Record]):
 
     @property
     def plain(self) -> bool:
-        """Whether no message has a tool call or is in progress."""
+        """Whether no message has a tool call, and each may be sent."""
         grouped = self.calls.strip(b"\0") or self.flags.translate(_LEGACY).strip(b"\0")
-        return not grouped and not self.packed[3::RECORD_BYTES].translate(_OPEN).strip(b"\0")
+        return not grouped and not self.packed[3::RECORD_BYTES].translate(_OUT).strip(b"\0")
 
     @cached_property
-    def in_progress(self) -> bytes:
-        """1 for each message that is still being written, 0 for the others."""
-        return self.packed[3::RECORD_BYTES].translate(_OPEN)
+    def unsent(self) -> bytes:
+        """1 for each message that no window has: still being written, a compaction, or covered by one. 0 for the others."""
+        return self.packed[3::RECORD_BYTES].translate(_OUT)
+
+    @property
+    def covered_marks(self) -> bytes:
+        """1 for each message that a compaction stands for in this window, 0 for the others."""
+        return self.packed[3::RECORD_BYTES].translate(_COVERED)
+
+    def why_unsent(self, index: int) -> Reason:
+        """Why no window has the message."""
+        byte = self.packed[index * RECORD_BYTES + 3]
+        if byte & _COMPACTION_BIT:
+            return Reason.COMPACTION
+        return Reason.IN_PROGRESS if byte & _OPEN_BIT else Reason.SUMMARY
+
+    def covered(self, places: Collection[int]) -> "Records":
+        """These records, of which no window has those at ``places``, because a compaction stands for them."""
+        packed = bytearray(self.packed)
+        for index in places:
+            packed[index * RECORD_BYTES + 3] |= _COVERED_BIT
+        found = Records(bytes(packed), self.details, self.said, self.mended)
+        found._columns, found._has_mixes, found.costs = self._columns, self._has_mixes, self.costs
+        return found
 
     @cached_property
     def _words(self) -> "array[int]":
@@ -399,6 +438,9 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     measure: Measure
     compaction: dict[str, Any] | None = None
     compaction_measure: Measure | None = None
+    seq: int = 0
+    """The seq of the message that it is, if it was appended, else 0. Its words, where it has some, then stand for what it
+    covers in all formats. It is not stored."""
     said: int | None = None
     """The text's tokens in a model's own vocabulary, while a window is made for this model. It is not stored."""
 
@@ -409,3 +451,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         if not self.text:
             return None
         return self if self.compaction is None else msgspec.structs.replace(self, compaction=None)
+
+    @property
+    def stands(self) -> bool:
+        """Whether windows have it in place of the messages that it covers, and never these, once it is as it is sent."""
+        return bool(self.seq) or self.compaction is not None

@@ -39,7 +39,7 @@ def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
     """The record and the body of a stored message without its content."""
     message = redact_message(msgspec.json.decode(body))
     encoded, _, _ = encode_message(message)
-    flags = (record.flags | Flags.REDACTED) & ~(Flags.GROUNDED | Flags.NOTED)
+    flags = (record.flags | Flags.REDACTED) & ~(Flags.GROUNDED | Flags.NOTED | Flags.COMPACTION)
     redacted = msgspec.structs.replace(
         record,
         flags=flags,

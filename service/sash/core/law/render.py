@@ -173,7 +173,6 @@ def other_request(
 
     ``drops`` and ``model`` are as in ``Refusals``.
     """
-    compaction = window.summary.compaction if window.summary is not None else None
     fixed = (*parts.few_shots, *_lines(window))
     seqs, kept = [0] * len(fixed) + list(window.seqs), [*fixed, *_kept(window, bodies, grounding)]
     if window.recalled is not None and window.recalled.block:
@@ -183,12 +182,14 @@ def other_request(
     if window.lines:
         seqs, kept = _with_lines(window, seqs, kept)
     outgoing = [Outgoing(0, message) for message in _decoded(parts.system)]
-    outgoing += [Outgoing(0, compaction)] if compaction is not None else []
-    outgoing += map(Outgoing, seqs, _decoded(kept))
+    told = [*map(Outgoing, seqs, _decoded(kept))]
     if window.grounding:
-        outgoing = [_with_documents_beside(each, form, window, bodies) for each in outgoing]
+        told = [_with_documents_beside(each, form, window, bodies) for each in told]
     if window.names:
-        outgoing = [msgspec.structs.replace(each, seq=window.name(each.seq)) for each in outgoing]
+        told = [msgspec.structs.replace(each, seq=window.name(each.seq)) for each in told]
+    if window.summary is not None and window.summary.compaction is not None:
+        outgoing.append(Outgoing(window.summary.seq, window.summary.compaction, begins=True))
+    outgoing += told
     tools: Any = parts.fixed.tools
     choice = parts.fixed.tool_choice
     return render_request(

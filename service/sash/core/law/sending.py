@@ -151,7 +151,7 @@ def begins_turn(history: History) -> int:
 
 def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
-    if options.reasoning == "all" or history.first_seq == 1 or _turn_place(history) > 0:
+    if options.reasoning == "all" or history.is_whole or _turn_place(history) > 0:
         return False
     extras = (record.measure.extra for seq, record in history.outside.items() if seq < history.question)
     return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)

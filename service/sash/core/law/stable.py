@@ -99,7 +99,7 @@ def cut_seq(
             added = documents.most_tokens(record, model)
             before, beside = _placed(added, mode)
             asked = EarlierQuestion((0 if is_steady else cost) + before, beside)
-    whole = history.first_seq == 1
+    whole = history.is_whole
     found = stable_cut(spans, end=history.tokens, room=room, step=step, block=block, whole=whole, asked=asked)
     if isinstance(found, Before):
         return found
@@ -139,6 +139,10 @@ def _spans(
                 added = documents.most_tokens(records[int(starts[index])], model)
                 before, beside[index] = _placed(added, mode)
                 cost[index] += before
+    if history.covered and count:
+        is_covered = np.frombuffer(records.covered_marks, np.uint8)[starts] != 0
+        for each in (cost, reasoning, beside):
+            each[is_covered] = 0
     for index in {unit_at(units, seq - history.first_seq) for seq in view.edits if seq >= history.first_seq}:
         open_longer[index] = _while_open(view, index, room, limit)
     for seq, tokens in view.brings.items():
@@ -148,7 +152,7 @@ def _spans(
     if view.passing and count:
         is_result = np.frombuffer(records.roles.translate(_RESULT), np.uint8)
         continues[1:] = is_result[starts[1:] - 1] != 0
-        continues[0] = history.first_seq > 1
+        continues[0] = not history.is_whole
     return Spans(cost, length, beside, roles == USER, reasoning, continues, open_longer), steady
 
 

@@ -65,7 +65,7 @@ def group_units(records: Records) -> Units:
 
 def _grouped(records: Records) -> Units:
     roles, flags, calls, is_open = (
-        np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.in_progress)
+        np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.unsent)
     )
     is_result = (roles == TOOL) & (flags & Flags.LATE == 0)
     asks = (roles == ASSISTANT) & (is_open == 0)

@@ -42,9 +42,16 @@ class History(msgspec.Struct, frozen=True):
     summary: Summary | None = None
     recalled: AbstractSet[int] = frozenset()
     """Seqs of recalled messages (whole units), which this window must contain."""
+    covered: int = 0
+    """The last seq that a provider's compaction covers in this window (``compaction.py``); 0 without one."""
     order: "Order | None" = None
     """Where the tail's messages stand, if they are not sent in the order of the log. Then this history's seqs are places
     (``order.py``)."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no message before the tail may be sent, beside those ``outside``."""
+        return self.first_seq <= self.covered + 1
 
     def lines_tokens(self, place: int, model: Model) -> int:
         """The tokens of the lines behind the call at a place; 0 without lines."""
@@ -153,6 +160,14 @@ class View(msgspec.Struct, frozen=True):
     brings: Mapping[int, int] = {}
     """Tokens of the group that a late result brings while it is the newest message, by seq."""
 
+    @property
+    def covered(self) -> AbstractSet[int]:
+        """The indexes of units that a provider's compaction stands for."""
+        if not self.history.covered:
+            return frozenset()
+        marks = self.history.records.covered_marks
+        return {index for index in self.units.broken if marks[self.units.starts[index]]}
+
     def seq(self, index: int) -> int:
         """The seq of a unit's first message."""
         return self.history.first_seq + self.units.starts[index]
@@ -202,10 +217,10 @@ def view_history(history: History, model: Model) -> View | None:
     """The view; None if the tail begins inside a required tool group, so that older messages are needed."""
     records, first = history.records, history.first_seq
     units = group_units(records)
-    headless = bool(records) and first > 1 and records.roles[0] in (TOOL, FUNCTION)
+    headless = bool(records) and not history.is_whole and records.roles[0] in (TOOL, FUNCTION)
     if headless and (first - 1 in history.outside or _any_pinned(records, units.starts[1])):
         return None
-    if first > 1 and units and ((newest := _newest(history, units)) is None or (headless and newest == 0)):
+    if not history.is_whole and units and ((newest := _newest(history, units)) is None or (headless and newest == 0)):
         return None
     costs = _with_lines(history, message_costs(records, model), model)
     outside = {seq: record_cost(record, model) for seq, record in history.outside.items()}
@@ -250,7 +265,7 @@ def _always(history: History, units: Units) -> dict[int, Reason]:
 
 def _newest(history: History, units: Units) -> int | None:
     """The newest unit that is not a reply in progress; None if there is none."""
-    last = history.records.in_progress.rfind(0)
+    last = history.records.unsent.rfind(0)
     if last >= 0 and history.order is not None:
         placed = history.order.newest - history.first_seq
         last = min(placed, last)  # the history may end before it

@@ -105,7 +105,8 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
     state.reasons = {index: Reason.UNANSWERED for index in units.broken - view.always.keys() if index >= end}
     if end > oldest:
         return _ended(state, view, bounds, "budget")
-    left = next((index for index in range(end - 1, newest - 1, -1) if index not in view.always), None)
+    passed = view.always.keys() | view.covered
+    left = next((index for index in range(end - 1, newest - 1, -1) if index not in passed), None)
     if left is None:
         return _at_the_beginning(state, view, bounds)
     return _ended(state, view, bounds, bounds.reason(view.seq(left)) or "complete")
@@ -114,6 +115,7 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
 def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
     """The walk if kept units matter for older ones: with deduplication, documents everywhere, or skipping."""
     said = _always_said(view) if bounds.dedupe else set()
+    state.reasons = dict.fromkeys(view.covered, Reason.SUMMARY)
     costs, oldest = view.unit_costs.tolist(), bounds.oldest_seq
     for index in range(len(view.units) - 1, -1, -1):
         seq = view.seq(index)
@@ -123,11 +125,11 @@ def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, docum
             continue
         if index == 0 and view.headless:
             break
-        if stop:
+        if stop and index not in state.reasons:
             return _ended(state, view, bounds, stop)
         words = _said(view, index) if bounds.dedupe else None
         if index in view.units.broken:
-            state.reasons[index] = Reason.UNANSWERED
+            state.reasons.setdefault(index, Reason.UNANSWERED)
         elif words in said:
             state.duplicates += 1
             state.reasons[index] = Reason.DUPLICATE
@@ -155,6 +157,8 @@ def _stop(state: Walk, bounds: Bounds, seq: int) -> Stop | None:
 
 def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
+    if view.history.covered and view.history.is_whole:
+        return _ended(state, view, bounds, "summary")
     before = view.history.first_seq - 1
     stop = _stop(state, bounds, before)
     seen = before == len(view.outside) and not view.headless

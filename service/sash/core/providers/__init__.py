@@ -98,5 +98,5 @@ def render_request(
 
 @lru_cache(maxsize=1024)
 def binds_reasoning(model: str) -> bool:
-    """Return whether a model refuses a thinking block if anything before the block has changed."""
+    """Return whether a model refuses or drops reasoning if anything before it has changed."""
     return any(each.binds_reasoning and each.binds_reasoning.search(model) for each in PROVIDERS.values())

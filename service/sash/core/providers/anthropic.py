@@ -156,6 +156,7 @@ def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
         is_result=lambda block: block.get("type") == "tool_result",
         read_result=_read_result,
         read_part=_read_block,
+        stands=lambda block: _compaction(block) is not None,
     )
 
 
@@ -172,6 +173,13 @@ def _read_result(block: Object, piece: Piece, pointer: str) -> None:
             piece.add_told(kind, part)
         else:
             piece.tell(kind, inner)
+
+
+def _compaction(block: Object) -> str | None:
+    """Return the summary in a compaction block; None for another block, and for a compaction that failed, whose summary is
+    null: Anthropic takes no notice of it (anthropic.types.beta.BetaCompactionBlockParam)."""
+    words = block.get("content") if block.get("type") == "compaction" else None
+    return words if isinstance(words, str) and words.strip() else None
 
 
 def _read_block(block: Object, piece: Piece, pointer: str) -> None:
@@ -254,12 +262,21 @@ def _system_of(request: _AnthropicRequest) -> list[Object]:
     return [{"role": "system", "content": [{"type": "text", "text": text} for text in texts]}]
 
 
+def _since_compaction(messages: list[Object]) -> list[Object]:
+    """Return the messages from the newest compaction on: Anthropic takes no notice of those before, nor counts them."""
+    for index, message in reversed([*enumerate(messages)]):
+        match message.get("native"):
+            case {"format": "anthropic", "messages": [{"content": [dict(block)]}]} if _compaction(block) is not None:
+                return messages[index:]
+    return messages
+
+
 def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
     given = convert(request, _AnthropicRequest, "")
     output = given.output_format or (given.output_config or {}).get("format") or {}
     tools = given.tools or []
     return ChatRequest(
-        messages=[*_system_of(given), *chat(given.messages, "/messages")],
+        messages=[*_system_of(given), *_since_compaction(chat(given.messages, "/messages"))],
         tools=[
             chat_function(tool, tool["input_schema"], "type", "input_schema")
             for tool in tools
@@ -630,6 +647,8 @@ ANTHROPIC = Provider(
     replies_are_items=False,
     fills=True,
     is_call=lambda part: part.get("type") == "tool_use",
+    compaction=_compaction,
+    compacts_in_words=True,
     unknown_kinds=unknown_blocks,
     with_result_text=_with_result_text,
     maker="anthropic",

@@ -15,7 +15,7 @@ from sash.core.providers.whole import Whole
 
 BLANK_TEXT: Final = Mend(
     name="blank_text",
-    refused="A text block without a visible character, in a message or in a tool result",
+    refused="A text block without a visible character, in a message or in a tool result; a compaction with an empty summary",
     sent="The message without the block; a user's message without another block is `…`, an assistant's is left out",
     evidence="'messages: text content blocks must be non-empty': Claude gives such blocks and does not take them "
     "(anthropics/anthropic-sdk-python 461, anthropics/claude-code 62396)",
@@ -143,6 +143,8 @@ def _block(block: Block, ids: Iterator[str], seq: int, refusals: Refusals) -> It
     """Yield the block as it is accepted; nothing where it is left out."""
     match block:
         case {"type": "text", "text": str(text)} if not text.strip():
+            refusals.mends.add(BLANK_TEXT, seq)
+        case {"type": "compaction", "content": str(words)} if not words.strip():
             refusals.mends.add(BLANK_TEXT, seq)
         case {"type": "thinking" | "redacted_thinking"} if not is_signed(block) and is_claude(refusals.model):
             refusals.mends.add(UNSIGNED_THINKING, seq)

@@ -20,7 +20,7 @@ from sash.core.chat.programs import recognise
 from sash.core.providers import PROVIDERS
 from sash.core.providers.known_kinds import unknown_kind
 from sash.core.providers.members import NO_NAMES, Names
-from sash.core.providers.native import Turn, read_messages
+from sash.core.providers.native import Turn, compaction_of, read_messages
 from sash.problems import BadRequest, Pointer, Problem
 
 Object = dict[str, Any]
@@ -103,15 +103,18 @@ def read_entries(
                 form, [each.value for each in run], [each.pointer for each in run], send.union(allowed)
             )
             _refuse_unknown(form, run, allowed)
-        for turn in turns:
+        for index, turn in enumerate(turns):
             sources = sorted({each.place for each in run[turn.first : turn.last + 1]})
             named = next((place for place in sources if given[place].id is not None), sources[0])
             number = counts.get(named, 0)
             counts[named] = number + 1
             kind = Entry if "native" in turn.message or "message" in values[named] else BareEntry
-            entries.append(
-                _chat_entry(kind, turn.message, [given[place] for place in sources], given[named].id, number)
-            )
+            entry = _chat_entry(kind, turn.message, [given[place] for place in sources], given[named].id, number)
+            if (index + 1 < len(turns) and run[turns[index + 1].first].place == sources[-1]) or compaction_of(
+                turn.message
+            ):
+                entry.status = None  # only the last message of an entry may still be written, and a compaction is whole
+            entries.append(entry)
             places.append(sources[0])
     _ground(entries, places, given)
     return ReadEntries(entries, places)

@@ -17,7 +17,8 @@
       the body up to ``,"native"``             restore(): the provider's messages, equal as JSON
 
 * One message can become several: an Anthropic user turn with two results and a question is ``tool``, ``tool``, ``user``.
-  ``piece: [i, n]`` numbers them; neighbours in a window are sent as one message again.
+  ``piece: [i, n]`` numbers them; neighbours in a window are sent as one message again. A compaction is a message of its own,
+  and it and its neighbours in a reply are ``[i, i + 1]``.
 * Several can become one: neighbouring items of a Responses reply, or an assistant's messages with calls answered together.
 * ``beside`` are members that are the client's own, each with its place. They are given back by reads, and never sent.
 * ``told`` are the places of lines in the content that tell a hosted tool's part (``hosted``). Its own format sends the part.
@@ -27,14 +28,14 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from sash.core.chat.messages import own_member
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers import PROVIDERS
-from sash.core.providers.members import EVERY_MEMBER, Names, object_at
+from sash.core.providers.members import EVERY_MEMBER, Names, has_foreign, object_at
 from sash.core.providers.pieces import Object, Piece, chat_message
 from sash.core.providers.recognition import foreign
 from sash.core.providers.requests_read import ChatRequest
@@ -66,15 +67,17 @@ def read_messages(
         pieces = _read(form, message, pointer, send)
         # The assistant's next message joins those before it if they are items of a reply, or calls answered together.
         goes_on = PROVIDERS[form].replies_are_items or any(piece.calls for piece in said)
-        if said and not (pieces[0].role == "assistant" and goes_on):
+        is_apart = any(piece.stands for piece in pieces)  # a compaction is a message of its own, as its neighbours are
+        if said and (is_apart or not (pieces[0].role == "assistant" and goes_on)):
             turns.append(Turn(chat_message(form, said), first, index - 1))
             said = []
-        if pieces[0].role == "assistant":
+        if pieces[0].role == "assistant" and not is_apart:
             first = first if said else index
             said += pieces
         else:
+            # A reply may still grow, so its pieces do not tell how many they are.
             turns += [
-                Turn(chat_message(form, [piece], (place, len(pieces))), index, index)
+                Turn(chat_message(form, [piece], (place, place + 1 if is_apart else len(pieces))), index, index)
                 for place, piece in enumerate(pieces)
             ]
     return [*turns, Turn(chat_message(form, said), first, len(messages) - 1)] if said else turns
@@ -124,27 +127,55 @@ def _call_of(result: Object) -> list[Object]:
     return []
 
 
-def read_compaction(item: Object, pointer: str) -> tuple[Object, str]:
+def read_compaction(given: Object | list[Object], pointer: str) -> tuple[Object, str]:
     """Return the chat message of a provider's compaction item, and its text for other providers.
 
-    Anthropic's item is a block with the summary in ``content``. Only OpenAI can read the item of Responses, so its text is
-    empty. Raises InvalidEntry.
+    Anthropic's item is a block with the summary in ``content``. Only its maker can read the item of Responses, so its text
+    is empty; the window that ``/responses/compact`` returns is a list, which ends with the item. Raises InvalidEntry.
     """
-    if item.get("type") != "compaction":
-        raise InvalidEntry.at(f"#{pointer}", "This is no compaction item: its type is 'compaction'")
-    content = item.get("content")
-    if "content" in item:
-        (turn,) = read_messages("anthropic", [{"role": "assistant", "content": [item]}], [pointer])
-    else:
-        (turn,) = read_messages("responses", [item], [pointer])
+    items = given if isinstance(given, list) else [given]
+    item = items[-1] if items else {}
+    place = f"{pointer}/{len(items) - 1}" if isinstance(given, list) else pointer
+    if not isinstance(item, dict) or item.get("type") != "compaction":
+        raise InvalidEntry.at(f"#{place}", "This is no compaction item: its type is 'compaction'")
+    if "content" not in item:
+        places = [f"{pointer}/{index}" for index in range(len(items))] if isinstance(given, list) else [pointer]
+        turns = read_messages("responses", items, places)
+        own = [each for turn in turns for each in restore(turn.message)]
+        native = {"format": "responses", "messages": own}
+        return turns[0].message if len(own) == 1 else {"role": "assistant", "content": None, "native": native}, ""
+    if len(items) > 1:
+        raise InvalidEntry.at(f"#{pointer}", "Claude's compaction block stands alone: give the block, not a list")
+    (turn,) = read_messages("anthropic", [{"role": "assistant", "content": [item]}], [place])
+    content = item["content"]
     return turn.message, content if isinstance(content, str) else ""
 
 
-def compaction_item(message: Object) -> Object:
-    """Return the compaction item that became this chat message."""
-    (own,) = restore(message)
-    block: Object = own["content"][0] if own.get("role") == "assistant" else own
-    return block
+def compaction_items(message: Object) -> list[Object]:
+    """Return the compaction item that became this chat message, alone or at the end of a list."""
+    own = restore(message)
+    return [own[0]["content"][0]] if own[0].get("role") == "assistant" else own
+
+
+class Compaction(NamedTuple):
+    """A provider's compaction that is a message: its form, and its words, which are empty if only its maker can read it."""
+
+    form: str
+    words: str
+
+
+def compaction_of(message: Mapping[str, Any]) -> Compaction | None:
+    """Return the compaction that a chat message is; None for another message."""
+    native = message.get("native")
+    if native is None or has_foreign(message) or message["role"] != "assistant" or len(native["messages"]) != 1:
+        return None
+    form, (own,) = native["format"], native["messages"]
+    provider = PROVIDERS[form]
+    parts = [own] if provider.replies_are_items else own.get(provider.shape.parts)
+    if not isinstance(parts, list) or len(parts) != 1 or not isinstance(parts[0], dict):
+        return None
+    words = provider.compaction(parts[0])
+    return None if words is None else Compaction(form, words)
 
 
 class _Native(msgspec.Struct, forbid_unknown_fields=True):

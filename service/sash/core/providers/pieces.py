@@ -1,6 +1,7 @@
 """Pieces: the part of a provider's message that becomes one chat message."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -23,7 +24,8 @@ class Piece(msgspec.Struct, kw_only=True):
     the whole message, where they do not follow the parts of the piece before. ``answers`` is the id of the call that a tool
     result answers. ``only`` names the kinds of part that cannot be sent to other providers. ``told`` are the kinds of the
     parts at these places, which other providers get as a line of text, or which some have no place for in a result.
-    ``beside`` are the client's own members of the message, which are not sent.
+    ``beside`` are the client's own members of the message, which are not sent. ``stands``: it is a compaction, which stands
+    for all before it, and is a message of its own.
     """
 
     role: str
@@ -35,6 +37,7 @@ class Piece(msgspec.Struct, kw_only=True):
     at: list[int] = []
     beside: Sequence[tuple[str, str, Any]] = ()
     told: dict[int, str] = {}
+    stands: bool = False
 
     def add_text(self, text: str) -> None:
         """Add a text to the chat message."""
@@ -143,21 +146,31 @@ def read_turn(
     is_result: Callable[[Object], bool],
     read_result: Read,
     read_part: Read,
+    stands: Callable[[Object], bool] = lambda _: False,
 ) -> list[Piece]:
     """Return the pieces of a message: one for each of the user's tool results, then one for the other parts.
 
     ``parts`` are the member ``key`` of the message ``own``. If the pieces change their order, each has its places in ``at``.
+    A part of the assistant's that ``stands`` for all before it is a piece, too, and so are the parts around it.
     """
     results = [[index] for index, part in enumerate(parts) if role == "user" and is_result(part)]
     others = [index for index in range(len(parts)) if [index] not in results]
-    groups = [*results, others] if others or not results else results
+    if role == "assistant" and any(map(stands, parts)):
+        said = [[*run] for _, run in groupby(others, lambda index: index if stands(parts[index]) else -1)]
+    else:
+        said = [others] if others or not results else []
+    groups = [*results, *said]
     pieces = []
-    for group in groups:
-        piece = Piece(role=role, own={**own, key: [parts[index] for index in group]} if results else own)
-        if group is not others:
+    for number, group in enumerate(groups):
+        piece = Piece(
+            role=role, own={**own, key: [parts[index] for index in group]} if len(groups) > 1 or results else own
+        )
+        is_answer = number < len(results)
+        if is_answer:
             piece.role = "tool"
+        piece.stands = role == "assistant" and len(group) == 1 and stands(parts[group[0]])
         for index in group:
-            (read_part if group is others else read_result)(parts[index], piece, f"{pointer}/{index}")
+            (read_result if is_answer else read_part)(parts[index], piece, f"{pointer}/{index}")
         pieces.append(piece)
     order = [index for group in groups for index in group]
     if order != sorted(order):

@@ -76,7 +76,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     has_cache_control: bool = False
     """Whether a block may have the mark ``cache_control``."""
     binds_reasoning: re.Pattern[str] | None = None
-    """Names of models that refuse a thinking block if anything before the block has changed."""
+    """Names of models that refuse or drop reasoning if anything before it has changed, beside their own compaction."""
     one_string: frozenset[str] = frozenset()
     """Roles of messages whose text parts are sent as one string."""
     parts_apart: bool = False
@@ -85,6 +85,11 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether pictures and files of a tool result may be sent in a message of their own behind it."""
     opening_tokens: int = 0
     """Extra tokens of a history of own messages that begins with the assistant, for its maker's models."""
+    compaction: Callable[[Object], str | None] = lambda _part: None
+    """The words of a part, or of an own message, that stands for all before it; empty if only its maker can read them. None
+    for all else."""
+    compacts_in_words: bool = False
+    """Whether other providers can read a compaction of this one's."""
     unknown_kinds: Callable[[Mapping[str, Any], str], Iterable[UnknownKind]] = lambda _own, _pointer: ()
     """The kinds of items, blocks or parts in an own message at this pointer that the provider does not have."""
     is_chat_form: bool = False

@@ -10,6 +10,7 @@ Neighbouring items of the assistant become one chat message. Every call that a c
 under its own name or the name of its kind (``computer_call``), so that the call and its result stay together.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -146,7 +147,7 @@ def _read_item(item: Mapping[str, Any], pointer: str) -> list[Piece]:
             return [_output(own, pointer)]
         case _ if kind in _INSTRUCTING:
             return [Piece(role="developer", own=own, only=[kind])]
-    piece = Piece(role="assistant", own=own)
+    piece = Piece(role="assistant", own=own, stands=_compaction(own) is not None)
     _read_call(own, kind, piece, pointer)
     return [piece]
 
@@ -208,6 +209,11 @@ def _file(part: Object) -> Object | None:
     if not known.keys() & {"file_id", "file_data"} and is_link(url := part.get("file_url")):
         known["file_id"] = url
     return file_part(**known) if known.keys() & {"file_id", "file_data"} else None
+
+
+def _compaction(item: Object) -> str | None:
+    """Return the words of a compaction item, of which OpenAI or xAI alone can read the content; None for another item."""
+    return "" if item.get("type") == "compaction" and item.get("encrypted_content") else None
 
 
 def _read_call(item: Object, kind: str, piece: Piece, pointer: str) -> None:
@@ -465,6 +471,10 @@ class ResponsesRequest(msgspec.Struct):
     prompt_cache_key: CacheKey = ""
 
 
+_BOUND: Final = re.compile(r"\bgpt-(?:6[.-][2-9]|[7-9])")
+"""GPT-6.2 and later: the API drops reasoning items behind a change of what is before them, without an error. Its own
+compaction is no such change (developers.openai.com/api/docs/guides/keep-prefix-unchanged, November 2026)."""
+
 RESPONSES = Provider(
     arguments=ResponsesRequest,
     called="an item of OpenAI's Responses",
@@ -479,6 +489,7 @@ RESPONSES = Provider(
     replies_are_items=True,
     fills=False,
     is_call=lambda item: item.get("type") in ("function_call", "custom_tool_call"),
+    compaction=_compaction,
     unknown_kinds=unknown_items,
     with_result_text=_with_result_text,
     maker="openai",
@@ -487,6 +498,7 @@ RESPONSES = Provider(
     own_members=_MEMBERS,
     of_reply=frozenset({"id", "status"}),
     mends=ITEM_MENDS,
+    binds_reasoning=_BOUND,
     one_string=frozenset({"assistant", "tool"}),
     is_openais=True,
 )

@@ -30,13 +30,14 @@ class Outgoing(msgspec.Struct, frozen=True):
     """One kept chat message; ``seq`` is 0 for the fixed parts: system text, few-shots, summary, note.
 
     ``before`` and ``after`` are documents around the text of a message that is sent as it came. Other messages have their
-    documents in the content.
+    documents in the content. ``begins``: the history begins with it, whatever its seq is, as with a compaction.
     """
 
     seq: int
     message: dict[str, Any]
     before: str = ""
     after: str = ""
+    begins: bool = False
 
 
 class Refusals:
@@ -214,6 +215,7 @@ def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refus
             keeps_id = answered is None or (answered.as_it_came and not answered.is_renamed)
             answers = "" if answered is None or keeps_id else answered.id
             whole = whole_of(shape, outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
+            whole = msgspec.structs.replace(whole, begins=True) if outgoing.begins else whole
             yield msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
         case "tool" | "function" if answered is None:
             refusals.add(place, "is a result without a call before it")

@@ -33,7 +33,7 @@ class Whole(msgspec.Struct, frozen=True):
     """The provider's messages, or the part of one of them, that became one chat message.
 
     ``piece`` of ``pieces`` numbers the parts of one message; ``at`` are the places of its blocks in that message. ``ids``
-    are the ids of its calls as they are sent, where one may not be sent as it came.
+    are the ids of its calls as they are sent, where one may not be sent as it came. ``begins``: as in ``Outgoing``.
     """
 
     seq: int
@@ -42,6 +42,7 @@ class Whole(msgspec.Struct, frozen=True):
     pieces: int = 1
     at: Sequence[int] = ()
     ids: Sequence[str] = ()
+    begins: bool = False
 
     @property
     def role(self) -> str:
@@ -51,7 +52,8 @@ class Whole(msgspec.Struct, frozen=True):
     def follows(self, other: "Whole") -> bool:
         """Return whether both are pieces of one message, and ``other`` is the earlier one."""
         step = self.piece - other.piece
-        return self.pieces == other.pieces and step > 0 and self.seq - other.seq == step
+        counts = [each.pieces - (each.piece if self.pieces != other.pieces else 0) for each in (self, other)]
+        return counts[0] == counts[1] and step > 0 and self.seq - other.seq == step
 
 
 def whole_of(shape: Shape, seq: int, message: Block, before: str = "", after: str = "", *, answers: str = "") -> Whole:
@@ -93,7 +95,7 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
     last: list[Whole] | Block = []
     for turn in turns:
         if isinstance(turn, Whole):
-            begins_as_it_came = begins_as_it_came or (not sent and turn.seq <= 1)
+            begins_as_it_came = begins_as_it_came or (not sent and (turn.begins or turn.seq <= 1))
             left = [message for message in turn.messages if not _is_silent(message, key)]
             piece = msgspec.structs.replace(turn, messages=left)
             if left and last and isinstance(last, list) and piece.follows(last[-1]):

@@ -106,7 +106,7 @@ function drawDeployment() {
   const found = concerns(range);
   sayFirst(range, found);
   const few = !range.all.windows && !found.length;
-  const figured = few ? [shown.stats.start.all.windows ? null : firstCard()] : [fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), modelsCard(range)];
+  const figured = few ? [shown.stats.start.all.windows ? null : firstCard()] : [fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), reasoningCard(figures), modelsCard(range)];
   show([(shown.failure || away()) && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
 }
 
@@ -171,7 +171,8 @@ function savedCard(figures) {
     pairs(["Documents not sent again"], ["tokens", say.short(figures.grounding_tokens_saved)], ["worth", say.dollars(saved.documents_usd)],
       ["Prompt cache, stable cuts"], ["tokens it can serve", say.short(stable.reused_tokens)], ["worth up to", say.dollars(saved.prompt_cache_usd)],
       ["of a window, stable", say.share(stable.share)], ["of a window, sliding", say.share(sliding.share)],
-      ["Prompt cache, as reported"], ["read, of what was billed", say.share(cache.hit_share)], ["saved by reading", say.dollars(cache.saved_usd)], ["lost to writing", say.dollars(cache.lost_usd)]));
+      ["Prompt cache, as reported"], ["read, of what was billed", say.share(cache.hit_share)], ["saved by reading", say.dollars(cache.saved_usd)], ["lost to writing", say.dollars(cache.lost_usd)],
+      ...cache.misses.map(({ reason, count }) => [`not read: ${reason.replaceAll("_", " ")}`, say.short(count)])));
 }
 
 function predictionCard(figures) {
@@ -181,6 +182,15 @@ function predictionCard(figures) {
   return card("", "Predicted against billed", h("p", { class: "lead" }, say.share(exact), h("span", { class: "small" }, ` of ${say.count(prediction.reports, "report")} exact`)),
     stacked([["c-accent", "exact", prediction.exact], ["c-soft", "predicted more", prediction.over], ["c-bad", "predicted less", prediction.under]], "Reports"),
     pairs(["off by, on average", `${prediction.mean_error_tokens > 0 ? "+" : ""}${prediction.mean_error_tokens} tokens`], ["as a part of what was billed", say.share(prediction.mean_error_share)], ["tokens short in all", say.whole(prediction.under_tokens), prediction.under_tokens ? "bad" : ""]));
+}
+
+const CAUSES = { prefix: "something before it has changed", model: "another model", organization: "another organization", end_user: "another end user", turn: "its turn is over", other: "another cause" };
+
+/** Reasoning that providers dropped, as reported; nothing without any. */
+function reasoningCard({ reasoning }) {
+  if (!reasoning.dropped) return null;
+  const rows = Object.entries(CAUSES).filter(([cause]) => reasoning[cause]).map(([cause, name]) => [name, say.whole(reasoning[cause]), cause === "prefix" ? "warn" : ""]);
+  return card("", "Reasoning that providers dropped", h("p", { class: "lead" }, say.short(reasoning.dropped), h("span", { class: "small" }, " blocks")), pairs(...rows));
 }
 
 function modelsCard(range) {

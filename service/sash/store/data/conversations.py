@@ -198,5 +198,6 @@ def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
         always=entry.always,
         documents=entry.grounding_tokens if entry.grounding else None,
         progress=bool(entry.record.flags & Flags.IN_PROGRESS),
+        compaction=entry.compaction,
     )
     return EntryArguments(id_field(entry.identity.id), *entry.tokens, stored, rest)

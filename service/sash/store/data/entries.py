@@ -30,7 +30,7 @@ from sash.core.law.grounding import Template, added_tokens, content_text
 from sash.core.law.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
 from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding
 from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_foreign
-from sash.core.providers.native import check_native
+from sash.core.providers.native import check_native, compaction_of
 from sash.core.providers.recognition import foreign
 from sash.problems import Unprocessable
 from sash.store.data.layout import encode_grounding, encode_json
@@ -148,7 +148,7 @@ def _prepare(entry: Entry, template: Template, stamp: int, send: Names) -> NewEn
     calls = calls_of(message)
     identity = entry.id or ulid_of(stamp << CHANCE_BITS | secrets.randbits(CHANCE_BITS))
     record, body, grounding = measure_entry(entry, message, calls, template, content_digest(message, identity))
-    measured = record.measure
+    measured, compaction = record.measure, compaction_of(message) if record.flags & Flags.COMPACTION else None
     tokens = reference_tokens(measured)
     return NewEntry(
         identity=Identity(id=identity, stamp=stamp, digest=entry_digest(entry), status=entry.status),
@@ -159,10 +159,11 @@ def _prepare(entry: Entry, template: Template, stamp: int, send: Names) -> NewEn
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
         links=record.links,
-        always=(entry.pinned and not in_progress) or measured.role <= DEVELOPER,
+        always=(bool(record.flags & Flags.PINNED) and not in_progress) or measured.role <= DEVELOPER,
         tokens=tokens,
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
         grounding_tokens=record.grounding or (0, 0),
+        compaction=compaction.form if compaction else None,
     )
 
 
@@ -193,12 +194,14 @@ def measure_entry(
         grounding, added, digits = _grounding(entry.grounding, body, start, end, template, measured.extra)
     else:
         body, grounding, added, digits = msgspec.json.encode(message), b"", None, 0
+    is_compaction = "native" in message and entry.status != "in_progress" and compaction_of(message) is not None
     flags = (
-        (Flags.PINNED if entry.pinned else 0)
+        (Flags.PINNED if entry.pinned and not is_compaction else 0)
         | (Flags.GROUNDED if grounding else 0)
         | (Flags.NOTED if entry.metadata else 0)
         | (Flags.LEGACY_CALL if calls.legacy else 0)
         | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
+        | (Flags.COMPACTION if is_compaction else 0)
     )
     record = Record(
         flags,
@@ -257,7 +260,9 @@ def stored_entries(
 
 def stored_entry(identity: Identity, record: Record, body: bytes, grounding: bytes, metadata: bytes) -> NewEntry:
     """Return an entry from the stored values of a message."""
-    calls = calls_of(msgspec.json.decode(body)) if record.grouped else NO_CALLS
+    message = msgspec.json.decode(body) if record.grouped else {}
+    calls = calls_of(message) if message else NO_CALLS
+    compaction = compaction_of(message) if record.compaction else None
     placed = Flags.PARALLEL | Flags.LATE if record.measure.role == TOOL else 0  # the append tells them anew
     return NewEntry(
         identity=identity,
@@ -272,6 +277,7 @@ def stored_entry(identity: Identity, record: Record, body: bytes, grounding: byt
         tokens=reference_tokens(record.measure),
         tokens_parallel=reference_tokens(record.measure, parallel=True),
         grounding_tokens=record.grounding or (0, 0),
+        compaction=compaction.form if compaction else None,
     )
 
 

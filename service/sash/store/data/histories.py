@@ -23,7 +23,7 @@ from sash.problems import Conflict, NotFound, PreconditionFailed, Unprocessable
 from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, id_field, life_of
-from sash.store.data.replies import Page, State
+from sash.store.data.replies import Page, State, read_compactions
 from sash.store.data.scripts import Forgotten, HistoryEdited, Rewound, SummaryTooLong, Written
 from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import seal_message
@@ -59,7 +59,37 @@ class Histories:
         self._data_keys = conversations.data_keys
 
     async def redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Written:
-        """Remove the content of an entry, by its seq or ``id:`` and its id. Raises NotFound, PreconditionFailed."""
+        """Remove the content of an entry, by its seq or ``id:`` and its id, and that of the compactions that may hold it.
+
+        Raises NotFound, PreconditionFailed.
+        """
+        seq = await self._reader.seq_of(target, name)
+        if seq is None:
+            raise no_entry()
+        for later in await self._compactions_since(target, seq, change):
+            step: Change = {**change, "token": f"{change['token']}.{later}"}
+            await self._redact(target, later, **step)
+            change["if_match"] = ""  # it stood
+        return await self._redact(target, name, **change)
+
+    async def _compactions_since(self, target: Target, seq: int, change: Change) -> list[int]:
+        """Return the seqs of the compactions behind message ``seq``, newest first. Raises NotFound, PreconditionFailed."""
+        state, done = await asyncio.gather(self._reader.get(target), self._was_done(target, change["token"]))
+        if done or not state.compactions or seq > state.length:
+            return []
+        if state.life != change["life"]:
+            raise scripts.no_conversation()
+        (record,) = await self._reader.stretch(target, seq, seq, state=state)
+        if record.flags & Flags.REDACTED:  # the later ones were made without its content
+            return []
+        found, standing = [], state.compactions
+        while (newest := max(standing.values(), default=0)) > seq:
+            found.append(newest)
+            (kept,) = await self._client.commands([("HGET", target.keys.ids, f"\0compaction:{newest}")])
+            standing = read_compactions((kept or b"").partition(b" ")[2])
+        return found
+
+    async def _redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Written:
         for _ in range(_ATTEMPTS):
             page, done = await asyncio.gather(self._reader.entry(target, name), self._was_done(target, change["token"]))
             if done:

@@ -7,7 +7,8 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:counts         string  a record a message, 24 bytes each: all that most windows need
     sash:{tenant/conversation}:details        list    the rest of a record: its id, and what it costs beside plain text
     sash:{tenant/conversation}:ids            hash    digest of an entry's id -> seq: an entry is stored once; and, behind a
-                                                      zero byte, link of a tool call -> seqs of the messages that made it
+                                                      zero byte, link of a tool call -> seqs of the messages that made it,
+                                                      and compaction:seq -> the field ``compactions`` before it
     sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
     sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of messages in every window
@@ -37,11 +38,11 @@ cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documen
 ``user`` seq of the newest user message; ``draft`` seq and tokens of replies in progress, newest first;
 ``rich`` 1 when the details of a message are needed for its cost, ``scripts`` when they are needed for estimates alone;
 ``sealed`` 1 when a message is encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and
-``through`` the last seq that it covers; ``summarizer`` the process that writes the next summary, and until when; ``edited``
-the name of the last write that was not an append; ``embedded``
-the model of the vectors; ``stale`` the last seq whose documents a long rewind has not yet dropped; ``token`` the request
-that made the conversation; ``owner`` the owner, where the settings are encrypted, so that an owner's conversations can be
-erased without the key.
+``through`` the last seq that it covers; ``compactions`` the forms of the providers' compactions that stand, each with the
+seq of its newest one, which stands for all before it; ``summarizer`` the process that writes the next summary, and until
+when; ``edited`` the name of the last write that was not an append; ``embedded`` the model of the vectors; ``stale`` the last
+seq whose documents a long rewind has not yet dropped; ``token`` the request that made the conversation; ``owner`` the owner,
+where the settings are encrypted, so that an owner's conversations can be erased without the key.
 
 An id is not an identity: a conversation that was erased, expired or lost may begin again under the same id, with the same
 version. So the entity tag is version, life and change (``etag_of``), and every request to change or erase a conversation

@@ -4,6 +4,7 @@ The given sealer opens sealed values. Functions that open one raise CannotOpen a
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -18,6 +19,9 @@ from sash.store.data.stored_messages import bound_to, open_bodies, open_groundin
 
 Made = tuple[bytes, bytes]
 """A life and the name of its last edit. While both are the same, messages that were read are unchanged."""
+
+
+_NO_COMPACTIONS: Mapping[str, int] = MappingProxyType({})
 
 
 class State(msgspec.Struct, frozen=True):
@@ -44,6 +48,8 @@ class State(msgspec.Struct, frozen=True):
     """Whether some message is sealed."""
     rich: bool
     """Whether some message has, or had, a cost in its details."""
+    compactions: Mapping[str, int] = _NO_COMPACTIONS
+    """Seqs of the newest compactions, by form."""
     expires_ms: int | None = None
 
     @property
@@ -95,6 +101,8 @@ class Tail(msgspec.Struct, frozen=True):
     outside: tuple[Message, ...]
     """Messages before the tail that are in every window, and the newest user message where it is before the tail; ascending.
     Where they are large together, some have no body."""
+    compaction: Message | None = None
+    """The newest compaction that the window can have."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -116,7 +124,7 @@ class Page(msgspec.Struct, frozen=True):
 
 STATE_FIELDS = (
     *("id", "v", "life", "change", "s", "created", "updated", "t0", "t1", "gn", "g0", "g1", "user"),
-    *("summary", "ttl", "edited", "sealed", "rich", "pins"),
+    *("summary", "ttl", "edited", "sealed", "rich", "pins", "compactions"),
 )
 """The fields of the conversation's hash that ``state_of`` reads, in the order of ``read_window``."""
 
@@ -148,7 +156,7 @@ def state_of(
 ) -> State:
     """Return a conversation's state, from the fields ``STATE_FIELDS`` of its hash."""
     identity, version, life, change, settings, created, updated, t0, t1, gn, g0, g1, user, *others = fields
-    summary, ttl, edited, sealed, rich, _ = others
+    summary, ttl, edited, sealed, rich, _, compactions = others
     check_identity(identity, name)
     if version is None or settings is None:
         raise Internal("The store holds a conversation without a version or settings.")
@@ -169,8 +177,15 @@ def state_of(
         standing=settings,
         sealed=sealed is not None,
         rich=rich is not None,
+        compactions=read_compactions(compactions) if compactions else _NO_COMPACTIONS,
         expires_ms=expires_ms,
     )
+
+
+def read_compactions(value: bytes) -> dict[str, int]:
+    """Return the seqs of the newest compactions by form, from the value of the field ``compactions``."""
+    words = value.decode().split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
@@ -198,6 +213,7 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
         bodies=bodies,
         documents=opened,
         outside=tuple([outside[seq] for seq in sorted(outside)]) if outside else (),
+        compaction=_message(sealer, *reply.compaction) if reply.compaction else None,
     )
 
 

@@ -136,6 +136,8 @@ class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
     always: bool = False
     documents: tuple[int, int] | None = None
     progress: bool = False
+    compaction: str | None = None
+    """The form of the compaction that it is, which stands for all messages before it."""
 
 
 class EntryArguments(msgspec.Struct, frozen=True):
@@ -581,6 +583,8 @@ class TailReply(NamedTuple):
     """Seq and value of each pinned message before the tail, in turn."""
     question: list[bytes]
     """Record, details and body of the newest user message where it is before the tail."""
+    compaction: list[Any]
+    """Seq, record, details and body of the newest compaction that the window can have; empty without one."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -606,6 +610,8 @@ class Reach(NamedTuple):
     """Messages to read besides."""
     whole: bool = False
     """Whether the bodies of the whole tail are likely needed: where most results are sent as one line, more messages fit."""
+    compactions: str = ""
+    """The forms of compactions that the window can have, each with a space on both sides."""
 
 
 def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:
@@ -614,8 +620,8 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     The call raises NotFound, ConversationDamaged.
     """
     tags = f" {'  '.join(known)} " if known else ""
-    budget, column, limit, needs_scripts, block, more, whole = reach
-    wanted = (tags, budget, column, limit, int(needs_scripts), block, more, int(whole))
+    budget, column, limit, needs_scripts, block, more, whole, compactions = reach
+    wanted = (tags, budget, column, limit, int(needs_scripts), block, more, int(whole), compactions)
     return ScriptCall(SCRIPTS["read_window"], keys[HISTORY], wanted, _read_tail)
 
 

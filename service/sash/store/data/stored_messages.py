@@ -36,6 +36,8 @@ class NewEntry(msgspec.Struct, frozen=True):
     tokens: tuple[int, int]
     tokens_parallel: tuple[int, int]
     grounding_tokens: tuple[int, int]
+    compaction: str | None = None
+    """The form of the compaction that it is."""
     as_before: bool = False
     """Whether to compare it with an entry that was stored before encryption had a key."""
 

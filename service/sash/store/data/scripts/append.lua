@@ -12,7 +12,8 @@
 --       then for each entry: field of its id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
 --         msgpack of what few entries have: makes (ids of the tool calls that it makes), answers (the call that it answers),
 --         links (of these calls), parallel (tokens when it answers one of several calls), always (belongs in every window),
---         documents (their tokens), progress (it is still being written); tokens as {o200k, cl100k}
+--         documents (their tokens), progress (it is still being written), compaction (the form of the compaction that it is);
+--         tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
 --        1 for a duplicate, 1 for a parallel result}; with `reach`, {this reply, the tail, or {} where it cannot be read}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
@@ -43,9 +44,9 @@ end
 
 -- ---- 1. What stands
 
-local name, version, life, change, standing, t0, t1, gn, waiting, ttl, user, pins, stale, edited, sealed, rich =
+local name, version, life, change, standing, t0, t1, gn, waiting, ttl, user, pins, stale, edited, sealed, rich, compactions =
   unpack(redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 't0', 't1', 'gn', 'open', 'ttl', 'user', 'pins',
-    'stale', 'edited', 'sealed', 'rich'))
+    'stale', 'edited', 'sealed', 'rich', 'compactions'))
 local exists, length = name ~= false, redis.call('LLEN', log)
 version = tonumber(version or 0)
 if exists and name ~= ARGV[1] then return {'foreign'} end
@@ -82,7 +83,7 @@ if is_usual then
     is_usual = not (seqs[id] or ARGV[at + 6] ~= '' or ARGV[at + 7] ~= '' or has_pins and role == FUNCTION)
       and not redis.call('HGET', ids, id)
     rest = rest ~= '' and cmsgpack.unpack(rest)
-    if not is_usual or rest and (rest.always or rest.progress) then
+    if not is_usual or rest and (rest.always or rest.progress or rest.compaction) then
       is_usual = false
       break
     end
@@ -157,7 +158,7 @@ end
 
 -- With a rewind before the append, all below sees the history as the rewind leaves it, and nothing is written before the last
 -- refusal.
-local after, whole_length, unpinned = asked.after, length, {}
+local after, whole_length, unpinned, whole_compactions = asked.after, length, {}, compactions
 
 -- Whether the entries are stored right behind the rewind's place, or before it: then the request was done, whatever came after
 -- them since.
@@ -183,6 +184,9 @@ if after then
   if etag ~= after.etag then return {'again'} end
   length, waiting, user = after.seq, after.open, after.question
   t0, t1, gn = (t0 or 0) - after.less[1], (t1 or 0) - after.less[2], (gn or 0) - after.less[3]
+-- include compactions
+  local kept = compactions_at(compactions, length)
+  compactions = kept ~= '' and kept
   for _, seq in ipairs(after.unpinned) do unpinned[seq] = true end
   for _, seq in ipairs(redis.call('HKEYS', pinned)) do
     if tonumber(seq) > length or unpinned[tonumber(seq)] then pins = (pins or 0) - 1 end
@@ -223,6 +227,16 @@ local function note_calls(seq, rest)
     their_ids[#their_ids + 1] = '\0' .. link
     their_ids[#their_ids + 1] = makers[link]
   end
+end
+
+local now_compactions = compactions
+-- Note a compaction, which stands for all messages before it in its form. A rewind before it needs what the field was.
+local function note_compaction(seq, form)
+  local kept = now_compactions or ''
+  their_ids[#their_ids + 1] = '\0compaction:' .. seq
+  their_ids[#their_ids + 1] = seq .. ' ' .. kept
+  local others = string.gsub(kept, ' ?' .. form .. ' %d+', '')
+  now_compactions = string.gsub(others .. ' ' .. form .. ' ' .. seq, '^ ', '')
 end
 
 -- Count a message's tokens, and note what its record and body tell.
@@ -269,6 +283,7 @@ local function write()
   if new_user ~= user then note('user', new_user) end
   if new_rich ~= rich then note('rich', new_rich) end
   if is_sealed ~= sealed then note('sealed', is_sealed) end
+  if now_compactions ~= compactions then note('compactions', now_compactions) end
   told[2], told[3] = version + 1, write_version(version + 1, life, this_change, now, fields)
   return told
 end
@@ -337,6 +352,9 @@ local function plan_known(index, step, earlier)
     replaced, by_id[step.id] = step, step
     if step.seq == length then open = group_of(step.seq, step.rest.makes) end
     note_calls(step.seq, step.rest)
+    if step.rest.compaction and (step.seq == length or not compactions) then
+      note_compaction(step.seq, step.rest.compaction)
+    end
     count_pins(step)
   elseif earlier or its_details ~= step.details then
     step.duplicate = true -- equal details: this same call was sent again, because its reply was lost
@@ -370,6 +388,7 @@ local function plan_new(index, step)
   else
     open = group_of(step.seq, step.rest.makes)
     note_calls(step.seq, step.rest)
+    if step.rest.compaction then note_compaction(step.seq, step.rest.compaction) end
     if role_of(step.record) == FUNCTION then step.group = legacy_group(step.seq) end
   end
   count_pins(step)
@@ -402,7 +421,8 @@ if denial then return denial end
 -- ---- 3. Write: forget what comes after `after`, then what is beside the new messages, then these
 
 if after and length < whole_length then
--- include forgetting
+-- include forgetting, compactions
+  withdraw_compactions(whole_compactions, length)
   local left = forget(length, whole_length, stale, after.less, after.unpinned)
   stale, edited, told[5] = left > 0 and left, this_change, this_change
   redis.call('HSET', conversation, 'edited', edited, 'user', user, 'open', waiting)

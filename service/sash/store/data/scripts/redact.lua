@@ -7,9 +7,10 @@
 --       16 words of the new message, for recall
 -- Gives {'ok', version, etag}, {'moved', version, etag}, {'changed'} when there is another record, or {} when that life has
 -- ended
--- include conversation, records, pins, versions, writing, blocks
+-- include conversation, records, pins, versions, writing, blocks, compactions
 local SEALED = 1
-local version, life, change, ttl, through = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through'))
+local version, life, change, ttl, through, compactions =
+  unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through', 'compactions'))
 if not version or life ~= ARGV[1] then return {} end
 if was_done(ARGV[3]) then return {'ok', version, etag_of(version, life, change)} end
 local before = etag_of(version, life, change)
@@ -46,8 +47,9 @@ end
 for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
   redis.call('HINCRBY', conversation, field, 0 - ARGV[10 + place])
 end
--- A summary of the message may hold its content.
+-- A summary of the message, or a compaction, may hold its content.
 if tonumber(through or 0) >= seq then redis.call('HDEL', conversation, 'summary', 'through') end
+withdraw_compactions(compactions, seq - 1)
 redis.call('UNLINK', columns)
 local etag = write_version(version + 1, life, ARGV[5], ARGV[4])
 redis.call('HSET', conversation, 'edited', ARGV[5])

@@ -7,9 +7,9 @@
 --       14 and on: seqs that are no longer in every window
 -- Gives {'ok', version, etag, last seq that may have documents or metadata left}, {'moved', version, etag}, or {} when that life
 -- has ended
--- include conversation, versions, writing, blocks, forgetting
-local version, life, change, ttl, stale =
-  unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'stale'))
+-- include conversation, versions, writing, blocks, compactions, forgetting
+local version, life, change, ttl, stale, compactions =
+  unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'stale', 'compactions'))
 if not version or life ~= ARGV[1] then return {} end
 local etag = etag_of(version, life, change)
 if was_done(ARGV[3]) then return {'ok', version, etag, tonumber(stale or 0)} end
@@ -25,6 +25,7 @@ if denial then return denial end
 local unpinned = {}
 for index = 14, #ARGV do unpinned[#unpinned + 1] = ARGV[index] end
 local left = forget(keep, length, stale, {ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]}, unpinned)
+withdraw_compactions(compactions, keep)
 redis.call('HSET', conversation, 'edited', ARGV[5], 'user', ARGV[13], 'open', ARGV[12], 'pins', redis.call('HLEN', pinned))
 etag = write_version(version + 1, life, ARGV[5], ARGV[4])
 mark_done(ARGV[3], ARGV[4], ttl)

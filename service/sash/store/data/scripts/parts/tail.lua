@@ -4,20 +4,23 @@
 --       3 limit of messages, 0 for none   4 true or '1' when scripts (Latin, Cyrillic) are needed
 --       5 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
 --       6 messages to read besides   7 true or '1' when the bodies of the whole tail are needed
+--       8 the forms of compactions that the window can have, each with a space on both sides, or ''
 -- Gives {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
---        messages before the tail, {record, details, body} of the newest user message when it is before the tail}
+--        messages before the tail, {record, details, body} of the newest user message when it is before the tail, {seq, record,
+--        details, body} of the newest compaction in one of the forms}
 --
 -- Bodies are the newest ones of the tail. A body is left out where its text and all later texts are over the budget, unless
--- it or an older message is in every window, or all are asked for. Where they have more than NEAR bytes together, only the
+-- it or an older message is in every window, or all are asked for, or a compaction stands for it. Where they have more than NEAR bytes together, only the
 -- FEW newest come, or one: a script copies each value twice more than a plain command does, while all clients wait, so plain
 -- commands read the others. The whole text of a conversation of FEW_TOKENS is near enough, and its bytes are not added up.
 -- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
+local COVERED = 64 -- messages that are read although the compaction stands for them
 local ENOUGH, SLACK, NEAR, FEW, FEW_TOKENS, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 16384, 4194304, 4000
 
 local function read_fields()
   return redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0',
-    'g1', 'user', 'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins')
+    'g1', 'user', 'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins', 'compactions')
 end
 
 local function read_tail(fields, length, reach)
@@ -33,6 +36,19 @@ local function read_tail(fields, length, reach)
     count = total <= budget and length or math.ceil(needed * length / total * SLACK) + ENOUGH + more
   end
   if limit > 0 and limit < count then count = limit + 1 end
+  local compaction, stood = {}, 0
+  if fields[20] and (reach[8] or '') ~= '' then
+    for form, seq in string.gmatch(fields[20], '(%a+) (%d+)') do
+      if string.find(reach[8], ' ' .. form .. ' ', 1, true) then stood = math.max(stood, tonumber(seq)) end
+    end
+    if stood > 0 then
+      compaction = {
+        stood, redis.call('GETRANGE', counts, (stood - 1) * RECORD, stood * RECORD - 1),
+        redis.call('LINDEX', details, stood - 1), redis.call('LINDEX', log, stood - 1),
+      }
+      count = math.min(count, length - stood + COVERED)
+    end
+  end
   local first = math.max(1, length - math.min(count, MOST_MESSAGES) + 1)
 
   local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, -1)
@@ -81,7 +97,7 @@ local function read_tail(fields, length, reach)
   elseif length > 0 then
     local unpacked = struct.unpack
     local near, room, newest = NEAR, budget > 0 and not whole and budget or math.huge, 0
-    for at = #records - RECORD + 5, 1, -RECORD do
+    for at = #records - RECORD + 5, math.max(1, (stood - first + 1) * RECORD + 1), -RECORD do
       local in_o200k, in_cl100k, size = unpacked('<I4I4I4', records, at)
       near, room = near - size, room - (column == 0 and in_o200k or in_cl100k)
       if room < 0 and length - newest < always and newest > 0 then break end
@@ -93,5 +109,5 @@ local function read_tail(fields, length, reach)
     end
     bodies = redis.call('LRANGE', log, -newest, -1)
   end
-  return {'ok', fields, length, first, records, beside, bodies, documents, before, question}
+  return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction}
 end

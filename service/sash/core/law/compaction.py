@@ -1,0 +1,132 @@
+"""A provider's compaction in a window: what it covers is neither sent nor counted, and what is behind it stays.
+
+A compaction is the summary of all messages before it. A message that was appended may be one, and ``PUT …/summary`` takes
+one. Claude drops all blocks before it (platform.claude.com/docs/en/build-with-claude/compaction), and OpenAI's clients may
+(developers.openai.com/api/docs/guides/compaction); xAI's item replaces the whole conversation
+(docs.x.ai/developers/advanced-api-usage/context-compaction; all read in November 2026).
+
+Some covered messages stay, behind the compaction: system, developer and pinned messages, recalled ones, and a call whose
+result came later. The newest question does not: the compaction has it, and the reply behind it goes on from there.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from sash.core.chat.messages import links_in
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
+from sash.core.counts.measures import Measure, measure
+from sash.core.law.notes import summary_message
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Flags, Record, Records, Summary
+from sash.core.law.units import group_units
+from sash.core.law.view import History, unit_at
+from sash.core.providers import PROVIDERS
+from sash.core.providers.native import compaction_of
+
+
+def readable(form: str) -> str:
+    """The forms of the compactions that windows in ``form`` can have, each between spaces: its own, and those with words."""
+    return "".join(f" {each.name} " for each in PROVIDERS.values() if each.name == form or each.compacts_in_words)
+
+
+def newest_summary(summary: Summary | None, appended: tuple[int, Measure, bytes] | None, form: str) -> Summary | None:
+    """The summary that was put, or the compaction that was ``appended`` if it covers more.
+
+    ``appended`` are the seq, the measure and the body of the newest one that windows in ``form`` can have.
+    """
+    if appended is None:
+        return summary
+    seq, measured, body = appended
+    if summary is not None and summary.through_seq >= seq and summary.sent_as(form) is not None:
+        return summary
+    message = msgspec.json.decode(body)
+    found = compaction_of(message)
+    if found is None:
+        return summary
+    own = found.form == form
+    return Summary(
+        text=found.words,
+        through_seq=seq,
+        measure=measured if own else measure(summary_message(found.words)),
+        compaction=message,
+        compaction_measure=measured,
+        seq=seq,
+    )
+
+
+def compacted(history: History, options: WindowQuery) -> History | None:
+    """The history with its summary as this window has it; without the messages that a compaction stands for.
+
+    None if older messages are needed to tell which of them stay.
+    """
+    summary = history.summary and history.summary.sent_as(options.format)
+    history = msgspec.structs.replace(history, summary=summary)
+    if summary is None or not summary.stands or options.summary == "never":
+        return history
+    last = min(summary.through_seq, history.length)
+    stays = _stays(history, last)
+    if stays is None:
+        return None
+    count = last - history.first_seq + 1
+    covered = [index for index in range(count) if index not in stays]
+    return msgspec.structs.replace(
+        history,
+        records=history.records.covered(covered) if covered else history.records,
+        outside=_outside(history, last),
+        question=history.question if history.question > last else 0,
+        covered=last,
+    )
+
+
+def _outside(history: History, last: int) -> Mapping[int, Record]:
+    """The messages before the tail that stay: all but the newest question, unless it is required for another reason."""
+    question = history.question
+    record = history.outside.get(question)
+    if record is None or question > last or record.pinned or question in history.recalled:
+        return history.outside
+    return {seq: each for seq, each in history.outside.items() if seq != question}
+
+
+def _stays(history: History, last: int) -> set[int] | None:
+    """The indexes of the tail's messages up to ``last`` that stay; None if a call is before the tail."""
+    records, first = history.records, history.first_seq
+    count = last - first + 1
+    stays = {index for index in range(count) if records.roles[index] <= DEVELOPER}
+    stays |= {seq - first for seq in history.recalled if first <= seq <= last}
+    pinned = [index for index in records.pinned() if index < count]
+    if pinned:
+        units = group_units(records)
+        spans = (units[unit_at(units, index)] for index in pinned)
+        stays |= {index for span in spans for index in range(span.start, min(span.end, count))}
+    answered = set(_answered(records, max(0, count), pinned)) if records.details else set()
+    for index in range(count - 1, -1, -1):
+        links = set(links_in(records.details[index].links)) if _is_call(records, index) and answered else set()
+        if not links.isdisjoint(answered):
+            answered -= links
+            results = (each for each in range(index + 1, count) if records.roles[each] == TOOL)
+            stays |= {index, *(each for each in results if records.details[each].links in links)}
+    if answered and first > 1:
+        return None
+    if 0 < count < len(records) and records.roles[count] == FUNCTION and records.flags[count - 1] & Flags.LEGACY_CALL:
+        stays.add(count - 1)
+    return stays
+
+
+def _answered(records: Records, count: int, pinned: list[int]) -> Iterator[str]:
+    """The links of calls before message ``count`` that a later or a pinned result answers."""
+    if TOOL not in records.roles:
+        return
+    for index in pinned:
+        if records.roles[index] == TOOL:
+            yield records.details[index].links
+    made: set[str] = set()
+    for index in range(count, len(records)):
+        if _is_call(records, index):
+            made.update(links_in(records.details[index].links))
+        elif records.roles[index] == TOOL and (link := records.details[index].links) not in made:
+            yield link
+
+
+def _is_call(records: Records, index: int) -> bool:
+    return bool(records.calls[index]) and records.roles[index] == ASSISTANT
