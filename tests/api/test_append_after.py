@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, contents, etag_of, history, indexed, problem, result, user
+from dialogue import append, assistant, calling, contents, etag_of, history, indexed, problem, result, user, window
 from test_rewind import ENTRIES, state
 
 
@@ -217,3 +217,22 @@ async def test_many_messages_at_once(client: httpx.AsyncClient, conversation: st
     assert (first["metadata"], "metadata" in last, "grounding" in last) == ({"k": 1}, False, False)
     again = await append(client, conversation, user("m2999", id="m2999"))
     assert again["messages"][0]["duplicate"] is False
+
+
+async def test_a_compaction_that_is_forgotten_stands_for_nothing(client: httpx.AsyncClient, conversation: str) -> None:
+    """An append after a message before a provider's compaction brings the history back, and an earlier compaction."""
+    path = f"/conversations/{conversation}"
+    block = {"role": "assistant", "content": [{"type": "compaction", "content": "Summary: hello."}]}
+    turns = [{"role": "user", "content": "hello"}, block, {"role": "user", "content": "more"}, block]
+    for turn in turns:
+        answer = await client.post(f"{path}/messages?format=anthropic", json={"messages": [turn]})
+        assert answer.status_code == 201, answer.text
+    standing = []
+    for after in (3, 1):
+        assert (await put(client, conversation, after, user("again"))).status_code == 201
+        told = (await client.get(path)).json().get("compactions", [])
+        standing.append([each["seq"] for each in told])
+
+    assert standing == [[2], []]
+    sent = (await window(client, conversation))["request"]["messages"]
+    assert [each["content"] for each in sent] == ["hello", "again"]
