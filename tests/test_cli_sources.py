@@ -382,10 +382,10 @@ def test_a_source_that_cannot_be_read_names_the_place(given: Any, said: str) -> 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"messages": [USER], "sytem": "x"}, "unknown field `sytem`"),
+        ({"messages": [USER], "sytem": "x"}, "unknown field 'sytem'"),
         ({"messages": [USER], "tools": [{"type": "function"}]}, "/tools/0"),
         ([{"role": "user", "content": 7}], "entry import-1"),
-        ([{"id": "e", "message": USER, "colour": 1}], "unknown field `colour`"),
+        ([{"id": "e", "message": USER, "colour": 1}], "unknown field 'colour'"),
         ([{"role": "tool", "tool_call_id": "x", "content": "y"}], "--drop-orphans"),
     ],
 )

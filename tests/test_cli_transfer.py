@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -11,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from click.testing import CliRunner, Result
-from conftest import Served
+from conftest import ROOT, Served, serving_alone
 from misbehaving import Act, Reply, always, between, first, listening
 from store.servers import free_port
 
@@ -19,6 +20,7 @@ from sash.cli import main
 from sash.clients.sash_client import SashError
 from sash.commands.server import post, read_key, server_at
 from sash.commands.sources.conversation import SourceError
+from sash.store.redis.embedded import EmbeddedStore
 
 USER = {"role": "user", "content": "Two seats?"}
 REPLY = {"role": "assistant", "content": "Yes."}
@@ -211,6 +213,64 @@ def test_a_sqlite_file_is_named_not_piped() -> None:
     result = sash("import", "-", given=b"SQLite format 3\0" + b"\0" * 100)
     assert result.exit_code == 1
     assert "cannot be read from standard input" in result.stderr
+
+
+def test_all_of_an_owner_is_exported(served: Served, fresh: Callable[[], str]) -> None:
+    """``--owner`` writes every conversation of the owner, once, and no others."""
+    owner = f"{fresh()}@example.com"
+    ids = [fresh() for _ in range(3)]
+    for each in (*ids, fresh()):
+        body = {"id": each, "owner": owner if each in ids else f"{owner}2"}
+        assert httpx.post(f"{served.url}/conversations", json=body).status_code == 201
+        httpx.post(f"{served.url}/conversations/{each}/messages", json={"messages": [USER, REPLY]})
+
+    result = sash("export", "--owner", owner, "--url", served.url)
+
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert sorted(line["id"] for line in lines if "version" in line) == sorted(ids)
+    assert [line["message"] for line in lines if "message" in line] == [USER, REPLY] * 3
+    assert "3 conversations exported" in result.stderr
+
+
+def test_from_trying_it_to_production(served: Served, tmp_path: Path, fresh: Callable[[], str]) -> None:
+    """The page's three commands move every conversation from the embedded store to another one, without losing a turn."""
+    page = (ROOT / "deploy" / "README.md").read_text()
+    commands = re.search(r"## From trying.*?```sh\n(.*?)```", page, re.DOTALL)[1].splitlines()  # type: ignore[index]
+    ids = [fresh() for _ in range(3)]
+    for number, each in enumerate(ids):
+        entries = [{"role": "user", "content": f"m{n}", "metadata": {"n": n}} for n in range(5 * number)]
+        httpx.post(f"{served.url}/conversations", json={"id": each, "owner": f"{each}@example.com"})
+        if entries:
+            httpx.post(f"{served.url}/conversations/{each}/messages", json={"messages": entries})
+    file = str(tmp_path / "chats.ndjson")
+    (tmp_path / "production").mkdir()
+
+    with EmbeddedStore(tmp_path / "redis") as store:
+        words = [command.split() for command in commands]
+        assert [word[0] for word in words] == [
+            ".venv/bin/sash",
+            "SASH_REDIS_URL=redis://127.0.0.1:6379",
+            ".venv/bin/sash",
+        ]
+        exported = sash(*words[0][1:-1], file, "--url", served.url)
+        with serving_alone(tmp_path / "production", SASH_REDIS_URL=store.url) as production:
+            imported = sash(words[2][1], file, *words[2][3:-1], production.url)
+            again = sash(words[2][1], file, *words[2][3:-1], production.url)
+            for each in ids:
+                assert stored(production, each) == stored(served, each)
+                owner = httpx.get(f"{production.url}/conversations/{each}").json()["owner"]
+                assert owner == f"{each}@example.com"
+
+    assert [exported.exit_code, imported.exit_code, again.exit_code] == [0, 0, 0]
+    assert json.loads(again.stdout)["messages"] == 0
+
+
+@pytest.mark.parametrize("arguments", [[], ["a", "--all"], ["--owner", "x", "--all"]])
+def test_an_export_of_one_thing(arguments: list[str]) -> None:
+    """Conversations, an owner and all of the tenant are three ways, of which one is to be chosen."""
+    result = sash("export", *arguments)
+    assert result.exit_code == 2
+    assert "--owner" in result.stderr
 
 
 @pytest.mark.parametrize(("name", "said"), [("a b", "no conversation's id"), ("absent", "absent: ")])

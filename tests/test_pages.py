@@ -41,6 +41,7 @@ RUN_BY = {
     },
     "deploy/README.md": {
         ("### Models of your own", "toml"): "test_pages.py::test_the_models_file_is_one",
+        ("## From trying it to production", "sh"): "test_cli_transfer.py::test_from_trying_it_to_production",
     },
     "deploy/encryption.md": {
         ("## Changing keys", "sh"): "test_readme_encryption.py::test_both_kinds_of_keys_are_changed",

@@ -73,6 +73,16 @@ async def test_items_are_popped_one_by_one(session: SashSession) -> None:
     assert await session.get_items() == []
 
 
+async def test_a_pop_is_one_change(served: Served, session: SashSession) -> None:
+    """Each ``pop_item`` makes one new version, also if it leaves a message without its last item: nothing can be lost."""
+    await session.add_items([QUESTION, REASONING, SEARCH, SAID])
+    async with httpx.AsyncClient(base_url=f"{served.url}/conversations/{session.session_id}") as other:
+        begun = (await other.get("")).json()["version"]
+        for number in range(1, 5):
+            await session.pop_item()
+            assert (await other.get("")).json()["version"] == begun + number
+
+
 async def test_a_reply_in_progress_is_no_item(served: Served, session: SashSession) -> None:
     """``pop_item`` returns the question before another client's reply in progress, and removes both: it was no item yet."""
     await session.add_items([PICTURE, QUESTION])

@@ -245,6 +245,9 @@ class PreconditionFailed(Problem):
 
     class Figures(msgspec.Struct):
         version: Annotated[Count, Meta(description="The conversation's version now.", examples=[9])]
+        etag: Annotated[
+            str, Meta(description='The conversation\'s ETag now; `"0"` where there is none.', examples=['"9-nB3p"'])
+        ]
 
 
 class TooLarge(Problem):
@@ -459,7 +462,7 @@ class StoreUnavailable(Problem):
     Try again after ``Retry-After``. The operator finds the reason in ``GET /readyz`` and in the log.
     """
 
-    slug, title, status = "store-unavailable", "The store does not answer", 503
+    slug, title, status = "store-unavailable", "The store cannot be used now", 503
     retry_after_seconds = 1
 
 
@@ -489,3 +492,14 @@ def problem_types(root: type[Problem] = Problem) -> Iterator[type[Problem]]:
         if "slug" in vars(kind):
             yield kind
         yield from problem_types(kind)
+
+
+def all_figures() -> dict[str, Any]:
+    """The type of each member that problems have of their own, by name."""
+    found: dict[str, Any] = {}
+    for kind in problem_types():
+        figures = vars(kind).get("Figures")
+        if figures is not None:
+            fields = {field.name: field.type for field in msgspec.structs.fields(figures)}
+            found |= {name: each for name, each in fields.items() if name not in found}
+    return found

@@ -55,11 +55,11 @@ async def seen(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
     """Return all that a client can read of a conversation, without its id, version and times."""
     path = f"/conversations/{conversation}"
     state = (await client.get(path)).json()
-    own = ("id", "version", "created_at", "updated_at", "expires_at")
+    own = ("id", "version", "etag", "created_at", "updated_at", "expires_at")
     window = (await client.get(f"{path}/window?model=gpt-4o&max_tokens=2000&grounding=all&summary=always")).json()
     assert "request" in window, window
     return {
         "state": {name: value for name, value in state.items() if name not in own},
         "messages": (await client.get(f"{path}/messages?limit=1000")).json()["messages"],
-        "window": {**window, "version": 0, "conversation_id": ""},
+        "window": {**window, "version": 0, "etag": "", "conversation_id": ""},
     }

@@ -73,6 +73,7 @@ async def test_the_answer(client: httpx.AsyncClient, conversation: str) -> None:
     assert answer.json() == {
         "conversation_id": conversation,
         "version": 1,
+        "etag": answer.headers["etag"],
         "first_seq": 1,
         "last_seq": 1,
         "messages": [

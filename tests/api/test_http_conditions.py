@@ -99,6 +99,41 @@ async def test_a_repeated_append_under_its_old_version(client: httpx.AsyncClient
     assert (again.status_code, again.json()["messages"][0]["duplicate"]) == (200, True)
 
 
+async def test_a_body_names_its_state(client: httpx.AsyncClient, conversation: str) -> None:
+    """Each body with a version has the ETag too, as the header has it; a client that keeps bodies can send it back."""
+    path = f"/conversations/{conversation}"
+    await client.post("/conversations", json={"id": conversation, "model": "gpt-4o"})
+    answers = [
+        await client.get(path),
+        await client.patch(path, json={"reserve": 7}),
+        await client.post(f"{path}/messages", json={"messages": [user("one"), user("two")]}),
+        await client.post(f"{path}/messages?max_tokens=900", json={"messages": [user("three")]}),
+        await client.put(f"{path}/summary", json={"text": "S", "through_seq": 1}),
+        await client.post(f"{path}/rewind", json={"to_seq": 2}),
+        await client.get(f"{path}/window"),
+    ]
+    bodies = [answer.json() for answer in answers]
+
+    assert [answer.headers["etag"] for answer in answers] == [body["etag"] for body in bodies]
+    assert bodies[3]["window"]["etag"] == bodies[3]["etag"]
+    listed = (await client.get("/conversations?limit=1000")).json()["conversations"]
+    assert [each["etag"] for each in listed if each["id"] == conversation] == [bodies[-1]["etag"]]
+    assert (await act(client, "change", conversation, bodies[-1]["etag"])).status_code == 200
+    moved = problem(await act(client, "change", conversation, bodies[-1]["etag"]), 412, "precondition-failed")
+    assert moved["etag"] == await etag_of(client, conversation)
+
+
+@pytest.mark.parametrize("what", WRITES)
+async def test_a_version_is_no_etag(client: httpx.AsyncClient, conversation: str, what: str) -> None:
+    """If-Match with the version in quotes is 412, which says that it is no ETag, and what to send."""
+    await append(client, conversation, user("one", id="a"))
+
+    told = problem(await act(client, what, conversation, '"1"'), 412, "precondition-failed")["detail"]
+
+    assert '"1" is no ETag' in told
+    assert "send the etag of your last answer" in told
+
+
 READS = ("", "/messages", "/messages/1", "/window?model=gpt-4o")
 
 

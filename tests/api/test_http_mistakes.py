@@ -1,6 +1,7 @@
 """Errors name what is wrong, what is allowed there, and what was probably meant."""
 
 import json
+import re
 from typing import Any
 
 import httpx
@@ -216,15 +217,17 @@ async def test_an_import_of_a_providers_request(client: httpx.AsyncClient, membe
 
 
 async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
-    """An unknown field that is like no known one gets no suggestion."""
-    said, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
+    """An unknown field that is like no known one gets no suggestion; in settings it may be data of one's own."""
+    said, _, detail = await refused(client, "POST", "/conversations/x/rewind", json={"zzzz": 1})
     assert detail == "An unknown field 'zzzz'"
     assert said == "An unknown field 'zzzz' at #/zzzz."
+    _, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
+    assert detail == """An unknown field 'zzzz'; data of your own goes into 'metadata': {"metadata": {"zzzz": "…"}}"""
 
 
 async def test_a_pointer_is_a_uri_fragment(client: httpx.AsyncClient) -> None:
     """A pointer to a field with any name is a URI fragment (RFC 6901, section 6)."""
-    _, pointer, detail = await refused(client, "POST", "/conversations", json={"é/[x]\0": 1})
+    _, pointer, detail = await refused(client, "POST", "/conversations/x/rewind", json={"é/[x]\0": 1})
     assert (pointer, detail) == ("#/%C3%A9~1%5Bx%5D%00", "An unknown field 'é/[x]\\x00'")
 
 
@@ -252,7 +255,10 @@ async def test_a_misspelt_model(client: httpx.AsyncClient, conversation: str) ->
 async def test_a_model_unlike_any_other(client: httpx.AsyncClient) -> None:
     """The detail of an unknown model's error says how to use a model that is in no list."""
     answer = await client.post("/window", json={"model": "our-own-7b", "messages": []})
-    detail = "No model is called 'our-own-7b'. To use another model give max_tokens; its tokens are then estimated."
+    detail = (
+        "No model is called 'our-own-7b'. For a deployment or an alias, name the model behind it. "
+        "To use another model give max_tokens; its tokens are then estimated."
+    )
     assert (answer.status_code, answer.json()["detail"]) == (422, detail)
 
 
@@ -328,9 +334,9 @@ async def test_an_item_without_its_id(client: httpx.AsyncClient, conversation: s
 
 async def test_a_wrong_owner_is_named(client: httpx.AsyncClient) -> None:
     """The error about an owner's id in a path says which ids are allowed."""
-    said, pointer, _ = await refused(client, "DELETE", "/owners/a%20b")
+    said, pointer, _ = await refused(client, "DELETE", "/owners/a%07b")
     assert pointer == "#/path/owner_id"
-    assert said.startswith("The owner id must be 1 to 128 letters, digits,")
+    assert said.startswith("The owner id must be 1 to 256 characters of any text without control characters")
 
 
 async def test_a_bare_message_without_a_role(client: httpx.AsyncClient, conversation: str) -> None:
@@ -411,3 +417,75 @@ async def test_a_parameter_of_a_call_that_takes_none_is_refused(
 async def test_operators_may_add_parameters(client: httpx.AsyncClient, path: str) -> None:
     """Probes, figures and pages ignore parameters, because balancers, scrapers and links add their own."""
     assert (await client.get(path, params={"x": "1"})).status_code == 200
+
+
+ASKING: dict[str, tuple[str, str, Any, str]] = {
+    "a slash in an id": ("GET", "/conversations/user/1", None, "write user-1 or user.1 for user/1"),
+    "an encoded slash": ("GET", "/conversations/user%2F1", None, "write user-1 or user.1 for user/1"),
+    "a slash before messages": ("POST", "/conversations/a/b/messages", {}, "An id cannot contain a slash"),
+    "a list as body": (
+        "POST",
+        "{}/messages",
+        [{"role": "user", "content": "x"}],
+        'put the list into {"messages": […]}',
+    ),
+    "a text as body": ("POST", "{}/messages", "hello", "Expected an object with 'messages', not a string"),
+    "content of a document": ("POST", "{}/messages", {"content": "t"}, "a document's text goes into 'text'"),
+    "page_content": ("POST", "{}/messages", {"page_content": "t"}, "a document's text goes into 'text'"),
+    "pageContent": ("POST", "{}/messages", {"pageContent": "t"}, "a document's text goes into 'text'"),
+    "a document's score": ("POST", "{}/messages", {"text": "t", "score": 1}, "a document has 'text' and 'id' alone"),
+    "a text as document": ("POST", "{}/messages", "t", 'put the text into {"text": "…"}'),
+    "after": ("GET", "{}/messages?after=3", None, "send the 'next_cursor' of the page before as ?cursor="),
+    "page": ("GET", "/conversations?page=2", None, "send the 'next_cursor' of the page before as ?cursor="),
+    "offset": ("GET", "{}/messages?offset=20", None, "send the 'next_cursor' of the page before as ?cursor="),
+    "user_id": ("POST", "/conversations", {"user_id": "ann"}, "the user's id goes into 'owner'"),
+    "user_id of a list": ("GET", "/conversations?user_id=ann", None, "the user's id goes into 'owner'"),
+    "title": ("POST", "/conversations", {"title": "Trip"}, '{"metadata": {"title": "…"}}'),
+    "deployment": ("GET", "{}/window?deployment=x", None, "name the model that is deployed in 'model'"),
+    "the name of a deployment": (
+        "GET",
+        "{}/window?model=acme-chat",
+        None,
+        "name the model behind it",
+    ),
+    "q": ("GET", "{}/search?q=x", None, "the text to search for goes into 'query'"),
+    "a word for a number": (
+        "GET",
+        "{}/window?limit=few",
+        None,
+        "Expected a whole number from 1 to 1000000000, not a str",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", ASKING)
+async def test_a_mistake_of_the_first_hour(client: httpx.AsyncClient, conversation: str, mistake: str) -> None:
+    """What other services call something else, or take in another shape, is refused with what to write."""
+    method, path, body, said = ASKING[mistake]
+    if "document" in said or mistake == "a text as document":
+        body = {"messages": [{"role": "user", "content": "x", "grounding": {"documents": [body]}}]}
+    await client.post("/conversations", json={"id": conversation, "model": "gpt-4o"})
+
+    answer = await client.request(method, path.format(f"/conversations/{conversation}"), json=body)
+
+    assert 400 <= answer.status_code < 500
+    assert said in answer.json()["detail"]
+
+
+async def test_messages_have_no_words_of_python(client: httpx.AsyncClient, conversation: str) -> None:
+    """Values of every wrong type, in every field of the settings and of an entry, are told in JSON's words."""
+    path = f"/conversations/{conversation}/messages"
+    settings = ("owner", "model", "reserve", "few_shots", "tools", "tool_choice", "metadata", "ttl_seconds", "recall")
+    entry = ("message", "id", "grounding", "pinned", "metadata", "status", "image_sizes")
+    for wrong in (1.5, "\u0007", True, [[1]], {"a": {}}, -1):
+        bodies = [("/conversations", {name: wrong}) for name in settings]
+        bodies += [(path, {"messages": [{"message": {"role": "user", "content": "x"}, name: wrong}]}) for name in entry]
+        for where, body in bodies:
+            answer = await client.post(where, json=body)
+            if answer.is_success:
+                await client.delete(f"/conversations/{answer.json().get('id', conversation)}")
+                continue
+            told = answer.json()["detail"]
+            assert not re.search(r"\b(int|str|float|bool|dict|None|NoneType|NaN|True|False|Struct)\b|`| \| ", told), (
+                told
+            )

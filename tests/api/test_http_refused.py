@@ -399,7 +399,7 @@ async def test_conversation_ids(client: httpx.AsyncClient, identity: str) -> Non
 
 CREATE: list[tuple[dict[str, Any], str]] = [
     ({"id": "a b"}, "#/id"),
-    ({"owner": "a/b"}, "#/owner"),
+    ({"owner": "a\u0007b"}, "#/owner"),
     ({"reserve": -1}, "#/reserve"),
     ({"reserve": 10**12}, "#/reserve"),
     ({"reserve": "12"}, "#/reserve"),

@@ -40,7 +40,8 @@ async def both(
     assert answer.status_code == 200, answer.text
     sent: dict[str, Any] = answer.json()
     assert (stored.pop("conversation_id"), stored.pop("version") > 1) == (conversation, True)
-    assert (sent.pop("conversation_id"), sent.pop("version")) == (None, None)
+    assert (sent.pop("conversation_id"), sent.pop("version"), sent.pop("etag")) == (None, None, None)
+    assert stored.pop("etag")
     if "explain" in stored:  # the stored window explains only entries that the server read
         sent["explain"] = sent["explain"][-len(stored["explain"]) :]
     return stored, sent

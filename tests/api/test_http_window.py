@@ -56,6 +56,7 @@ async def test_the_answer_names_model_and_budget(client: httpx.AsyncClient, conv
     expected = {
         "conversation_id": conversation,
         "version": 2,
+        "etag": answer.headers["etag"],
         "model": "gpt-4o-mini",
         "encoding": "o200k_base",
         "exact": True,

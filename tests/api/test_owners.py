@@ -4,9 +4,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
+from conftest import Served
 from dialogue import append, history, problem, user
 
 from sash.core.law.conversation_settings import ConversationSettings, encode_settings
@@ -271,7 +273,7 @@ async def test_conditions(client: httpx.AsyncClient, conversation: str, owner: s
 
 
 @pytest.mark.parametrize(
-    "query", ["?limit=0", "?owner=", "?owner=a/b", "?owner=a&limit=0", "?owner=a&limit=1001", "?owner=a&x=1"]
+    "query", ["?limit=0", "?owner=", "?owner=a%0Ab", "?owner=a&limit=0", "?owner=a&limit=1001", "?owner=a&x=1"]
 )
 async def test_wrong_queries(client: httpx.AsyncClient, query: str) -> None:
     """A list request with an invalid owner, or another invalid parameter, is 400."""
@@ -284,9 +286,74 @@ async def test_wrong_cursors(client: httpx.AsyncClient, cursor: str) -> None:
     problem(await client.get(f"/conversations?owner=a&cursor={cursor}"), 400, "invalid-cursor")
 
 
-async def test_wrong_owners(client: httpx.AsyncClient) -> None:
-    """Erasing an owner with an invalid id is 400."""
-    problem(await client.delete("/owners/a%20b"), 400, "bad-request")
+NAMES = [
+    "ann@example.com",
+    "auth0|5f7c",
+    "https://login.example/?sub=1&x=2#me",
+    "Zoë Müller — 日本",
+    "a%2Fb",
+    "50%",
+    "{brace}:conversation",
+    "*",
+    "...",
+    " ",
+    "🦊" * 256,
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_owners_of_other_systems(client: httpx.AsyncClient, fresh: Callable[[], str], name: str) -> None:
+    """An owner's id is any printable text: its conversations are made, listed page by page, given away and erased."""
+    ids = [fresh() for _ in range(3)]
+    for each in ids:
+        await create(client, each, name)
+        await append(client, each, user("hello"))
+    other = f"{name[:200]}2"
+    await client.patch(f"/conversations/{ids[0]}", json={"owner": other})
+    assert (await client.get(f"/conversations/{ids[0]}")).json()["owner"] == other
+
+    first = await client.get("/conversations", params={"owner": name, "limit": 1})
+    rest = await client.get(first.links["next"]["url"])
+    assert [each["id"] for page in (first, rest) for each in page.json()["conversations"]] == [ids[2], ids[1]]
+    assert (await client.delete(f"/owners/{quote(name, safe='')}")).status_code == 204
+
+    assert (await client.get("/conversations", params={"owner": name})).json()["conversations"] == []
+    assert (await client.get(f"/conversations/{ids[1]}")).status_code == 404
+    assert (await client.delete(f"/owners/{quote(other, safe='')}")).status_code == 204
+    assert (await client.get(f"/conversations/{ids[0]}")).status_code == 404
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_owners_on_the_wire(served: Served, fresh: Callable[[], str], name: str) -> None:
+    """The real server erases exactly the owner whose percent-encoded id is in the path."""
+    for owner in (name, f"{name[:200]}2"):
+        made = httpx.post(f"{served.url}/conversations", json={"id": fresh(), "owner": owner})
+        assert made.status_code == 201
+
+    assert httpx.delete(f"{served.url}/owners/{quote(name, safe='')}").status_code == 204
+
+    left = {
+        owner: len(httpx.get(f"{served.url}/conversations", params={"owner": owner}).json()["conversations"])
+        for owner in (name, f"{name[:200]}2")
+    }
+    assert list(left.values()) == [0, 1]
+    httpx.delete(f"{served.url}/owners/{quote(f'{name[:200]}2', safe='')}")
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "\x7f", "x" * 257, ".", "..", 7])
+async def test_wrong_owners(client: httpx.AsyncClient, conversation: str, name: Any) -> None:
+    """Another text is 400, which says what an owner's id is."""
+    told = problem(await client.post("/conversations", json={"id": conversation, "owner": name}), 400, "bad-request")
+    assert "1 to 256 characters of any text without control characters" in told["detail"]
+    assert told["errors"][0]["pointer"] == "#/owner"
+
+
+@pytest.mark.parametrize("path", ["a%0Ab", "%FF", "%00", "x" * 257])
+async def test_wrong_owners_in_a_path(client: httpx.AsyncClient, path: str) -> None:
+    """A path that names no owner is 400, which says how to write one."""
+    answer = await client.delete(f"/owners/{path}")
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "#/path/owner_id")
+    assert "as in /owners/ann%40example.com" in answer.json()["detail"]
 
 
 async def test_a_list_expires_after_its_conversations(

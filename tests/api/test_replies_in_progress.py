@@ -8,7 +8,7 @@ from dialogue import append, assistant, calling, etag_of, history, problem, resu
 
 
 def reply(text: str, status: str | None = "in_progress", **envelope: Any) -> dict[str, Any]:
-    return assistant(text, id="r-1", **({"status": status} if status else {}), **envelope)
+    return assistant(text, **{"id": "r-1", **({"status": status} if status else {}), **envelope})
 
 
 async def tokens(client: httpx.AsyncClient, conversation: str) -> tuple[int, int]:
@@ -63,18 +63,63 @@ async def test_a_tool_group_before_it_is_whole(client: httpx.AsyncClient, conver
 
 
 async def test_it_is_left_out_when_others_came_after(client: httpx.AsyncClient, conversation: str) -> None:
-    """A reply in progress that other messages follow stays out of windows and can no longer be replaced."""
+    """A reply in progress that other messages follow stays out of windows until it is finished where it stands."""
     await append(client, conversation, user("A story?"), reply("Once upon"), user("Are you there?", id="u-2"))
 
     made = await window(client, conversation)
-    answer = await client.post(
-        f"/conversations/{conversation}/messages", json={"messages": [reply("Once upon a time")]}
-    )
+    again = await append(client, conversation, reply("Once upon"))
+    more = await append(client, conversation, reply("Once upon a time"))
+    ended = await append(client, conversation, reply("Once upon a time. The end.", "completed"), model="gpt-4o-mini")
 
     assert [message["content"] for message in made["request"]["messages"]] == ["A story?", "Are you there?"]
-    problem(answer, 409, "entry-conflict")
-    again = await append(client, conversation, reply("Once upon"))
     assert again["messages"][0]["duplicate"] is True
+    assert [each["messages"][0]["seq"] for each in (more, ended)] == [2, 2]
+    sent = [message["content"] for message in ended["window"]["request"]["messages"]]
+    assert sent == ["A story?", "Once upon a time. The end.", "Are you there?"]
+    said, summed = await tokens(client, conversation)
+    assert said == summed
+
+
+async def test_two_tabs_stream_at_once(client: httpx.AsyncClient, conversation: str) -> None:
+    """Two replies in progress grow and end in any order; each stays at its place, and no text is lost."""
+    await append(client, conversation, user("A story?"), reply("Once", id="one"))
+    await append(client, conversation, user("A poem?"), reply("Roses", id="two"))
+    await append(client, conversation, reply("Once upon", id="one"))
+    await append(client, conversation, reply("Roses are", id="two"))
+    await append(client, conversation, user("Well?"))
+    await append(client, conversation, reply("Roses are red.", "interrupted", id="two"), assistant("Well."))
+    await append(client, conversation, reply("Once upon a time.", "completed", id="one"))
+
+    stored = [each["message"]["content"] for each in await history(client, conversation)]
+    assert stored == ["A story?", "Once upon a time.", "A poem?", "Roses are red.", "Well?", "Well."]
+    made = await window(client, conversation)
+    assert [each["content"] for each in made["request"]["messages"]] == stored
+    said, summed = await tokens(client, conversation)
+    assert said == summed
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": [reply("x", id="one")]})
+    assert "after_seq" in problem(answer, 409, "entry-conflict")["detail"]
+
+
+async def test_an_overtaken_reply_may_end_with_calls(client: httpx.AsyncClient, conversation: str) -> None:
+    """Calls of a reply that ends behind other messages take their results, which windows send right after it."""
+    await append(client, conversation, user("Look."), reply("I look", id="r"), user("Are you there?"))
+    await append(client, conversation, calling("c-1", text="I look.", id="r", status="completed"))
+    await append(client, conversation, result("c-1", "found"))
+
+    made = await window(client, conversation)
+    roles = [message["role"] for message in made["request"]["messages"]]
+    assert roles == ["user", "assistant", "tool", "user"]
+
+
+async def test_a_summary_goes_when_a_reply_under_it_ends(client: httpx.AsyncClient, conversation: str) -> None:
+    """A summary does not know the end of a reply that it covers, so it goes when the reply ends."""
+    await append(client, conversation, user("A story?"), reply("Once"), user("Well?"), user("Hello?"))
+    path = f"/conversations/{conversation}"
+    await client.put(f"{path}/summary", json={"text": "A story was asked for.", "through_seq": 3})
+
+    await append(client, conversation, reply("Once upon a time.", "completed"))
+
+    assert (await client.get(path)).json()["summary"] is None
 
 
 @pytest.mark.parametrize("status", ["completed", "interrupted", None])

@@ -27,12 +27,13 @@ BODIES: dict[str, Any] = {
     "changeConversation": {"reserve": 5},
     "appendMessages": None,  # creates an absent conversation, for each tenant its own
     "rewindConversation": {"to_seq": 1},
+    "changeMessage": {"pinned": True},
     "putSummary": {"text": "t", "through_seq": 1},
     "forkConversation": {"id": "other"},
     "reportUsage": {"model": "gpt-4o-mini", "prompt_tokens": 5, "window_tokens": 5},
 }
 VIEWS = ("", "/messages", "/window?model=gpt-4o-mini")
-TIMES = re.compile(rb'"(?:created_at|updated_at)":"[^"]*"|W/"[^"]*"')
+TIMES = re.compile(rb'"(?:created_at|updated_at)":"[^"]*"|W/"[^"]*"|"etag":"\\"[^"]*"')
 STORED = [
     (handler.operation_id, method, next(iter(handler.paths)))
     for handler in ROUTES
@@ -88,6 +89,7 @@ NAMING: dict[str, tuple[str, str, Any]] = {
     "importConversation, in the file": ("POST", "/conversations/import", b'{"id":"secret-talk"}'),
     "forkConversation, to it": ("POST", "/conversations/own/fork", {"id": "secret-talk"}),
     "listConversations": ("GET", "/conversations?owner=somebody", None),
+    "searchOwner": ("GET", "/owners/somebody/search?query=hush", None),
     "deleteOwner": ("DELETE", "/owners/somebody", None),
 }
 """Operations for which another tenant's conversation id is free, and another tenant's owner has no conversations."""
@@ -361,7 +363,7 @@ async def test_the_address_of_an_image_is_never_fetched(store: EmbeddedStore) ->
 
 def test_open_paths_are_few() -> None:
     """The open paths are exactly these; a new one must be added here."""
-    assert {"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"} == OPEN_PATHS
+    assert {"/", "/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"} == OPEN_PATHS
 
 
 async def test_a_key_may_bear_limits_of_its_own(store: EmbeddedStore) -> None:

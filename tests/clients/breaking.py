@@ -23,6 +23,8 @@ METHODS = ("get", "post", "put", "patch", "delete")
 LOWER = ("minimum", "minLength", "minItems")
 ECHOED = frozenset({"UserPart"})
 """Schemas of what a client itself sends. A new alternative is in an answer only where a client sends it."""
+LOOSER = {"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$": frozenset({r"^(?!\.{1,2}$)[^\x00-\x1f\x7f-\x9f]{1,256}$"})}
+"""Patterns that take every value of another one: those of owners' ids take all that were ids before."""
 UPPER = ("maximum", "maxLength", "maxItems")
 
 
@@ -122,14 +124,14 @@ class Comparison:
     def schema(self, place: str, old: Json, new: Json, direction: Direction) -> Iterator[str]:
         old, old_name = resolved(self.old, old)
         new, new_name = resolved(self.new, new)
-        if old_name in (others := alternatives(new)) and (direction == "request" or new_name in ECHOED):
+        if old_name in (others := alternatives(self.new, new)) and (direction == "request" or new_name in ECHOED):
             new, new_name = resolved(self.new, others[old_name])  # it is one of several now
         if old_name and new_name:
             if (old_name, new_name, direction) in self._seen:
                 return
             self._seen.add((old_name, new_name, direction))
             place = f"{new_name} ({direction})"
-        before, after = alternatives(old), alternatives(new)
+        before, after = alternatives(self.old, old), alternatives(self.new, new)
         for name in before if direction == "request" else after:
             if direction == "answer" and new_name in ECHOED:
                 continue
@@ -144,6 +146,8 @@ class Comparison:
             yield from self.schema(f"{place}[]", old["items"], new["items"], direction)
 
     def values(self, place: str, old: Json, new: Json, direction: Direction) -> Iterator[str]:
+        if is_either(old) or is_either(new):
+            return  # the alternatives were compared one by one
         before, after = words(old), words(new)
         lost = after is not None and (before is None or bool(before - after))
         gained = before is not None and (after is None or bool(after - before))
@@ -158,7 +162,7 @@ class Comparison:
             for key in UPPER:
                 if new.get(key, float("inf")) < old.get(key, float("inf")):
                     yield f"{place}: {key} was {old.get(key)}, is {new[key]}"
-            if "pattern" in new and new["pattern"] != old.get("pattern"):
+            if "pattern" in new and new["pattern"] not in {old.get("pattern"), *LOOSER.get(old.get("pattern"), ())}:
                 yield f"{place}: pattern was {old.get('pattern')}, is {new['pattern']}"
 
     def members(self, place: str, old: Json, new: Json, direction: Direction) -> Iterator[str]:
@@ -189,13 +193,23 @@ def resolved(root: Json, node: Json) -> tuple[Json, str]:
     return node, name
 
 
-def alternatives(schema: Json) -> dict[str, Json]:
+def is_either(schema: Json) -> bool:
+    """Return whether a value has one of several schemas or types."""
+    return "oneOf" in schema or "anyOf" in schema or isinstance(schema.get("type"), list)
+
+
+def alternatives(root: Json, schema: Json) -> dict[str, Json]:
     """Return the alternatives of a value, by the name of their component or type."""
-    either = schema.get("oneOf") or schema.get("anyOf")
-    if either:
-        return {each["$ref"].rpartition("/")[2] if "$ref" in each else str(each.get("type")): each for each in either}
+    found: dict[str, Json] = {}
+    for each in schema.get("oneOf") or schema.get("anyOf") or ():
+        inner, name = resolved(root, each)
+        found |= alternatives(root, inner) if is_either(inner) else {name or str(inner.get("type")): each}
+    if found:
+        return found
     types = schema.get("type", [])
-    return dict.fromkeys([types] if isinstance(types, str) else types, schema)
+    if isinstance(types, str):
+        return {types: schema}
+    return {each: {"type": each} if each == "null" else {**schema, "type": each} for each in types}
 
 
 def words(schema: Json) -> set[str] | None:

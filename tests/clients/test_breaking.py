@@ -181,6 +181,11 @@ def add_part(contract: dict[str, Any]) -> None:
     schema(contract, "UserPart")["oneOf"].append({"$ref": "#/components/schemas/NewPart"})
 
 
+def add_type(contract: dict[str, Any]) -> None:
+    limit = contract["components"]["parameters"]["PageQuery.limit"]
+    limit["schema"] = {"oneOf": [limit["schema"], {"type": "string", "const": "all"}]}
+
+
 def describe(contract: dict[str, Any]) -> None:
     schema(contract, "Entry")["description"] = "In other words."
 
@@ -195,7 +200,7 @@ def test_a_breaking_change_is_seen(change: Callable[[dict[str, Any]], None], sai
 
 @pytest.mark.parametrize(
     "change",
-    [add_operation, add_parameter, add_member, loosen_bound, add_word, add_part, describe],
+    [add_operation, add_parameter, add_member, loosen_bound, add_word, add_part, add_type, describe],
     ids=lambda each: each.__name__,
 )
 def test_what_only_adds_breaks_nobody(change: Callable[[dict[str, Any]], None]) -> None:

@@ -653,7 +653,7 @@ def test_a_store_that_is_down_is_said_first(one_browser: Browser, tmp_path: Path
         one_browser.wait("document.querySelector('#cards')?.innerText.includes('of this worker alone')")
         agree(lambda: worker_shown(one_browser), lambda: worker_wanted(asked(served, "status")))
         refused = one_browser.text("section[aria-label^='Refused lately']")
-        assert "The store does not answer" in refused
+        assert "The store cannot be used now" in refused
         assert "visitor-1" in refused
         store.start()
         one_browser.wait("document.querySelector('#verdict h1').innerText !== 'The store is down.'")

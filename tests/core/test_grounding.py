@@ -242,10 +242,12 @@ def test_all_sends_pinned_documents_too() -> None:
 
 
 def test_a_document_twice() -> None:
-    """A document of two turns is sent with the newer one; documents are compared by id or, without an id, by text."""
-    found = talk(grounded("a", ("d", "old"), "same"), grounded("b", ("d", "new"), "same", "more"))
+    """A document of two turns is sent with the newer one; two documents are the same where id and text are."""
+    found = talk(grounded("a", ("d", "old"), "same"), grounded("b", ("d", "old"), "same", "more"))
     sent = found.window(Ask(options=WindowQuery(grounding="all"))).grounding
     assert list(sent) == [2]
+    changed = talk(grounded("a", ("d", "old"), "same"), grounded("b", ("d", "new"), "same", "more"))
+    assert list(changed.window(Ask(options=WindowQuery(grounding="all"))).grounding) == [1, 2]
     everywhere = found.window(Ask(options=WindowQuery(grounding="all", dedupe="none"))).grounding
     assert list(everywhere) == [1, 2]
 

@@ -334,7 +334,7 @@ def test_a_deployment_adds_and_overrides_models() -> None:
         ("[models.a]\ncontext_window = 9\nlike = 'nobody'", "model 'a': No model is called 'nobody'"),
         ("[models.a]\ncontext_window = 9\ncontextwindow = 9", "model 'a': .*contextwindow"),
         ("[models.a]\ncontext_window = 9\nencoding = 'p50k_base'", "model 'a': .*p50k_base.*encoding"),
-        ("models.a = 3", "model 'a': .*int"),
+        ("models.a = 3", "model 'a': Expected an object with 'context_window', not 3"),
         ("[models.b]\ncontext_window = 9\n[models.a]\ncontext_window = 'x'", "model 'a': .*context_window"),
     ],
 )

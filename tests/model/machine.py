@@ -1,6 +1,7 @@
 """A state machine: clients do anything in any order, on few names, and each answer is compared with the model."""
 
 import asyncio
+import dataclasses
 import itertools
 import json
 import random
@@ -98,6 +99,12 @@ AT_ONCE = (
     ("fork", "rewind"),
     ("fork", "erase"),
     ("append", "change"),
+    ("regenerate", "regenerate"),
+    ("append", "regenerate"),
+    ("regenerate", "redact"),
+    ("amend", "amend"),
+    ("amend", "rewind"),
+    ("append", "amend"),
 )
 """Pairs of operations that are asked for at the same time."""
 
@@ -403,7 +410,7 @@ class Machine(RuleBasedStateMachine):
         if talk.summary is not None and "recalled" in one:
             return  # what recall searches depends on the summary, and a body has no summary
         for window in (one, other):
-            del window["conversation_id"], window["version"]
+            del window["conversation_id"], window["version"], window["etag"]
             if talk.retold:
                 del window["dropped"]["grounding_tokens"]  # counted when stored, under the template of that time
         # The explanation of a stored history ends where its read ended; the lines before that must be the same.
@@ -469,6 +476,28 @@ class Machine(RuleBasedStateMachine):
             entries = [*entries, entries[0]]
         self.sent.append((name, entries))
         self.do(how % 2, self.conditioned("append", name, how, which, given={"entries": entries}, query=query))
+
+    @step(grown=True, place=PLACES, how=HOW, which=ANY, entries=ENTRIES, query=maybe(QUERY), again=numbers(3))
+    def append_after(self, place: Any, how: int, which: int, entries: list[int], query: int | None, again: int) -> None:
+        """Append entries after an earlier one, by its seq or its id; now and then the same request comes again."""
+        name = self.name(place)
+        talk = self.world.talks.get(name) or Talk({})
+        after = talk.length + 1 if which >= 60 else talk.length - which % min(5, talk.length + 1)
+        drawn = entries_of(entries, talk.messages[:after], self.words)
+        given = {"entries": drawn, "after_seq": after}
+        op = self.conditioned(
+            "append", name, how, which, given=given, query={} if query is None else chat(QUERIES[query])
+        )
+        self.do(how % 2, self._by_id(op, talk, after))
+        if again == 0:
+            if which % 2:
+                self._append(place, how % 2 + 32, 0, [1], {})
+            self.do(1 - how % 2, dataclasses.replace(op, key="", if_match="", entry_id=""))
+
+    @staticmethod
+    def _by_id(op: Op, talk: Talk, seq: int) -> Op:
+        """Return the operation with the entry at ``seq`` named by its id, for every other seq that is there."""
+        return dataclasses.replace(op, entry_id=talk.entries[seq - 1].id) if 0 < seq <= talk.length and seq % 2 else op
 
     @step(place=maybe(PLACES), how=HOW, which=ANY, more=lists(ENTRY, 0, 1), query=maybe(QUERY))
     def append_again(self, place: Any, how: int, which: int, more: list[int], query: int | None) -> None:
@@ -656,12 +685,20 @@ class Machine(RuleBasedStateMachine):
         patch = self._owned(patch_of(settings, self.words))
         self.do(how % 2, self.conditioned("change", self.name(place), how, which, given={"patch": patch}))
 
-    @step(grown=True, place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize", "unsummarize"))
+    @step(
+        grown=True,
+        place=PLACES,
+        how=HOW,
+        which=ANY,
+        kind=one_of("rewind", "redact", "amend", "summarize", "unsummarize"),
+    )
     def edit(self, place: Any, how: int, which: int, kind: str) -> None:
-        """Rewind, redact or summarize a conversation, or remove its summary."""
+        """Rewind, redact, pin, annotate or summarize a conversation, or remove its summary."""
         self._edit(place, how, which, kind)
 
-    @step(grown=True, place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "summarize"), query=QUERY)
+    @step(
+        grown=True, place=PLACES, how=HOW, which=ANY, kind=one_of("rewind", "redact", "amend", "summarize"), query=QUERY
+    )
     def edit_between_windows(self, place: Any, how: int, which: int, kind: str, query: int) -> None:
         """Edit a conversation between two reads of the same window."""
         self.check_windows(how % 2, self.name(place), QUERIES[query])
@@ -676,10 +713,21 @@ class Machine(RuleBasedStateMachine):
         given: dict[str, dict[str, Any]] = {
             "rewind": {"to_seq": seq},
             "redact": {"seq": seq},
+            "amend": {"seq": seq, "patch": self._beside(which)},
             "summarize": {"text": "" if which == 7 else self.words.text(which % 9), "through_seq": seq},
             "unsummarize": {},
         }
-        self.do(how % 2, self.conditioned(kind, name, how, which, given=given[kind]))
+        op = self.conditioned(kind, name, how, which, given=given[kind])
+        self.do(how % 2, op if talk is None or kind == "unsummarize" else self._by_id(op, talk, seq))
+
+    def _beside(self, which: int) -> dict[str, Any]:
+        """Return a patch of a message's metadata and pin."""
+        noted: list[dict[str, Any]] = [
+            {"metadata": {"note": self.words.mark()}},
+            {"metadata": {"note": None}},
+            {"metadata": None},
+        ]
+        return [{}, *noted][which % 4] | [{"pinned": True}, {"pinned": False}, {"pinned": True}, {}][which // 4 % 4]
 
     @step(grown=True, place=PLACES, other=PLACES, how=HOW, which=ANY, query=maybe(QUERY))
     def fork(self, place: Any, other: Any, how: int, which: int, query: int | None) -> None:
@@ -972,7 +1020,12 @@ class Machine(RuleBasedStateMachine):
         talk = self.world.talks.get(name)
         if_match = talk.tag if talk and which % 5 == 0 else ""
         ops = tuple(
-            Op(kind, name, self._at_once(kind, name, number, entries), if_match=if_match)
+            Op(
+                "append" if kind == "regenerate" else kind,
+                name,
+                self._at_once(kind, name, number, entries),
+                if_match=if_match,
+            )
             for kind, number in zip(kinds, (which, other), strict=True)
         )
 
@@ -1010,9 +1063,12 @@ class Machine(RuleBasedStateMachine):
         talk = self.world.talks.get(name) or Talk({})
         seq = max(0, talk.length - number % 4)
         match kind:
-            case "append":
-                drawn = entries_of(entries, talk.messages, self.words)
-                return {"entries": [{**entry, "id": f"{entry.get('id', 'at-once')}-{number % 2}"} for entry in drawn]}
+            case "append" | "regenerate":
+                drawn = entries_of(entries, talk.messages if kind == "append" else talk.messages[:seq], self.words)
+                named = [{**entry, "id": f"{entry.get('id', 'at-once')}-{number % 2}"} for entry in drawn]
+                return {"entries": named} | ({"after_seq": seq} if kind == "regenerate" else {})
+            case "amend":
+                return {"seq": seq, "patch": self._beside(number)}
             case "rewind":
                 return {"to_seq": seq}
             case "redact":

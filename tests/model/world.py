@@ -6,6 +6,7 @@ check those windows.
 """
 
 import copy
+import dataclasses
 import itertools
 import json
 import re
@@ -33,6 +34,8 @@ SETTINGS = (
     "metadata",
     "ttl_seconds",
 )
+SEQS = frozenset({"seq", "to_seq", "at_seq", "through_seq", "after_seq"})
+"""Members that name an entry."""
 REDACTED = "[redacted]"
 ANYTHING = "anything"
 """What a redacted entry said: an entry under its id counts as a duplicate, whatever it says."""
@@ -210,6 +213,8 @@ class Op:
     query: dict[str, Any] = field(default_factory=dict, hash=False)
     if_match: str = ""
     key: str = ""
+    entry_id: str = ""
+    """The id by which the request names its entry, in place of the seq in ``given``."""
 
     @property
     def target(self) -> Name:
@@ -225,11 +230,17 @@ class Op:
     def request(self) -> Request:  # noqa: C901 - a case for each operation
         path = f"/conversations/{self.name[1]}"
         given, query = self.given, f"?{urlencode(self.query)}" if self.query else ""
+        if self.entry_id:
+            named = f"id:{self.entry_id}"
+            given = {name: named if name in SEQS else value for name, value in given.items()}
         match self.kind:
             case "create":
                 return _json("POST", "/conversations", {"id": self.name[1], **given["settings"]})
             case "append":
-                return _json("POST", f"{path}/messages{query}", {"messages": given["entries"]})
+                body = {"messages": given["entries"]} | {name: given[name] for name in given if name == "after_seq"}
+                return _json("POST", f"{path}/messages{query}", body)
+            case "amend":
+                return _json("PATCH", f"{path}/messages/{given['seq']}", given["patch"])
             case "change":
                 return _json("PATCH", path, given["patch"])
             case "erase":
@@ -313,11 +324,14 @@ class World:
         seq = next((op.given[name] for name in ("to_seq", "at_seq", "through_seq") if name in op.given), 0)
         if seq > talk.length and op.given.get("text") != "":
             found.add("unprocessable")
-        if op.kind == "redact" and not 1 <= op.given["seq"] <= talk.length:
+        if op.kind in ("redact", "amend") and not 1 <= op.given["seq"] <= talk.length:
             found.add("not-found")
         return found
 
     def _append_problems(self, op: Op, talk: Talk | None) -> set[str]:
+        after = op.given.get("after_seq", 0)
+        if after > (talk.length if talk else 0):
+            return {"unprocessable" if talk else "not-found"}
         steps, wrong = self.plan(op)
         if wrong:
             return {wrong} | ({"precondition-failed"} if self._moved(op, talk) else set())
@@ -347,7 +361,7 @@ class World:
 
     def plan(self, op: Op) -> tuple[list[tuple[int, bool]], str]:
         """Return each entry's seq and whether it is a duplicate, and the problem of the first that cannot be appended."""
-        talk = self.talks.get(op.name) or Talk({})
+        talk = self.after(op) or Talk({})
         known = {entry.id: (seq, entry.said) for seq, entry in enumerate(talk.entries, 1)}
         messages, length = talk.messages, talk.length
         steps: list[tuple[int, bool]] = []
@@ -367,6 +381,25 @@ class World:
             steps.append((length, False))
         return steps, ""
 
+    def after(self, op: Op) -> Talk | None:
+        """Return the conversation to which an append's entries are added: up to ``after_seq``, if it forgets anything.
+
+        Entries that stand right behind that place, or before it, were sent before.
+        """
+        talk, after = self.talks.get(op.name), op.given.get("after_seq")
+        if talk is None or after is None:
+            return talk
+        known = {entry.id: (seq, entry.said) for seq, entry in enumerate(talk.entries, 1)}
+        sent = {entry.id or f"?{number}": entry for number, entry in enumerate(map(entry_of, op.given["entries"]))}
+        there = [known[each.id] for each in sent.values() if each.id in known]
+        same = all(known[each.id][1] in (each.said, ANYTHING) for each in sent.values() if each.id in known)
+        behind = [seq for seq, _ in there if seq > after]
+        if same and len(there) == len(sent) and behind == list(range(after + 1, after + 1 + len(behind))):
+            return talk
+        shorter = talk.copy()
+        del shorter.entries[after:]
+        return shorter
+
     # ---- what an operation does
 
     def apply(self, op: Op, ids: list[str] | None = None) -> None:
@@ -384,7 +417,8 @@ class World:
     def _may_lose(op: Op, name: Name) -> bool:
         if op.kind == "forget":
             return name[0] == op.name[0]
-        return op.kind in ("erase", "rewind", "redact") and name == op.name
+        loses = op.kind in ("erase", "rewind", "redact", "amend") or "after_seq" in op.given
+        return loses and name == op.name
 
     def _note_erased(self, before: dict[Name, set[bytes]], touched: list[Name]) -> None:
         for name, marks in before.items():
@@ -399,7 +433,9 @@ class World:
         steps, _ = self.plan(op)
         if all(duplicate for _, duplicate in steps):
             return
-        talk = self.talks.setdefault(op.name, Talk({}))
+        talk, standing = self.talks.setdefault(op.name, Talk({})), self.after(op)
+        if standing is not None and standing.length < talk.length:
+            self._forget_after(talk, standing.length)
         for index, (sent, (_, duplicate)) in enumerate(zip(op.given["entries"], steps, strict=True)):
             if not duplicate:
                 entry = entry_of(sent)
@@ -421,10 +457,23 @@ class World:
     def _rewind(self, op: Op, _: list[str]) -> None:
         talk, keep = self.talks[op.name], op.given["to_seq"]
         if keep < talk.length:
-            del talk.entries[keep:]
-            if talk.summary and talk.summary[1] > keep:
-                talk.summary = None
+            self._forget_after(talk, keep)
             talk.change()
+
+    @staticmethod
+    def _forget_after(talk: Talk, keep: int) -> None:
+        del talk.entries[keep:]
+        if talk.summary and talk.summary[1] > keep:
+            talk.summary = None
+
+    def _amend(self, op: Op, _: list[str]) -> None:
+        talk, place = self.talks[op.name], op.given["seq"] - 1
+        entry = talk.entries[place]
+        told = merged({"metadata": entry.metadata, "pinned": entry.pinned}, op.given["patch"])
+        talk.entries[place] = dataclasses.replace(
+            entry, metadata=told.get("metadata") or None, pinned=bool(told.get("pinned"))
+        )
+        talk.change()
 
     def _redact(self, op: Op, _: list[str]) -> None:
         talk, place = self.talks[op.name], op.given["seq"] - 1

@@ -10,6 +10,7 @@ def facts(
     head = WindowHead(
         conversation_id="c",
         version=1,
+        etag=None,
         model=model,
         encoding="o200k_base",
         exact=True,

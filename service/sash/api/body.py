@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from litestar.handlers import HTTPRouteHandler
@@ -28,6 +28,8 @@ _CHARSET = r'(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*'
 JSON_BODY = re.compile("application/json" + _CHARSET, re.IGNORECASE)
 PATCH_BODY = re.compile(r"application/(merge-patch\+)?json" + _CHARSET, re.IGNORECASE)
 _ETAG = re.compile(r"[\x21\x23-\x7e]{0,128}")
+_GIVEN = re.compile(r"0|\d+-.*")
+"""Tags of conversations: ``layout.etag_of``, and the one of a missing conversation."""
 _TAG = re.compile(r'(?:W/)?"([^"]*)"\s*(?:,\s*|\Z)')
 
 
@@ -69,6 +71,24 @@ def query_of(request: Req, kind: type[T]) -> T:
     return query
 
 
+_METADATA = "metadata."
+
+
+def query_with_metadata(request: Req, kind: type[T]) -> tuple[T, dict[str, str]]:
+    """The query as a Struct, and its parameters ``metadata.…`` by the name behind the point. Raises BadRequest."""
+    raw = request.scope["query_string"]
+    if b"metadata" not in raw:
+        return query_of(request, kind), {}
+    pairs = _pairs(raw)
+    wanted = [(name.removeprefix(_METADATA), value) for name, value in pairs if name.startswith(_METADATA)]
+    for name, _ in wanted:
+        if not name or [each for each, _ in wanted].count(name) > 1:
+            raise BadRequest.at(f"#/query/{_METADATA}{name}", "Give each member of metadata once, with its name")
+    rest = urlencode([pair for pair in pairs if not pair[0].startswith(_METADATA)])
+    query: T = _query_of(rest.encode(), kind)  # type: ignore[arg-type] # a class is hashable
+    return query, dict(wanted)
+
+
 class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The query of an operation without parameters."""
 
@@ -89,15 +109,8 @@ async def check_no_query(request: Req) -> None:
 @lru_cache(maxsize=1024)
 def _query_of(raw: bytes, kind: type[Any]) -> Any:
     """Cached, because a client sends the same query string at every turn."""
-    try:
-        pairs = parse_qsl(
-            raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict", max_num_fields=64
-        )
-    except (UnicodeDecodeError, ValueError):
-        detail = "The query string cannot be read: name=value pairs in UTF-8, with & between"
-        raise BadRequest.at("#/query", detail) from None
     values: dict[str, str] = {}
-    for name, value in pairs:
+    for name, value in _pairs(raw):
         if name in values:
             raise BadRequest.at(f"#/query/{name}", "A query parameter is given twice")
         values[name] = value
@@ -111,6 +124,16 @@ def _query_of(raw: bytes, kind: type[Any]) -> Any:
     return query
 
 
+def _pairs(raw: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict", max_num_fields=64
+        )
+    except (UnicodeDecodeError, ValueError):
+        detail = "The query string cannot be read: name=value pairs in UTF-8, with & between"
+        raise BadRequest.at("#/query", detail) from None
+
+
 _TAKEN = frozenset({"import"})
 """Ids that no conversation may have: ``/conversations/import`` is an operation, so DELETE would not reach it."""
 
@@ -120,12 +143,12 @@ def target_of(request: Req) -> Target:
     return target_at(tenant_of(request), checked_id(request.path_params["conversation_id"]))
 
 
-def checked_id(value: str, what: str = "conversation") -> str:
-    """The id, unchanged. Raises BadRequest if it is not a valid id."""
-    if what == "conversation":
-        refuse_taken(value, "#/path/conversation_id")
+def checked_id(value: str) -> str:
+    """The conversation's id, unchanged. Raises BadRequest if it is not a valid id."""
+    refuse_taken(value, "#/path/conversation_id")
     if not IDS.fullmatch(value):
-        raise BadRequest(f"The {what} id must be {WHAT_IDS_ARE}.", errors=[Pointer(f"#/path/{what}_id", WHAT_IDS_ARE)])
+        detail = f"The conversation id must be {WHAT_IDS_ARE}."
+        raise BadRequest(detail, errors=[Pointer("#/path/conversation_id", WHAT_IDS_ARE)])
     return value
 
 
@@ -140,7 +163,7 @@ def if_match(request: Req) -> str:
 
     Raises:
         BadRequest: the header is no ETag, or several.
-        PreconditionFailed: the ETag is empty, which no state has.
+        PreconditionFailed: no state of a conversation has such an ETag.
     """
     given = header(request, b"if-match")
     value = (given or "").strip()
@@ -149,8 +172,11 @@ def if_match(request: Req) -> str:
     tags = _tags(value)
     if len(tags) != 1 or not _ETAG.fullmatch(tags[0]):
         raise BadRequest.at("#/header/if-match", "Send back one ETag as it was given, quotes included")
-    if not tags[0]:
-        raise PreconditionFailed("If-Match names a state that Sash never gave.")
+    if not _GIVEN.fullmatch(tags[0]):
+        what = f'a version, and "{tags[0]}" is no ETag' if tags[0].isdigit() else "no ETag of a conversation"
+        raise PreconditionFailed(
+            f"If-Match names {what}: send the etag of your last answer (the header ETag, or the member etag) as it came."
+        )
     return tags[0]
 
 

@@ -34,6 +34,7 @@ from sash.api.schemas import (
     ConversationSummary,
     CreateConversation,
     EncodingTokens,
+    ExportedConversation,
     MessageRange,
     RecallProgress,
     StandingCompaction,
@@ -82,7 +83,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     settings = ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
     settings = check_settings(settings)
     stored = encode_settings(settings)
-    _refuse_large(stored, context.settings.max_body_bytes)
+    refuse_large(stored, context.settings.max_body_bytes)
     target = target_at(tenant_of(request), wanted.id or fresh_id(request))
     if not was_done(request):
         ttl_ms = context.store.conversations.ttl_ms(settings.ttl_seconds)
@@ -142,7 +143,7 @@ async def change_conversation(request: Req) -> Response[bytes]:
             break
         settings = _patched(state.settings, changes)
         stored = encode_settings(settings)
-        _refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
+        refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
         before = owner_of(state.settings)
         left = await context.store.owners.line(target, before) if before != settings.owner else None
         await context.store.owners.put(target, settings)
@@ -179,10 +180,10 @@ def _patched(stored: bytes, changes: dict[str, Any]) -> ConversationSettings:
     return check_settings(settings)
 
 
-def _refuse_large(settings: bytes, limit_bytes: int) -> None:
-    """Raise TooLarge for settings over the limit: patches would make them longer without end, and each window reads them."""
-    if len(settings) > limit_bytes:
-        detail = f"The settings of a conversation may have {limit_bytes} bytes as JSON; these have {len(settings)}."
+def refuse_large(stored: bytes, limit_bytes: int, what: str = "settings of a conversation") -> None:
+    """Raise TooLarge for what patches would make longer without end, such as settings, which each window reads."""
+    if len(stored) > limit_bytes:
+        detail = f"The {what} may have {limit_bytes} bytes as JSON; these have {len(stored)}."
         raise TooLarge(detail, members={"limit": limit_bytes, "unit": "bytes"})
 
 
@@ -228,6 +229,16 @@ async def _life_and_owner(request: Req, context: Context, target: Target) -> tup
 
 def conversation_body(identity: str, state: State, progress: RecallProgress | None = None) -> bytes:
     """A conversation as JSON."""
+    members = _members(identity, state)
+    return msgspec.json.encode(Conversation(**members, etag=etag(state.etag), recall_progress=progress))
+
+
+def exported_body(identity: str, state: State) -> bytes:
+    """A conversation as the first line of its export, which is the same for a copy that was imported."""
+    return msgspec.json.encode(ExportedConversation(**_members(identity, state)))
+
+
+def _members(identity: str, state: State) -> dict[str, Any]:
     settings = read_settings(state.settings)
     summary = None
     if state.summary is not None:
@@ -236,17 +247,15 @@ def conversation_body(identity: str, state: State, progress: RecallProgress | No
         items = compaction_items(compaction) if compaction is not None else []
         item, several = items[-1] if items else None, items if len(items) > 1 else []
         summary = ConversationSummary(state.summary.text, state.summary.through_seq, tokens, item, several)
-    conversation = Conversation(
+    return {
         **msgspec.structs.asdict(settings),
-        id=identity,
-        version=state.version,
-        created_at=timestamp(state.created_ms),
-        updated_at=timestamp(state.updated_ms),
-        messages=MessageRange(state.length, 1 if state.length else None, state.length or None),
-        tokens=EncodingTokens(*state.tokens),
-        expires_at=timestamp(state.expires_ms) if state.expires_ms else None,
-        summary=summary,
-        compactions=[StandingCompaction(form, seq) for form, seq in state.compactions.items()],
-        recall_progress=progress,
-    )
-    return msgspec.json.encode(conversation)
+        "id": identity,
+        "version": state.version,
+        "created_at": timestamp(state.created_ms),
+        "updated_at": timestamp(state.updated_ms),
+        "messages": MessageRange(state.length, 1 if state.length else None, state.length or None),
+        "tokens": EncodingTokens(*state.tokens),
+        "expires_at": timestamp(state.expires_ms) if state.expires_ms else None,
+        "summary": summary,
+        "compactions": [StandingCompaction(form, seq) for form, seq in state.compactions.items()],
+    }

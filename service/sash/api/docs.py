@@ -33,6 +33,40 @@ def get_openapi(request: Req) -> Response[bytes]:
     return Response(document(request.app.state.routes), headers={"Cache-Control": "max-age=300"})
 
 
+class Addresses(msgspec.Struct, frozen=True):
+    """The paths to begin with."""
+
+    docs: str = "/docs"
+    dashboard: str = "/dashboard"
+    openapi: str = "/openapi.json"
+    ready: str = "/readyz"
+
+
+_ADDRESSES = (
+    ("docs", "every operation, with a form to try it"),
+    ("dashboard", "windows, tokens and the store, for people"),
+    ("openapi.json", "the contract, for generators of clients"),
+    ("readyz", "whether the service may take traffic"),
+)
+
+
+@get("/", operation_id="getRoot", sync_to_thread=False)
+@documented("Where to begin", "operations", gives=Addresses, gives_types=("application/json", "text/html"))
+def get_root(request: Req) -> Response[bytes]:
+    """The addresses to begin with, as JSON, or as a page for browsers."""
+    if "text/html" in request.headers.get("accept", ""):
+        return Response(_ROOT, headers={**_PAGE.headers, "Vary": "Accept"}, media_type="text/html")
+    return Response(msgspec.json.encode(Addresses()), headers={"Vary": "Accept"})
+
+
+_ROOT = (
+    "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Sash</title>"
+    "<h1>Sash</h1><p>Stores chat conversations, and returns the messages to send to the model.</p><ul>"
+    + "".join(f"<li><a href={path}>/{path}</a>: {what}" for path, what in _ADDRESSES)
+    + "</ul></html>"
+).encode()
+
+
 @get("/docs", operation_id="getDocs", sync_to_thread=False)
 @documented("A page to try the API", "operations", gives=str, gives_types=("text/html",))
 def get_docs() -> Response[bytes]:

@@ -1,13 +1,14 @@
 """Changing a stored history: redact a message, rewind, put a summary in place of the oldest messages; copy it (fork)."""
 
 import contextlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
-from litestar import Response, delete, post, put
+from litestar import Response, delete, patch, post, put
 from litestar.params import FromPath
 
 from sash.api.body import (
+    PATCH_BODY,
     decode,
     etag,
     if_match,
@@ -25,36 +26,36 @@ from sash.api.context import (
     require_same_life,
     was_done,
 )
-from sash.api.conversation_handlers import conversation_body
-from sash.api.message_handlers import checked_seq
+from sash.api.conversation_handlers import conversation_body, merge_patch, refuse_large
+from sash.api.message_handlers import named_entry, stored_message
 from sash.api.openapi.operation import documented
-from sash.api.schemas import Conversation
+from sash.api.schemas import ChangeEntry, Conversation, StoredMessage
 from sash.core.chat.arguments import ProviderObject
-from sash.core.chat.messages import Id
+from sash.core.chat.messages import EntryName, Id
+from sash.core.chat.mistakes import invalid
 from sash.core.law.conversation_settings import decode_settings, owner_of
 from sash.core.providers.native import read_compaction
-from sash.problems import ConversationExists, NotFound, Problem, Unprocessable
+from sash.problems import BadRequest, ConversationExists, NotFound, Problem
+from sash.store.data.amendments import EntryNotes
 from sash.store.data.entries import stored_entries, wall_ms
-from sash.store.data.histories import Change, make_summary, require_version
+from sash.store.data.histories import Change, make_summary, no_entry, require_version
 from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
 from sash.store.data.replies import State
 from sash.store.data.staging import Staging
 
-Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
-
 
 class Rewind(msgspec.Struct, forbid_unknown_fields=True):
     """The last message to keep; 0 removes all messages."""
 
-    to_seq: Seq
+    to_seq: EntryName
 
 
 class PutSummary(msgspec.Struct, forbid_unknown_fields=True):
     """The summary of messages 1 to ``through_seq``: a text, a provider's compaction item, or both. With neither, the
     summary is removed."""
 
-    through_seq: Seq
+    through_seq: EntryName
     text: str = ""
     item: Annotated[
         ProviderObject | list[ProviderObject] | None,
@@ -69,12 +70,13 @@ class Fork(msgspec.Struct, forbid_unknown_fields=True):
     """The copy's id, by default a new one, and its last message, by default the last of all."""
 
     id: Id | None = None
-    at_seq: Seq | None = None
+    at_seq: EntryName | None = None
 
 
 _rewind = msgspec.json.Decoder(Rewind)
 _summary = msgspec.json.Decoder(PutSummary)
 _fork = msgspec.json.Decoder(Fork)
+_changes = msgspec.json.Decoder(dict[str, Any])
 
 
 @delete("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="redactMessage", status_code=204)
@@ -82,12 +84,49 @@ _fork = msgspec.json.Decoder(Fork)
 async def redact_message(request: Req, seq: FromPath[str]) -> Response[None]:
     """Erase a message's content for good. The message keeps its place, and its tool group can still be sent."""
     context, target = context_of(request), target_of(request)
-    place, state = checked_seq(seq), await _standing(request, context, target)
+    place, state = named_entry(seq), await _standing(request, context, target)
     tag = state.etag
     if not was_done(request):
         tag = (await context.store.histories.redact(target, place, **_change(request, state))).etag
         context.store.owners.touch(target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
+
+
+@patch("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="changeMessage")
+@documented(
+    "Change a message's metadata and pin",
+    "messages",
+    takes=ChangeEntry,
+    takes_types=("application/json", "application/merge-patch+json"),
+    gives=StoredMessage,
+    errors=(507,),
+)
+async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
+    """Change an entry's metadata and pin with a merge patch (RFC 7396). The message itself stays as it was appended."""
+    context, target = context_of(request), target_of(request)
+    name, changes = named_entry(seq), await decode(request, _changes, PATCH_BODY)
+    for member in changes.keys() - set(ChangeEntry.__struct_fields__):
+        detail = f"Only an entry's metadata and pinned can be changed, not {member[:40]!r}"
+        raise BadRequest.at(f"#/{member}", f"{detail}: append another entry, or rewind")
+    state = await _standing(request, context, target)
+    if not was_done(request):
+
+        def patched(notes: EntryNotes) -> EntryNotes:
+            merged = merge_patch(msgspec.structs.asdict(notes), changes)
+            try:
+                wanted = msgspec.convert(merged, ChangeEntry)
+            except msgspec.ValidationError:
+                raise invalid("", BadRequest, of=ChangeEntry, value=merged) from None
+            refuse_large(msgspec.json.encode(wanted.metadata), context.settings.max_body_bytes, "metadata of a message")
+            return EntryNotes(wanted.metadata or None, bool(wanted.pinned))
+
+        await context.store.amendments.amend(target, name, patched, **_change(request, state))
+        context.store.owners.touch(target, state.settings)
+    page = await context.store.reader.entry(target, name)
+    if not page.messages:
+        raise no_entry()
+    body = msgspec.json.encode(stored_message(page.messages[0], page))
+    return Response(body, headers={"ETag": etag(page.etag)})
 
 
 @post("/conversations/{conversation_id:str}/rewind", operation_id="rewindConversation", status_code=200)
@@ -114,10 +153,11 @@ async def put_summary(request: Req) -> Response[bytes]:
     wanted = await decode(request, _summary)
     compaction, text = read_compaction(wanted.item, "/item") if wanted.item is not None else (None, "")
     text = wanted.text or text
-    stands = wanted.through_seq and (text or compaction)
-    summary = make_summary(text, wanted.through_seq, compaction) if stands else None
     state = await _standing(request, context, target)
     if not was_done(request):
+        through_seq = await _summarized_to(context, target, wanted, state)
+        stands = through_seq and (text or compaction)
+        summary = make_summary(text, through_seq, compaction) if stands else None
         await context.store.histories.put_summary(target, summary, **_change(request, state))
     return await _conversation(context, target)
 
@@ -133,6 +173,13 @@ async def delete_summary(request: Req) -> Response[None]:
         tag = (await context.store.histories.put_summary(target, None, **_change(request, state))).etag
         context.store.owners.touch(target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
+
+
+async def _summarized_to(context: Context, target: Target, wanted: PutSummary, state: State) -> int:
+    """Return the last seq that a summary covers. A number may be too large, which the store finds. Raises Unprocessable."""
+    if isinstance(wanted.through_seq, int):
+        return wanted.through_seq
+    return await context.store.histories.known_seq(target, wanted.through_seq, state, "#/through_seq")
 
 
 async def _standing(request: Req, context: Context, target: Target) -> State:
@@ -171,7 +218,7 @@ async def fork_conversation(request: Req) -> Response[bytes]:
         state = await context.store.reader.get(source)
         if not await context.store.conversations.require_absent(copy, token=request_token(request)):
             require_version(state, expected)
-            await _copy(request, source, copy, state, _last(wanted, state))
+            await _copy(request, source, copy, state, await _last(context, source, wanted, state))
             await _require_unedited(context, source, copy, state)
     copied = await context.store.reader.get(copy)
     require_same_life(request, copied)
@@ -180,11 +227,11 @@ async def fork_conversation(request: Req) -> Response[bytes]:
     return Response(conversation_body(copy.id, copied), status_code=201, headers=headers)
 
 
-def _last(wanted: Fork, state: State) -> int:
+async def _last(context: Context, source: Target, wanted: Fork, state: State) -> int:
     """Return the last seq that a fork takes. Raises Unprocessable."""
-    if wanted.at_seq is not None and wanted.at_seq > state.length:
-        raise Unprocessable.at("#/at_seq", f"The last message is {state.length}")
-    return state.length if wanted.at_seq is None else wanted.at_seq
+    if wanted.at_seq is None:
+        return state.length
+    return await context.store.histories.known_seq(source, wanted.at_seq, state, "#/at_seq")
 
 
 async def _copy(request: Req, source: Target, copy: Target, state: State, at_seq: int) -> None:

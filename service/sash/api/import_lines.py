@@ -63,6 +63,7 @@ class ImportHead(ConversationSettings, frozen=True, kw_only=True, omit_defaults=
 
     id: Id | None = None
     version: Annotated[int, msgspec.Meta(ge=1, le=10**12)] = 1
+    etag: str | None = None
     created_at: _Time | None = None
     updated_at: _Time | None = None
     expires_at: str | None = None

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -21,7 +21,18 @@ from sash.api.body import (
     run_in_turn_if_large,
     target_of,
 )
-from sash.api.context import Context, Req, context_of, fresh_id, is_keyed, life_before, line_of, tell_made, was_done
+from sash.api.context import (
+    Context,
+    Req,
+    context_of,
+    extend_deadline,
+    fresh_id,
+    is_keyed,
+    life_before,
+    line_of,
+    tell_made,
+    was_done,
+)
 from sash.api.conversation_handlers import timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.direct import Answer
@@ -34,7 +45,8 @@ from sash.api.schemas import (
     MessagePage,
     StoredMessage,
 )
-from sash.core.chat.messages import Document, Entry, Grounding, decode_entries, decode_json
+from sash.core.chat.bounds import IDS
+from sash.core.chat.messages import Document, Entry, EntryName, Grounding, decode_entries, decode_json
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import ASSISTANT
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
@@ -46,12 +58,22 @@ from sash.core.providers.given import ReadEntries, chat_entries, read_entries
 from sash.core.providers.members import FOREIGN, Names, as_it_came
 from sash.core.providers.native import own_messages
 from sash.operations.logging import best_effort, describe, get_logger
-from sash.problems import FormatCannotCarry, Internal, InvalidCursor, NotFound, Problem, TooLarge, WindowDoesNotFit
+from sash.problems import (
+    FormatCannotCarry,
+    Internal,
+    InvalidCursor,
+    NotFound,
+    Problem,
+    TooLarge,
+    Unprocessable,
+    WindowDoesNotFit,
+)
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import Earlier, check_entries, lacks_call, prepare, wall_ms
+from sash.store.data.histories import no_entry
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page, Tail
-from sash.store.data.scripts import Appended, AppendReply
+from sash.store.data.scripts import Appended, AppendReply, Forgotten
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
 
@@ -68,6 +90,19 @@ class AppendNative(msgspec.Struct, forbid_unknown_fields=True):
     """Messages to append in a provider's format, each alone or in an entry."""
 
     messages: Annotated[list[dict[str, Any]], Meta(min_length=1)]
+    after_seq: EntryName | None = None
+
+
+class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of the window after the append, and the message to which the history is rewound before."""
+
+    after_seq: Annotated[
+        Annotated[str, Meta(pattern=rf"^(\d{{1,15}}|id:{IDS.pattern})\Z")] | None,
+        Meta(
+            description="Forget the messages after this one first, in the same step: its seq, or `id:` and its own id. "
+            "It may be given in the body instead."
+        ),
+    ] = None
 
 
 _append = msgspec.json.Decoder(AppendMessages)
@@ -91,30 +126,37 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
 @documented(
     "Append messages",
     "messages",
-    query=WindowQuery,
+    query=AppendQuery,
     takes=AppendMessages,
     gives=AppendedMessages,
     also=(200, "Every entry was stored before."),
     errors=(507,),
 )
 async def append_messages(request: Req) -> Answer:
-    """Append entries, all or none, each id once. With ``model`` the answer contains the window."""
+    """Append entries, all or none, each id once. With ``model`` the answer contains the window.
+
+    With ``after_seq`` the messages after that one are forgotten before, in the same step.
+    """
     started = time.perf_counter()
     context, target = context_of(request), target_of(request)
-    query, with_window = query_of(request, WindowQuery), _wants_window(request.scope["query_string"])
+    query, with_window = query_of(request, AppendQuery), _wants_window(request.scope["query_string"])
+    named, query = query.after_seq, query if query.after_seq is None else msgspec.structs.replace(query, after_seq=None)
     if with_window:
         context.windows.plan(query)  # raises for an unknown model, which must happen before the append
     expected = if_match(request)
-    given, native, size = await _given(request, query.format)
+    given, native, size, after = await _given(request, query.format)
+    after = after if named is None else _after(named, after)
     try:
         template = await _template(request, target, given, query if with_window else None)
         now, counting = wall_ms(), time.perf_counter()
-        earlier = await _earlier(context, target) if any(map(lacks_call, given)) else ()
+        earlier = await _earlier(context, target, after) if any(map(lacks_call, given)) else ()
         sent = context.settings.send_members
         entries = await run_in_turn_if_large(size, _prepared, given, template, now, sent, earlier)
         seconds = time.perf_counter() - counting
         writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
-        if with_window:
+        if after is not None and writing["repeats"] is None:
+            reply, tail = await _append_after(request, target, after, query if with_window else None, entries, writing)
+        elif with_window:
             reply, tail = await context.windows.append(target, query, entries, **writing)
         else:
             reply, tail = await context.store.conversations.append(target, entries, **writing), None
@@ -126,9 +168,37 @@ async def append_messages(request: Req) -> Answer:
         raise
 
 
-async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | None, int]:
-    """Read the body. Returns its entries, how they came about where they are in a provider's format, and the body's bytes.
+async def _append_after(
+    request: Req,
+    target: Target,
+    after: int | str,
+    query: WindowQuery | None,
+    entries: list[NewEntry],
+    writing: Writing,
+) -> tuple[AppendReply, Tail | Problem | None]:
+    """Forget the messages after an entry, and append, in one step; also read the tail for a window of ``query``."""
+    context = context_of(request)
 
+    async def append(forgotten: Forgotten | None) -> tuple[AppendReply, Tail | Problem | None]:
+        writing["after"] = forgotten
+        if query is not None:
+            return await context.windows.append(target, query, entries, **writing)
+        return await context.store.conversations.append(target, entries, **writing), None
+
+    return await context.store.histories.append_after(target, after, append, partial(extend_deadline, request))
+
+
+def _after(named: str, in_body: int | str | None) -> int | str:
+    """The entry that the query names. Raises Unprocessable if the body names one too."""
+    if in_body is not None:
+        raise Unprocessable.at("#/after_seq", "Give after_seq once: in the query, or in the body")
+    return int(named) if named.isdigit() else named
+
+
+async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | None, int, int | str | None]:
+    """Read the body.
+
+    Returns its entries; how they came about where they are in a provider's format; the body's bytes; and ``after_seq``.
     Under an Idempotency-Key each entry has an id.
 
     Raises BadRequest, InvalidEntry, TooLarge.
@@ -137,17 +207,18 @@ async def _given(request: Req, form: str) -> tuple[list[Entry], ReadEntries | No
     most = settings.max_entries
     native = None
     if PROVIDERS[form].is_chat_form:
-        given = (await run_in_turn_if_large(len(body), decode_entries, body, _append)).messages
+        read = await run_in_turn_if_large(len(body), decode_entries, body, _append)
+        given, after = read.messages, read.after_seq
         if len(given) > most:
             raise _too_many(most, "entries")
     else:
         send, allowed = settings.send_members, settings.allow_items
-        native = await run_in_turn_if_large(len(body), _read_native, body, form, most, send, allowed)
+        native, after = await run_in_turn_if_large(len(body), _read_native, body, form, most, send, allowed)
         given = native.entries
     if is_keyed(request):
         for place, entry in enumerate(given):
             entry.id = entry.id or fresh_id(request, place)
-    return given, native, len(body)
+    return given, native, len(body), after
 
 
 async def _template(request: Req, target: Target, given: list[Entry], query: WindowQuery | None) -> Template:
@@ -169,8 +240,8 @@ async def _template(request: Req, target: Target, given: list[Entry], query: Win
 
 @lru_cache(maxsize=1024)
 def _wants_window(query: bytes) -> bool:
-    """Whether the query has any parameter of a window besides ``format``. Cached, as every turn has the same query."""
-    return any(not pair.startswith(b"format=") for pair in query.split(b"&") if pair)
+    """Whether the query has any parameter of a window. Cached, as every turn has the same query."""
+    return any(not pair.startswith((b"format=", b"after_seq=")) for pair in query.split(b"&") if pair)
 
 
 def _follow_up(
@@ -229,15 +300,21 @@ def _tell(
     context.watching.metrics.append(count, seconds=time.perf_counter() - times[0], tokenise_seconds=times[1])
 
 
-def _read_native(body: bytes, form: str, most: int, send: Names, allowed: Sequence[str]) -> ReadEntries:
-    """The entries of a body in a provider's format, of which there may be ``most``. Raises BadRequest, TooLarge."""
-    sent = decode_json(body, _append_native).messages
+def _read_native(
+    body: bytes, form: str, most: int, send: Names, allowed: Sequence[str]
+) -> tuple[ReadEntries, int | str | None]:
+    """The entries of a body in a provider's format, of which there may be ``most``, and its ``after_seq``.
+
+    Raises BadRequest, TooLarge.
+    """
+    read = decode_json(body, _append_native)
+    sent = read.messages
     if len(sent) > most:
         raise _too_many(most, "entries")
     native = read_entries(form, sent, send=send, allowed=allowed)
     if len(native.entries) > _MESSAGES_AN_ENTRY * most:
         raise _too_many(_MESSAGES_AN_ENTRY * most, "messages")
-    return native
+    return native, read.after_seq
 
 
 def _too_many(limit: int, unit: str) -> TooLarge:
@@ -252,10 +329,14 @@ async def _stored_settings(context: Context, target: Target) -> bytes:
         return _DEFAULTS
 
 
-async def _earlier(context: Context, target: Target) -> Earlier:
-    """The newest messages of the conversation, one of which may have the call that a result answers."""
+async def _earlier(context: Context, target: Target, after: int | str | None) -> Earlier:
+    """The newest messages of the conversation, one of which may have the call that a result answers; up to ``after``."""
     try:
-        page = await context.store.reader.page(target, -_EARLIER, -1, newest_first=True)
+        last = -1 if after is None else await context.store.reader.seq_of(target, after) or 0
+        if last == 0:
+            return ()
+        first = -_EARLIER if last < 0 else last - _EARLIER + 1
+        page = await context.store.reader.page(target, first, last, newest_first=True)
     except NotFound:
         return ()
     return [(message.identity.id, msgspec.json.decode(message.body)) for message in page.messages]
@@ -275,7 +356,7 @@ def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window:
         seqs.append(step.seq)
         status = status if step.duplicate else 201
     waiting = reply.waiting or _legacy_call(entries[-1], reply.entries[-1]) or msgspec.UNSET
-    appended = AppendedMessages(target.id, reply.version, min(seqs), max(seqs), messages, waiting)
+    appended = AppendedMessages(target.id, reply.version, f'"{reply.etag}"', min(seqs), max(seqs), messages, waiting)
     return Answer(b"".join((msgspec.json.encode(appended)[:-1], window, b"}")), etag=reply.etag, status=status)
 
 
@@ -326,20 +407,22 @@ async def list_messages(request: Req) -> Response[bytes]:
 @documented("Read a message", "messages", gives=StoredMessage)
 async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     """One entry."""
-    target, place = target_of(request), checked_seq(seq)
-    page = await context_of(request).store.reader.page(target, place, place)
+    target = target_of(request)
+    page = await context_of(request).store.reader.entry(target, named_entry(seq))
     if not page.messages:
-        raise NotFound("There is no such message.")
+        raise no_entry()
     headers = {"ETag": etag(page.etag)}
     if is_known(request, page.etag):
         return Response(b"", status_code=304, headers=headers)
     return Response(msgspec.json.encode(stored_message(page.messages[0], page)), headers=headers)
 
 
-def checked_seq(value: str) -> int:
-    """The sequence number of a path. Raises NotFound if it is not one."""
+def named_entry(value: str) -> int | str:
+    """The entry that a path names: its seq, or ``id:`` and its own id. Raises NotFound if it is neither."""
+    if value.startswith("id:") and IDS.fullmatch(value, 3):
+        return value
     if not value.isascii() or not value.isdigit() or not 0 < len(value) <= 15 or int(value) == 0:
-        raise NotFound("There is no such message.")
+        raise no_entry()
     return int(value)
 
 

@@ -34,7 +34,9 @@ async def ready(request: Req) -> Ready:
     try:
         async with asyncio.timeout(_DOWN_SECONDS if now.name == "down" else None):
             found = (await judged(context.store.client, context.store.data_keys))[0]
-    except TimeoutError:
+    except (TimeoutError, StoreUnavailable) as error:
+        if now.name != "down" or str(error).startswith("Not ready: "):
+            raise
         raise StoreUnavailable(f"Not ready: {now.title[0].lower()}{now.title[1:]}. {now.look}") from None
     store = ReadyStore(found.appendonly, found.appendfsync, found.how)  # type: ignore[arg-type] # as the store says
     return Ready("ready", context.settings.durability, store)

@@ -1,32 +1,45 @@
 """Owners: list the conversations of an owner or of the tenant, or erase all of an owner's."""
 
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote, unquote
 
 import msgspec
 from litestar import Response, delete, get
 from litestar.params import FromPath
 from msgspec import Meta
 
-from sash.api.body import checked_id, is_known, query_of, refuse_state
+from sash.api.body import is_known, query_of, query_with_metadata, refuse_state
 from sash.api.context import Req, context_of, extend_deadline, tenant_of, was_done
 from sash.api.conversation_handlers import conversation_body
 from sash.api.cursors import Cursor, cursor_of, place_in
+from sash.api.message_handlers import stored_message
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation
-from sash.core.chat.bounds import IDS
-from sash.core.chat.messages import Id
-from sash.problems import InvalidCursor
+from sash.api.search_handlers import FoundMessage, SearchQuery
+from sash.core.chat.bounds import IDS, OWNERS, WHAT_OWNERS_ARE
+from sash.core.chat.messages import OwnerId
+from sash.core.law.conversation_settings import read_settings
+from sash.problems import BadRequest, InvalidCursor, NotFound, Pointer
+from sash.store.data.layout import target_at
 from sash.store.data.owners import ListedConversation
 from sash.store.data.tenants import Place
+
+_LOOKED = 1000
+"""Conversations of which one page with a filter reads the metadata."""
+_SEARCHED = 200
+"""Conversations that one search reads."""
 
 
 class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The owner, and the page to read."""
 
     owner: Annotated[
-        Id | None,
+        OwnerId | None,
         Meta(
             description="The owner of the conversations. Without it all of the tenant are listed, by `updated_at`. There is "
             "no index for that: each page takes time that grows with the whole store."
@@ -34,6 +47,15 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
     limit: Annotated[int, Meta(ge=1, le=1000, description="The largest number of conversations on a page.")] = 100
     cursor: Annotated[Cursor | None, Meta(description="The previous page's `next_cursor`.")] = None
+    title: Annotated[
+        str | None,
+        Meta(
+            description="Only conversations whose metadata has this value under `title`; with `*` at the end, a text that "
+            "begins with it. Any name may follow the point, also of inner objects: `metadata.tags.topic`. Pages may then "
+            "be shorter than `limit`, or empty.",
+            examples=["Trip to*"],
+        ),
+    ] = msgspec.field(default=None, name="metadata.title")
 
 
 class ConversationPage(msgspec.Struct, frozen=True):
@@ -48,8 +70,8 @@ class ConversationPage(msgspec.Struct, frozen=True):
 async def list_conversations(request: Req) -> Response[bytes]:
     """The conversations of an owner or of the tenant, newest activity first. Pages may be shorter than ``limit``, as those
     with large settings are; only the last ``next_cursor`` is null."""
-    query = query_of(request, ListQuery)
-    page, after = await _page(request, query)
+    query, wanted = query_with_metadata(request, ListQuery)
+    page, after = await _page(request, query, wanted)
     cursor = cursor_of(f"{after[0]:.0f}:{after[1]}") if after is not None else None
     body = (
         b'{"conversations":['
@@ -61,34 +83,130 @@ async def list_conversations(request: Req) -> Response[bytes]:
     tag = blake2b(body, digest_size=12).hexdigest()
     headers = {"ETag": f'W/"{tag}"'}
     if cursor is not None:
-        owner = f"owner={query.owner}&" if query.owner is not None else ""
-        headers["Link"] = f'</conversations?{owner}limit={query.limit}&cursor={cursor}>; rel="next"'
+        owner = f"owner={quote(query.owner, safe='')}&" if query.owner is not None else ""
+        filters = "".join(
+            f"{quote(f'metadata.{name}', safe='')}={quote(value, safe='')}&" for name, value in wanted.items()
+        )
+        headers["Link"] = f'</conversations?{owner}{filters}limit={query.limit}&cursor={cursor}>; rel="next"'
     if is_known(request, tag):
         return Response(b"", status_code=304, headers=headers)
     return Response(body, headers=headers)
 
 
-async def _page(request: Req, query: ListQuery) -> tuple[list[ListedConversation], Place | None]:
-    """A page, and the place where the next one begins; None at the end."""
+async def _page(
+    request: Req, query: ListQuery, wanted: Mapping[str, str]
+) -> tuple[list[ListedConversation], Place | None]:
+    """A page of conversations whose metadata is as ``wanted``, and the place where the next one begins; None at the end."""
     context, tenant = context_of(request), tenant_of(request)
     before = _place(query.cursor) if query.cursor is not None else (float("inf"), "")
     if query.owner is None:
         progress = partial(extend_deadline, request)
-        return await context.store.tenants.read(tenant, before=before, limit=query.limit, progress=progress)
-    page, more = await context.store.owners.read(tenant, query.owner, before=before, limit=query.limit)
-    return page, (page[-1].score, page[-1].id) if more else None
+        page, after = await context.store.tenants.read(tenant, before=before, limit=query.limit, progress=progress)
+        return [each for each in page if _has(each, wanted)], after
+    found: list[ListedConversation] = []
+    looked = 0
+    while True:
+        page, more = await context.store.owners.read(tenant, query.owner, before=before, limit=query.limit - len(found))
+        found += [each for each in page if _has(each, wanted)]
+        looked += len(page)
+        if not more:
+            return found, None
+        before = page[-1].score, page[-1].id
+        if len(found) == query.limit or looked >= _LOOKED or not wanted:
+            return found, before
+        extend_deadline(request)
+
+
+def _has(each: ListedConversation, wanted: Mapping[str, str]) -> bool:
+    """Whether a conversation's metadata has these values. A ``*`` at a value's end stands for any rest of a text."""
+    metadata = read_settings(each.state.settings).metadata if wanted else None
+    return all(_is_value(_member(metadata, name), value) for name, value in wanted.items())
+
+
+def _member(metadata: Any, name: str) -> Any:
+    """The member of this name, or of inner objects by names with points between; None if there is none."""
+    if isinstance(metadata, dict) and name in metadata:
+        return metadata[name]
+    first, _, rest = name.partition(".")
+    return _member(metadata.get(first), rest) if isinstance(metadata, dict) and rest else None
+
+
+def _is_value(found: Any, wanted: str) -> bool:
+    if isinstance(found, str):
+        return found.startswith(wanted[:-1]) if wanted.endswith("*") else found == wanted
+    return isinstance(found, bool | int | float) and msgspec.json.encode(found).decode() == wanted
+
+
+class FoundInConversation(FoundMessage, frozen=True, omit_defaults=True, kw_only=True):
+    """A relevant entry, its score, and its conversation."""
+
+    conversation_id: str
+
+
+class SearchedOwner(msgspec.Struct, frozen=True):
+    """The numbers of conversations and of messages that were searched, newest activity first."""
+
+    conversations: int
+    messages: int
+
+
+class FoundOfOwner(msgspec.Struct, frozen=True):
+    """Messages of an owner's conversations that are relevant to the text, best first."""
+
+    messages: list[FoundInConversation]
+    searched: SearchedOwner
+
+
+@get("/owners/{owner_id:str}/search", operation_id="searchOwner")
+@documented("Search an owner's conversations", "messages", query=SearchQuery, errors=(422,))
+async def search_owner(request: Req, owner_id: FromPath[str]) -> FoundOfOwner:
+    """Messages of all conversations of an owner that are relevant to a text, best first.
+
+    Conversations without ``recall`` are left out, and so are those after the newest 200, or after 20,000 messages.
+    """
+    context, owner, wanted = context_of(request), owner_in_path(owner_id), query_of(request, SearchQuery)
+    tenant = tenant_of(request)
+    listed, _ = await context.store.owners.read(tenant, owner, limit=_SEARCHED)
+    standing = [(target_at(tenant, each.id), each.state) for each in listed]
+    hits, conversations, count = await context.recall.recaller.search_each(standing, wanted.query, wanted.limit)
+    for target, state in {hit.target: hit.state for hit in hits}.items():
+        context.recall.indexer.notice(target, state.settings)
+    reading = (context.store.reader.page(hit.target, hit.seq, hit.seq) for hit in hits)
+    pages = await asyncio.gather(*reading, return_exceptions=True)
+    messages = []
+    for hit, page in zip(hits, pages, strict=True):
+        if isinstance(page, NotFound):
+            continue  # erased since the search
+        if isinstance(page, BaseException):
+            raise page
+        if page.made == hit.state.made and page.messages:  # skips text that was redacted since the search
+            stored = msgspec.structs.asdict(stored_message(page.messages[0], page))
+            messages.append(FoundInConversation(**stored, score=round(hit.score, 3), conversation_id=hit.target.id))
+    return FoundOfOwner(messages, SearchedOwner(conversations, count))
 
 
 @delete("/owners/{owner_id:str}", operation_id="deleteOwner", status_code=204)
 @documented("Erase all of an owner's conversations", "conversations")
 async def delete_owner(request: Req, owner_id: FromPath[str]) -> None:
     """Erase every conversation of an owner."""
-    owner = checked_id(owner_id, "owner")
+    owner = owner_in_path(owner_id)
     refuse_state(request, "An owner")
     if was_done(request):
         return
     async for _ in context_of(request).store.owners.erase(tenant_of(request), owner):
         extend_deadline(request)
+
+
+def owner_in_path(encoded: str) -> str:
+    """The owner that a path names, percent-encoded. Raises BadRequest for what is no owner's id."""
+    with suppress(UnicodeDecodeError):
+        owner = unquote(encoded, errors="strict")
+        if OWNERS.fullmatch(owner):
+            return owner
+    raise BadRequest(
+        f"The owner id must be {WHAT_OWNERS_ARE}: percent-encode it, as in /owners/ann%40example.com.",
+        errors=[Pointer("#/path/owner_id", WHAT_OWNERS_ARE)],
+    )
 
 
 def _place(cursor: str) -> Place:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta, field
 
 from sash.api.openapi.components import Json, query_fields
-from sash.core.chat.messages import Id
+from sash.core.chat.messages import ById, Id, OwnerId
 
 _TAG: Final = '"8-nB3pXJw0m2vSdY6q-Zk4tQ1aL"'
 _NEXT: Final = '</conversations/c-1/messages?order=asc&limit=100&cursor=YTEwMTpuQjNwWEp3MG0ydlNkWTZx>; rel="next"'
@@ -17,8 +17,14 @@ class Path(msgspec.Struct):
     """Every parameter of a path."""
 
     conversation_id: Annotated[Id, Meta(description="The conversation's id.", examples=["c-1"])]
-    owner_id: Annotated[Id, Meta(description="The owner's id.", examples=["user-42"])]
-    seq: Annotated[int, Meta(ge=1, description="The message's sequence number.", examples=[1])]
+    owner_id: Annotated[OwnerId, Meta(description="The owner's id, percent-encoded.", examples=["user-42"])]
+    seq: Annotated[
+        Annotated[int, Meta(ge=1)] | ById,
+        Meta(
+            title="EntryInPath",
+            description="The message's sequence number, or `id:` and its own id, as in `id:m-7`.",
+        ),
+    ]
     model_id: Annotated[str, Meta(min_length=1, description="The model's name.", examples=["gpt-4o-mini"])]
     slug: Annotated[str, Meta(description="The end of a problem's `type`.", examples=["window-does-not-fit"])]
 
@@ -73,8 +79,18 @@ def all_parameters(queries: Iterable[type[msgspec.Struct]], named: dict[str, Jso
     found = dict(_parameters(Path, "path", "{}", named))
     found |= _parameters(Conditions, "header", "{}", named)
     for query in queries:
-        found |= _parameters(query, "query", query.__name__ + ".{}", named)
+        for struct in {declarer(query, each): None for each in query.__struct_fields__}:
+            fields = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+            own = {name for each, name in fields if declarer(struct, each) is struct}
+            parameters = _parameters(struct, "query", struct.__name__ + ".{}", named)
+            found |= {name: each for name, each in parameters if name.removeprefix(f"{struct.__name__}.") in own}
     return found
+
+
+def declarer(query: type[msgspec.Struct], name: str) -> type[msgspec.Struct]:
+    """The Struct that declares a parameter, after which its component is called: ``query``, or one that it extends."""
+    structs = [each for each in query.__mro__ if issubclass(each, msgspec.Struct) and each is not msgspec.Struct]
+    return [each for each in structs if name in each.__struct_fields__][-1]
 
 
 def _parameters(

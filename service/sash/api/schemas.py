@@ -1,18 +1,19 @@
 """Bodies of requests and answers. Validation, encoding and the OpenAPI document follow from these declarations."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolAsSent, ToolChoice
-from sash.core.chat.messages import Entry, Grounding, Id, MessageAsSent, Status
+from sash.core.chat.messages import Entry, EntryName, Grounding, Id, MessageAsSent, Metadata, Status
 from sash.core.counts.counting import RequestCount
 from sash.core.counts.models import Counting, WindowSource
 from sash.core.law.conversation_settings import ConversationSettings
 from sash.core.law.explain import Explained
 from sash.core.law.parameters import Name
 from sash.core.providers import PROVIDERS
+from sash.problems import ProblemDocument, all_figures
 from sash.windows.answer import WindowHead
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -20,13 +21,15 @@ Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Lines = Annotated[str, Meta(min_length=1, description="A line of settings, then one line for each entry.")]
 Window = Annotated[dict[str, Any], Meta(title="Window", description="A window, by the format of its request.")]
 """A window as JSON; ``WINDOWS`` declares its members by format."""
-ProblemObject = Annotated[
-    dict[str, Any],
-    Meta(
-        title="ProblemObject",
-        description="A problem of RFC 9457: `type`, `title`, `status`, `detail`, and its figures.",
-    ),
-]
+if TYPE_CHECKING:
+    ProblemObject = ProblemDocument
+else:
+    ProblemObject = msgspec.defstruct(
+        "ProblemObject",
+        [(name, kind | msgspec.UnsetType, msgspec.UNSET) for name, kind in all_figures().items()],
+        bases=(ProblemDocument,),
+        namespace={"__doc__": "A problem of any type (RFC 9457), with the figures of its type."},
+    )
 
 
 class CreateConversation(
@@ -79,8 +82,15 @@ class RecallProgress(msgspec.Struct, frozen=True):
     vectors: int
 
 
-class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):
-    """A conversation's settings and state."""
+ETag = Annotated[
+    str, Meta(description="One state of the conversation, as the header `ETag` has it: send it in `If-Match`.")
+]
+
+
+class ExportedConversation(
+    ConversationSettings, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False
+):
+    """A conversation's settings and state, without what names one life of it."""
 
     id: str
     version: int
@@ -94,6 +104,21 @@ class Conversation(ConversationSettings, frozen=True, kw_only=True, omit_default
     recall_progress: RecallProgress | None = None
 
 
+class Conversation(ExportedConversation, frozen=True, kw_only=True, omit_defaults=True):
+    """A conversation's settings and state."""
+
+    etag: ETag
+
+
+AfterSeq = Annotated[
+    EntryName,
+    Meta(
+        description="Forget the messages after this one first, in the same step, to regenerate or edit the last question. "
+        "The same entries again, which stand right there, are a retry, which forgets nothing."
+    ),
+]
+
+
 class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
     """Entries to append, all or none, in order."""
 
@@ -105,6 +130,7 @@ class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
             "such as `id` and `pinned`, may stand beside `role`.",
         ),
     ]
+    after_seq: AfterSeq | None = None
 
 
 class AppendedMessage(msgspec.Struct, frozen=True):
@@ -121,6 +147,7 @@ class AppendedMessages(msgspec.Struct):
 
     conversation_id: str
     version: int
+    etag: ETag
     first_seq: int
     last_seq: int
     messages: list[AppendedMessage]
@@ -150,6 +177,13 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
         list[ProviderObject] | None,
         Meta(description="The message in the page's `format`: as it came, or as it is sent by itself."),
     ] = None
+
+
+class ChangeEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A merge patch (RFC 7396) of what stands beside a message: null removes."""
+
+    metadata: Metadata | None = None
+    pinned: Annotated[bool | None, Meta(description="Whether the message is in every window.")] = None
 
 
 class MessagePage(msgspec.Struct, frozen=True):

@@ -36,7 +36,7 @@ from sash.api.context import (
     tenant_of,
     was_done,
 )
-from sash.api.conversation_handlers import conversation_body
+from sash.api.conversation_handlers import conversation_body, exported_body
 from sash.api.import_lines import Imported, ImportLine, at_line, message_member, prepare_lines, read_head
 from sash.api.message_handlers import stored_message
 from sash.api.openapi.operation import documented
@@ -94,7 +94,7 @@ async def export_conversation(request: Req) -> Response[bytes] | Stream:
 async def _lines(
     request: Req, target: Target, state: State, first: Page | None, rest: AsyncIterator[Page]
 ) -> AsyncIterator[bytes]:
-    yield conversation_body(target.id, state) + b"\n"
+    yield exported_body(target.id, state) + b"\n"
     page = first
     while page is not None:
         yield await run_in_turn_if_large(sum(len(message.body) for message in page.messages), _page_lines, page)

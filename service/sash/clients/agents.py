@@ -62,10 +62,9 @@ class SashSession:
         await self.sash.ado(self._add(items))
 
     async def pop_item(self) -> Any | None:
-        """Take the last item away and return it; None when there is none. Raises SashError.
+        """Take the last item away and return it; None when there is none. Raises SashError, and then nothing is taken away.
 
-        A message of several items is removed, and stored again without its last one. If that fails, the error's ``problem``
-        has the others as ``items``, because they are stored nowhere.
+        A message of several items is replaced, in one step, by the same without its last one.
         """
         self._check_open()
         return await self.sash.ado(self._popped())
@@ -123,24 +122,23 @@ class SashSession:
             if not page or not page["messages"]:
                 return None
             (entry,) = page["messages"]
+            items = _items(entry)
             try:
-                yield self._rewind(entry["seq"] - 1, version)
+                yield self._without_last(items, entry["seq"] - 1, version)
             except SashError as error:
                 if error.status != 412:  # another client changed the conversation meanwhile
                     raise
                 continue
-            if items := _items(entry):
-                yield from self._put_back(items[:-1])
+            if items:
                 return items[-1]
         raise SashError(412, {"detail": "Others keep changing the conversation: nothing was taken away."})
 
-    def _put_back(self, items: list[Any]) -> Asking[None]:
-        try:
-            yield from self._add(items)
-        except SashError as error:
-            lost = f"The last item was removed, and {len(items)} before it could not be stored again"
-            detail = f"{lost} (add_items(error.problem['items']) does so): {error}"
-            raise type(error)(error.status, {**error.problem, "detail": detail}) from error
+    def _without_last(self, items: list[Any], seq: int, version: str | None) -> Ask:
+        """The request that leaves the messages up to ``seq``, and behind them the items without the last one."""
+        if len(items) <= 1:
+            return self._rewind(seq, version)
+        body = {"messages": [{"id": uuid4().hex, "message": items[:-1]}], "after_seq": seq}
+        return Ask("POST", f"{self._path}/messages", {"format": "responses"}, body, if_match=version)
 
     def _rewind(self, seq: int, version: str | None = None) -> Ask:
         return Ask("POST", f"{self._path}/rewind", body={"to_seq": seq}, if_match=version)

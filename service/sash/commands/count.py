@@ -49,6 +49,7 @@ def count(
     """
     from sash.api.count_handlers import count_of  # noqa: PLC0415 - help needs no tokeniser
     from sash.api.schemas import CountRequest  # noqa: PLC0415
+    from sash.core.chat.mistakes import invalid  # noqa: PLC0415
     from sash.core.counts.models import find_model  # noqa: PLC0415
 
     with plain_errors(format_is="POST /count?format="):
@@ -65,8 +66,9 @@ def count(
             raise click.UsageError("Name a model: --model gpt-4o-mini.")
         try:
             wanted = msgspec.convert(request | {"model": model}, CountRequest)
-        except msgspec.ValidationError as error:
-            raise SourceError(f"{file}: {error}") from None
+        except msgspec.ValidationError:
+            wrong = invalid("", of=CountRequest, value=request | {"model": model})
+            raise SourceError(f"{file}: {wrong.detail}") from None
         counted = count_of(wanted, find_model(model, own_models(models_file)))
     if wants_json(as_json):
         print_json(counted)

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,14 +11,17 @@ from sash.clients.sash_client import Ask, Sash, SashError
 from sash.commands.server import ask, post
 from sash.commands.sources.conversation import SourceConversation, SourceError, format_hint
 from sash.core.chat.messages import Entry, calls_of, places_of
+from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular, with_call_id
 from sash.core.law.conversation_settings import ConversationSettings, check_settings
-from sash.problems import Problem
+from sash.problems import BadRequest, Problem
 from sash.store.data.entries import check_entry
+
+T = TypeVar("T")
 
 _BATCH_ENTRIES = 100
 _BATCH_BYTES = 2 * 1024 * 1024  # the server's own limit is 4 MiB, unless it was changed
-_ADDED = {"version", "created_at", "updated_at", "expires_at", "messages", "tokens", "summary"}
+_ADDED = {"version", "etag", "created_at", "updated_at", "expires_at", "messages", "tokens", "summary"}
 """Members that a server adds to a conversation's settings; the first line of an export has them all."""
 _STATE = ("version", "created_at", "updated_at", "messages", "tokens")
 """Members that an import restores, and that differ in another conversation."""
@@ -37,6 +40,14 @@ class ImportReport(msgspec.Struct):
     failed: list[str] = msgspec.field(default_factory=list)
 
 
+def _converted(value: Any, kind: type[T], place: str) -> T:
+    """The value as this type. Raises BadRequest with the wrong place."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        raise invalid(place, BadRequest, of=kind, value=value) from None
+
+
 def check(source: SourceConversation) -> None:
     """Raise SourceError where the server would refuse something, so that no conversation is sent in part."""
     if source.exported:
@@ -45,11 +56,11 @@ def check(source: SourceConversation) -> None:
         kinds = ", ".join(f"{times} {kind}" for kind, times in source.left_out.items())
         raise SourceError(f"{source.id}: holds no message that can be imported: {kinds}")
     try:
-        check_settings(msgspec.convert(_given(source), ConversationSettings))
+        check_settings(_converted(_given(source), ConversationSettings, ""))
         _add_call_ids(source.entries)
-        entries = [msgspec.convert(entry, Entry) for entry in source.entries]
-    except msgspec.ValidationError as error:
-        raise SourceError(f"{source.id}: {error}{format_hint(source.settings)}") from None
+        entries = [_converted(entry, Entry, f"/messages/{place}") for place, entry in enumerate(source.entries)]
+    except BadRequest as problem:
+        raise SourceError(f"{source.id}: {problem.detail}{format_hint(source.settings)}") from None
     except Problem as problem:
         raise SourceError(f"{source.id}: {problem.detail}") from None
     for entry in entries:

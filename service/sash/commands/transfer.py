@@ -38,6 +38,7 @@ _STORES = {"redis", "rediss", "unix"}
 _KEYS = ("message_store:*", "agents:session:*:messages")
 """Keys of the lists of LangChain's RedisChatMessageHistory and the Agents SDK's RedisSession."""
 _SHOWN_FAILURES = 10
+_GONE = 404
 _HOPELESS = {401, 404, 408, 429, 502, 503, 504, 507}
 """Refusals that the next conversation would get too: no key, no memory, a server that is busy. Below 400 is no Sash."""
 
@@ -222,15 +223,27 @@ def _print(imported: "ImportReport", *, dry_run: bool) -> None:
 
 
 @click.command()
-@click.argument("conversations", nargs=-1, required=True, metavar="CONVERSATION...")
+@click.argument("conversations", nargs=-1, metavar="[CONVERSATION...]")
+@click.option("--owner", metavar="OWNER", help="All conversations of this owner.")
+@click.option("--all", "everything", is_flag=True, help="All conversations of the tenant.")
 @_url_option
 @_key_option
 @click.option("-o", "--output", metavar="FILE", help="File to write. [default: standard output]")
-def export(conversations: tuple[str, ...], *, url: str, api_key_file: str | None, output: str | None) -> None:
+def export(
+    conversations: tuple[str, ...],
+    *,
+    owner: str | None,
+    everything: bool,
+    url: str,
+    api_key_file: str | None,
+    output: str | None,
+) -> None:
     """Write conversations as newline-delimited JSON.
 
     Each is a line of settings, then one line for each entry. `sash import` reads these files.
     """
+    if (bool(conversations), owner is not None, everything).count(True) != 1:
+        raise click.UsageError("Name conversations, or all of an owner with --owner, or all of the tenant with --all.")
     from sash.clients.sash_client import SashError  # noqa: PLC0415
     from sash.commands.server import client_of, read_key  # noqa: PLC0415
 
@@ -239,11 +252,36 @@ def export(conversations: tuple[str, ...], *, url: str, api_key_file: str | None
             if not IDS.fullmatch(each):
                 raise SourceError(f"{each!r} is no conversation's id")
         with client_of(url, read_key(api_key_file)) as server, _written(output) as put:
-            for each in conversations:
+            wanted = iter(conversations) if conversations else _listed(url, read_key(api_key_file), owner)
+            exported = 0
+            for each in wanted:
                 try:
                     _export(server, each, put)
+                    exported += 1
                 except SashError as error:
-                    raise click.ClickException(f"{each}: {error}") from None
+                    if conversations or error.status != _GONE:  # one of a list may have been erased since
+                        raise click.ClickException(f"{each}: {error}") from None
+            if not conversations:
+                click.echo(f"sash: {exported} conversations exported", err=True)
+
+
+def _listed(url: str, key: str | None, owner: str | None) -> Iterator[str]:
+    """Yield the ids of an owner's or the tenant's conversations, each once. Raises SashError.
+
+    A listing is by activity, so a write moves a conversation to its beginning. It is read again until nothing is new.
+    """
+    from sash.clients.sash_client import paged  # noqa: PLC0415
+    from sash.commands.server import server_at  # noqa: PLC0415
+
+    seen: set[str] = set()
+    with contextlib.closing(server_at(url, key)) as server:
+        while True:
+            found = server.do(paged("/conversations", "conversations", {"owner": owner} if owner else {}))
+            fresh = [each["id"] for each in found if each["id"] not in seen]
+            if not fresh:
+                return
+            seen.update(fresh)
+            yield from fresh
 
 
 def _export(server: "httpx2.Client", conversation: str, put: Callable[[bytes], Any]) -> None:

@@ -23,7 +23,8 @@ from sash.commands.terminal import (
 from sash.core.law.parameters import WindowQuery
 
 _NOT_SENT = {
-    "id", "owner", "metadata", "ttl_seconds", "version", "created_at", "updated_at", "expires_at", "messages", "tokens",
+    "id", "owner", "metadata", "ttl_seconds", "version", "etag", "created_at", "updated_at", "expires_at", "messages",
+    "tokens",
 }  # fmt: skip
 """Members of a stored conversation that do not change its window."""
 

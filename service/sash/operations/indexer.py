@@ -23,8 +23,8 @@ from sash.problems import NotFound, Problem
 from sash.store.data.indexing import SHORT_BYTES, Index
 from sash.store.data.layout import Target, life_of
 from sash.store.data.reading import Reader
-from sash.store.data.replies import HistoryEdited, Made
-from sash.store.data.scripts import AppendReply
+from sash.store.data.replies import Made
+from sash.store.data.scripts import AppendReply, HistoryEdited
 from sash.store.data.stored_messages import NewEntry
 from sash.tasks import end_tasks
 
@@ -78,7 +78,10 @@ class Indexer:
                 if not step.duplicate
             ]
             size = sum(len(body) for _, _, body in fresh)
-            if self._waiting_bytes + size > _LIMIT_BYTES:
+            seqs = [seq for seq, _, _ in fresh]
+            if self._waiting_bytes + size > _LIMIT_BYTES or seqs != list(
+                range(seqs[0], seqs[0] + len(seqs)) if seqs else ()
+            ):
                 self.notice(target, reply.settings)
             elif fresh:
                 self._waiting_bytes += size

@@ -88,6 +88,11 @@ class Requests:
             "Requests answered, by operation and status. Status 0: the client disconnected before the answer.",
             *("operation", "status"),
         )
+        self._window_seconds = metrics.registry.histogram(
+            "sash_window_request_duration_seconds",
+            "From start to end of requests whose answer has a window: reads, appends, and POST /window.",
+            SECONDS,
+        )
         self._seconds = metrics.registry.histogram(
             "sash_request_duration_seconds", "From a request's start to its answer's end.", SECONDS, "operation"
         )
@@ -98,6 +103,8 @@ class Requests:
         try:
             self._answered(operation, status).inc()
             self._seconds(operation).observe(seconds)
+            if "window_tokens" in line:
+                self._window_seconds.observe(seconds)
             if quiet:
                 return
             if "problem" in line:

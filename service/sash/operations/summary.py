@@ -306,10 +306,9 @@ def answered(status: str = "") -> Figure:
     return number
 
 
-def took(operation: str) -> Figure:
-    """The milliseconds of an operation's requests."""
-    name = "sash_request_duration_seconds"
-    return lambda sums: Quantiles(*sums.series.quantiles(name, SECONDS, operation, scale=1000))
+def took(name: str, *labels: str) -> Figure:
+    """The milliseconds of requests, by a histogram of seconds."""
+    return lambda sums: Quantiles(*sums.series.quantiles(name, SECONDS, *labels, scale=1000))
 
 
 def _problems(sums: Sums) -> list[ProblemCount]:
@@ -320,14 +319,14 @@ class RequestStats(msgspec.Struct, frozen=True):
     """Requests of clients, without probes, scrapes and the dashboard.
 
     ``append_milliseconds`` and ``window_milliseconds`` are whole requests: ``POST …/messages``, with or without a window,
-    and ``GET …/window``.
+    and all whose answer has a window.
     """
 
     requests: Annotated[int, answered()]
     client_errors: Annotated[int, answered("4")]
     server_errors: Annotated[int, answered("5")]
-    append_milliseconds: Annotated[Quantiles, took("appendMessages")]
-    window_milliseconds: Annotated[Quantiles, took("getWindow")]
+    append_milliseconds: Annotated[Quantiles, took("sash_request_duration_seconds", "appendMessages")]
+    window_milliseconds: Annotated[Quantiles, took("sash_window_request_duration_seconds")]
     problems: Annotated[list[ProblemCount], _problems]
     """Requests answered with a problem, by its type, the most frequent first."""
 
@@ -414,7 +413,7 @@ def _tenants(series: Series) -> list[TenantStats]:
     return sorted(told, key=lambda each: -each.requests)[:_TENANTS_SHOWN]
 
 
-_OF_A_MOMENT = ("sash_windows_total|", "sash_requests_total|", "sash_request_duration_seconds_bucket|getWindow|")
+_OF_A_MOMENT = ("sash_windows_total|", "sash_requests_total|", "sash_window_request_duration_seconds_bucket|")
 
 
 def _moment(start_ms: int, flat: Flat) -> Moment:

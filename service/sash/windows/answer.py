@@ -17,7 +17,7 @@ from sash.core.counts.prices import is_guessed
 from sash.core.counts.rows import form_named, form_number
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
-from sash.core.law.explain import Explained
+from sash.core.law.explain import Explained, with_documents
 from sash.core.law.hints import hinted
 from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
@@ -112,6 +112,7 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     conversation_id: str | None
     version: int | None
+    etag: Annotated[str | None, Meta(description="The conversation's state, as the header `ETag` has it.")]
     model: str
     encoding: Annotated[str, Meta(description="The vocabulary that the tokens were counted with.")]
     exact: Annotated[bool, Meta(description="Whether the count is the provider's own; false for an estimate.")]
@@ -179,6 +180,7 @@ def made(
     head = WindowHead(
         conversation_id=asked.conversation if asked.version is not None else None,
         version=asked.version,
+        etag=asked.etag,
         model=model.id,
         encoding=model.counted_with,
         exact=model.exact and _is_exact(asked, history, window),
@@ -190,7 +192,7 @@ def made(
         tokens=WindowTokens(**window.tokens),
         kept=Kept(len(seqs), min(seqs), max(seqs)) if seqs else Kept(0, None, None),
         dropped=Dropped(**window.dropped),
-        grounding=_documents_of(window, history, documents) if documents.sources else _NO_DOCUMENTS,
+        grounding=_documents_of(asked, window, history, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
         trimmed=trimmed,
         cache=hints.expected if hints else None,
@@ -201,7 +203,7 @@ def made(
         recalled=_recalled(window.recalled, history) if window.recalled else None,
         mended=Mended(len(mends.told), mends.reasons()) if mends.told else None,
         waiting_for=[*window.waiting_for],
-        explain=window.explain and _explain(window, history, mends),
+        explain=window.explain and _explain(asked, window, history, documents, mends),
     )
     before, after = _encode(head)[:-1] + b',"request":', b"}"
     if isinstance(request, list):
@@ -223,9 +225,11 @@ def _note(mends: Mends, order: Order, history: History, seqs: Sequence[int]) -> 
             mends.add(UNANSWERED_CALL, history.name(place))
 
 
-def _explain(window: Window, history: History, mends: Mends) -> list[Explained]:
-    """A line for each message by ascending seq, with its mends."""
+def _explain(asked: Asked, window: Window, history: History, documents: Documents, mends: Mends) -> list[Explained]:
+    """A line for each message by ascending seq, with its documents and its mends."""
     lines = window.explain or []
+    if documents.sources:
+        lines = with_documents(lines, documents, window.grounding, asked.query.grounding, history.question)
     if history.order is not None:
         lines = [msgspec.structs.replace(line, seq=history.name(line.seq)) for line in lines]
         lines.sort(key=lambda line: line.seq)
@@ -381,8 +385,12 @@ def _recalled(recollection: Recollection, history: History) -> WindowRecalled:
     return WindowRecalled(len(seqs), recollection.tokens, seqs, recollection.searched)
 
 
-def _documents_of(window: Window, history: History, documents: Documents) -> WindowGrounding:
-    sources, sent = documents.sources, set(window.seqs) | {history.question}
+def _documents_of(asked: Asked, window: Window, history: History, documents: Documents) -> WindowGrounding:
+    """The documents that the window may send. To explain, others were read too."""
+    asks_all = asked.query.grounding == "all"
+    sources, sent = documents.sources, {history.question, *(window.seqs if asks_all else ())}
+    if asked.query.grounding == "none":
+        return _NO_DOCUMENTS
     given = sum(len(source.grounding.documents) for seq, source in sources.items() if seq in sent)
     kept = sum(chosen.kept for chosen in window.grounding.values())
     cut = any(chosen.cut for chosen in window.grounding.values())

@@ -38,6 +38,8 @@ class Asked(msgspec.Struct, frozen=True):
     """The stored conversation, to which the texts of shortened results refer."""
     version: int | None = None
     """The version of the stored conversation; None for a history in the request, which is not stored."""
+    etag: str | None = None
+    """The entity tag of the stored conversation, with its quotes."""
     recall: str | None = None
     """The stored conversation's recall mode, if messages may be recalled."""
     aside: int = 0

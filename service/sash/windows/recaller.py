@@ -1,5 +1,6 @@
 """Recall in stored conversations: reads the index and the messages."""
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -7,23 +8,25 @@ from typing import NamedTuple, TypeVar
 
 from sash.core.counts.models import Model
 from sash.core.law.conversation_settings import ConversationSettings, recall_of
-from sash.core.law.recall import Searched, bound
+from sash.core.law.recall import BOUND, Searched, bound
 from sash.core.law.records import Flags, Record
 from sash.core.law.runs import runs
-from sash.problems import RecallIsOff, StoreUnavailable
+from sash.problems import NotFound, RecallIsOff, StoreUnavailable
 from sash.processor import PROCESSOR
 from sash.store.data.indexing import Index
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
-from sash.store.data.replies import HistoryEdited, State
+from sash.store.data.replies import State
+from sash.store.data.scripts import HistoryEdited
 from sash.windows.needs import Searchable
-from sash.windows.recalling import Old, Question, found
+from sash.windows.recalling import Old, Question, found, joined
 from sash.windows.tail import GrowingTail
 from sash.windows.vocabulary_counts import Counts
 
 T = TypeVar("T")
 
 _ATTEMPTS = 8
+_AT_ONCE = 16
 _IN_PLACE = 2000
 """Messages that are ranked in a millisecond."""
 
@@ -33,6 +36,19 @@ class Embeddings(NamedTuple):
 
     model: str
     vector_of: Callable[[str], Awaitable[bytes]]
+
+
+Standing = tuple[Target, State]
+"""A conversation and its state."""
+
+
+class Hit(NamedTuple):
+    """A message that is relevant to a text, with its conversation."""
+
+    target: Target
+    state: State
+    seq: int
+    score: float
 
 
 class Recaller:
@@ -57,11 +73,17 @@ class Recaller:
         """A conversation's recall mode."""
         return settings.recall or self._default
 
-    async def read(self, target: Target, text: str, mode: str, last_seq: int, state: State) -> Searchable:
-        """The indexed messages up to ``last_seq`` to search, and the text as a Question. Raises HistoryEdited."""
+    async def read(
+        self, target: Target, text: str, mode: str, last_seq: int, state: State, *, vector: bytes | None = None
+    ) -> Searchable:
+        """The indexed messages up to ``last_seq`` to search, and the text as a Question. Raises HistoryEdited.
+
+        ``vector`` is the text's, if it is known already.
+        """
         first, by_vectors = bound(state.length), self._embeddings if mode == "semantic" else None
         words = await self._index.numbers(target, text)
-        vector = await by_vectors.vector_of(text) if by_vectors and text else b""
+        if vector is None or not by_vectors:
+            vector = await by_vectors.vector_of(text) if by_vectors and text else b""
         model = by_vectors.model if by_vectors and vector else ""
         found = await self._index.read(target, first, last_seq, state=state, model=model)
         return Searchable(Old(first, found.records, found.words, found.vectors), Question(words, vector))
@@ -82,6 +104,42 @@ class Recaller:
                 places = await PROCESSOR.run(ranking) if is_long(old) else ranking()
                 return [(old.first_seq + place, score) for place, score in places], old.searched, state
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+
+    async def search_each(self, wanted: Sequence[Standing], text: str, limit: int) -> tuple[list[Hit], int, int]:
+        """The messages of several conversations that are relevant to a text, best first; and the numbers of conversations
+        and of messages that were searched.
+
+        Conversations without recall are left out, and so are those after ``BOUND`` messages. Raises RecallIsOff if all are.
+        """
+        modes = [recall_of(state.settings) or self._default for _, state in wanted]
+        on = [(each, mode) for each, mode in zip(wanted, modes, strict=True) if mode != "off"]
+        if wanted and not on:
+            raise RecallIsOff('Recall is off in these conversations: PATCH them with {"recall": "lexical"} first.')
+        needs_vector = self._embeddings is not None and any(mode == "semantic" for _, mode in on)
+        vector = await self._embeddings.vector_of(text) if self._embeddings and needs_vector else b""
+        parts: list[tuple[Standing, Searchable]] = []
+        count = 0
+        for start in range(0, len(on), _AT_ONCE):
+            batch = on[start : start + _AT_ONCE]
+            read = [self._read_one(target, state, text, mode, vector) for (target, state), mode in batch]
+            for each, found_there in zip(batch, await asyncio.gather(*read), strict=True):
+                if found_there is not None and count < BOUND:
+                    parts.append((each[0], found_there))
+                    count += len(found_there.old.words)
+        together, question, places = joined([each for _, each in parts])
+        ranking = partial(found, together, question, limit)
+        ranked = await PROCESSOR.run(ranking) if is_long(together) else ranking()
+        hits = []
+        for at, score in ranked:
+            if (place := places(at)) is not None:
+                hits.append(Hit(*parts[place[0]][0], place[1], score))
+        return hits, len(parts), count
+
+    async def _read_one(self, target: Target, state: State, text: str, mode: str, vector: bytes) -> Searchable | None:
+        """What is known of one conversation; None if it was edited or erased since ``state``."""
+        with contextlib.suppress(HistoryEdited, NotFound):
+            return await self.read(target, text, mode, state.length, state, vector=vector)
+        return None
 
     async def whole(self, model: Model, read: GrowingTail, old: Old, seqs: Sequence[int]) -> dict[int, Record]:
         """Records of ``seqs``, which are ascending, with the details that the model needs. Raises HistoryEdited."""

@@ -12,8 +12,8 @@
         └─ stable=true:  keep the window, with one added message directly before the newest question
 """
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -28,7 +28,7 @@ from sash.core.counts.measures import measure
 from sash.core.counts.models import Model
 from sash.core.law.costs import listed_costs, record_cost
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.ranking import Scores, best, fused, scores_of_vectors, scores_of_words
+from sash.core.law.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, choose, explained
 from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Flags, Record, Records
 from sash.core.law.view import History
@@ -101,6 +101,35 @@ def block_place(question: int, roles: bytes, length: int) -> int:
     ``roles`` are those of the newest messages, and ``length`` is the history's.
     """
     return question or length - len(roles) + max(1, len(roles.rstrip(bytes((TOOL, FUNCTION)))))
+
+
+def joined(parts: Sequence[tuple[Old, Question]]) -> tuple[Old, Question, Callable[[int], tuple[int, int] | None]]:
+    """Several conversations as one, to be ranked together; and a function from a place in it to the part and the seq.
+
+    Between two conversations stand a few empty messages, as words also count for their neighbours: they have no seq.
+    """
+    words: list[Packed] = []
+    vectors: list[Packed] = []
+    starts: list[int] = []
+    gap = Packed.of([b""] * NEIGHBOURS)
+    for old, _ in parts:
+        starts.append(sum(map(len, words)) if not starts else starts[-1] + len(words[-2]) + NEIGHBOURS)
+        words += (old.words, gap)
+        vectors += (old.vectors, Packed.of([b""] * (len(old.words) - len(old.vectors))), gap)
+    alike = zip(*(question.words for _, question in parts), strict=True)
+    numbers = [tuple({number for each in word for number in each}) for word in alike]
+    vector = next((question.vector for _, question in parts if question.vector), b"")
+
+    def place(at: int) -> tuple[int, int] | None:
+        number = bisect_right(starts, at) - 1
+        offset, old = at - starts[number], parts[number][0]
+        return (number, old.first_seq + offset) if offset < len(old.words) else None
+
+    return (
+        Old(1, Records(b""), Packed.concatenated(words), Packed.concatenated(vectors)),
+        Question(numbers, vector),
+        place,
+    )
 
 
 def found(old: Old, question: Question, limit: int) -> list[tuple[int, float]]:

@@ -149,12 +149,12 @@ def _searchable(text: str, last_seq: int, history: History, bodies: Bodies) -> S
 
 def _grounding(query: WindowQuery, kept: list[_Measured], history: History) -> dict[int, StoredGrounding]:
     """Documents that the window may send, by seq."""
-    if query.grounding == "none":
+    if query.grounding == "none" and not query.explain:
         return {}
     return {
         seq: decode_grounding(grounding)
         for seq, (_, _, grounding) in enumerate(kept, 1)
-        if grounding and (query.grounding == "all" or seq == history.question)
+        if grounding and (query.grounding == "all" or query.explain or seq == history.question)
     }
 
 

@@ -21,8 +21,8 @@ from sash.processor import PROCESSOR
 from sash.store.data.conversations import Conversations, Writing
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
-from sash.store.data.replies import HistoryEdited, State, Tail
-from sash.store.data.scripts import AppendReply, Known, Reach
+from sash.store.data.replies import State, Tail
+from sash.store.data.scripts import AppendReply, HistoryEdited, Known, Reach
 from sash.store.data.stored_messages import NewEntry
 from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
@@ -116,7 +116,8 @@ class Windows:
             wanted = settled(query, limits.model, limits.budget) if query.stable == "auto" else query
             key = cache_key(target.name, tail.state.life) if query.cache == "auto" else ""
             recall = self._recaller.mode(settings) if query.recall_max_tokens else None
-            asked = Asked(wanted, limits, parts, target.id, tail.state.version, recall, cache_key=key)
+            state = tail.state
+            asked = Asked(wanted, limits, parts, target.id, state.version, f'"{state.etag}"', recall, cache_key=key)
             try:
                 return await self._make(target, asked, tail), tail.state
             except HistoryEdited:
@@ -166,7 +167,8 @@ class Windows:
             read.said = await self._counts.of(read, vocabulary)
         if vocabulary is not None and (uncounted := read.uncounted()):
             read.count(await self._counts.each(read, vocabulary, uncounted))
-        grounding = await read.grounding(asked.query.grounding) if read.state.grounding_messages else {}
+        mode = "all" if asked.query.explain else asked.query.grounding  # each document has a line
+        grounding = await read.grounding(mode) if read.state.grounding_messages else {}
         history = read.history(asked.limits.model.column, asked.query.format)
         if grounding:
             await read.read_bodies(sorted(grounding), history)

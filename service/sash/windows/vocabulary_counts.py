@@ -22,7 +22,8 @@ from sash.processor import PROCESSOR
 from sash.store.data.columns import BLOCK, Column, Columns
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
-from sash.store.data.replies import HistoryEdited, State
+from sash.store.data.replies import State
+from sash.store.data.scripts import HistoryEdited
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, in_steps
 from sash.tasks import end_tasks
 from sash.windows.tail import GrowingTail

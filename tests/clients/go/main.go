@@ -42,7 +42,7 @@ func main() {
 	assistant := sash.NewAssistantMessage("assistant")
 	assistant.SetToolCalls([]sash.ToolCall{sash.FunctionToolCallAsToolCall(call)})
 	asks := sash.NewEntry(sash.AssistantMessageAsChatMessage(assistant))
-	tool := sash.NewToolMessage("tool", "call-1", sash.StringAsTextContent(text("Faster builds, 14:00")))
+	tool := sash.NewToolMessage("tool", "call-1", sash.StringAsUserContent(text("Faster builds, 14:00")))
 	result := sash.NewEntry(sash.ToolMessageAsChatMessage(tool))
 	body := sash.NewAppendMessages([]sash.Entry{*question, *asks, *result})
 	appended, _, err := client.MessagesAPI.AppendMessages(ctx, identity).AppendMessages(*body).Execute()

@@ -14,7 +14,7 @@ from sash.api.openapi.components import Json, components, plain, schema_of, unio
 from sash.api.openapi.faults import problem_responses, problem_schemas, response_name
 from sash.api.openapi.links import all_links, links_of
 from sash.api.openapi.operation import OPERATORS, Operation, operation_of
-from sash.api.request_parameters import HEADERS, all_parameters
+from sash.api.request_parameters import HEADERS, all_parameters, declarer
 from sash.api.ring.layer import FIGURES_PATHS, is_open
 from sash.api.ring.paths import template_of
 from sash.api.schemas import WINDOWS
@@ -111,7 +111,10 @@ class Route:
         if self.writes:
             yield from ("IfMatch", "IdempotencyKey")
         if query := self.declared.query:
-            yield from (f"{query.__name__}.{field}" for field in query.__struct_fields__)
+            yield from (
+                f"{declarer(query, field).__name__}.{name}"
+                for field, name in zip(query.__struct_fields__, query.__struct_encode_fields__, strict=True)
+            )
 
     def _good(self) -> list[int]:
         also = [self.declared.also[0]] if self.declared.also else []

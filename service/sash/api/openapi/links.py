@@ -25,7 +25,7 @@ _LINKS: Final = (
     ("Conversation", {"owner_id": "$response.body#/owner"}, "deleteOwner"),
     ("AppendedMessages", _APPENDED, "getConversation getWindow appendMessages rewindConversation putSummary"),
     ("AppendedMessages", _APPENDED, "forkConversation deleteConversation"),
-    ("AppendedMessages", _ENTRY, "getMessage redactMessage"),
+    ("AppendedMessages", _ENTRY, "getMessage changeMessage redactMessage"),
     ("Window", _APPENDED, "reportUsage"),
     ("MessagePage", _ORDER | _CURSOR, "listMessages"),
     ("ConversationPage", _FIRST, "getConversation"),

@@ -7,6 +7,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
+from sash.core.chat.bounds import WHAT_IDS_ARE
 from sash.operations.logging import describe, get_logger
 from sash.problems import BadRequest, CannotOpen, Internal, MethodNotAllowed, NotFound, Problem, TooLarge
 
@@ -36,7 +37,8 @@ def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> 
     problem: Problem
     match error.status_code:
         case HTTPStatus.NOT_FOUND:
-            problem = NotFound("There is nothing at this path: /docs has all calls, /dashboard draws windows.")
+            path = request.url.path
+            problem = slash_in_id() if path.startswith("/conversations/") and path.count("/") > 2 else NotFound(NOWHERE)
         case HTTPStatus.METHOD_NOT_ALLOWED:
             detail = "This path does not take the method; see the Allow header."
             problem = MethodNotAllowed(detail, headers=error.headers)
@@ -45,6 +47,17 @@ def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> 
         case _:
             problem = Internal("The service failed; nothing is known to be lost, try again.")
     return on_problem(request, problem)
+
+
+NOWHERE = "There is nothing at this path: /docs has all calls, /dashboard draws windows."
+
+
+def slash_in_id() -> NotFound:
+    """The problem of a path below a conversation that does not exist: often the id has a slash."""
+    return NotFound(
+        "There is nothing at this path. An id cannot contain a slash, also not as %2F: write user-1 or user.1 for user/1 "
+        f"({WHAT_IDS_ARE}). /docs has all calls."
+    )
 
 
 def too_large_body(limit: int) -> TooLarge:

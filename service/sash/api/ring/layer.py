@@ -19,6 +19,7 @@ import math
 import re
 import time
 from contextvars import Context
+from http import HTTPStatus
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -27,6 +28,7 @@ from sash.api.ring.asgi import App, Receive, Scope, Send
 from sash.api.ring.browsers import Cors
 from sash.api.ring.callers import DEFAULT_TENANT, Callers
 from sash.api.ring.drain import Drain
+from sash.api.ring.errors import slash_in_id
 from sash.api.ring.exchange import READS, Exchange, Shared
 from sash.api.ring.incoming import Incoming
 from sash.api.ring.large import Making, Sending
@@ -38,14 +40,13 @@ from sash.operations.tracing import OpenTelemetry, begin_span
 from sash.problems import (
     Internal,
     MisdirectedRequest,
-    NotFound,
     Problem,
     StoreUnavailable,
 )
 from sash.processor import TENANT
 from sash.store.data.limits import RateLimits
 
-OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
+OPEN_PATHS = frozenset({"/", "/livez", "/readyz", "/openapi.json", "/docs", "/dashboard"})
 """Paths that need no key, as they contain no tenant's data. The pages of problem types need none either."""
 FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 """Paths with figures of all tenants: they need the key of SASH_METRICS_KEY if API keys are on."""
@@ -53,7 +54,8 @@ FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 _STREAMED = "/conversations/import"  # never whole in memory
 _PAGE = "/messages"  # the end of a path that lists a history
 _ENCODED_SLASH = re.compile(rb"%(?:2f|5c)", re.IGNORECASE)
-_SLASH_IN_NAME = b"/models/"  # a model's name may contain a slash, which clients encode
+_SLASH_IN_NAME = (b"/models/", b"/owners/")  # a name may contain a slash, which clients encode
+_OWNERS = b"/owners/"
 _QUIET = OPEN_PATHS | {"/metrics", "/status"}  # polled every few seconds by machines, so not logged
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -210,8 +212,10 @@ class Ring:
                 "or set SASH_API_KEYS or SASH_ALLOW_ANONYMOUS."
             )
         raw = scope.get("raw_path") or b""
+        if raw.startswith(_OWNERS):
+            scope["path"] = raw.decode("latin-1")  # the handler decodes the owner, which may contain a slash
         if b"%" in raw and _ENCODED_SLASH.search(raw) and not raw.startswith(_SLASH_IN_NAME):
-            raise NotFound("There is nothing at this path: an id cannot contain a slash.")
+            raise slash_in_id()
         if self.drain.began and scope["path"] == "/readyz":
             raise StoreUnavailable("Not ready: the service is stopping.")
 
@@ -232,13 +236,18 @@ class Ring:
         if exchange.charge:
             exchange.made(None)
         line, span = exchange.line, exchange.span
-        line["operation"] = _operation(scope)
+        # A request may be refused before it is routed: by its key, or because the store is down.
+        line["operation"] = _operation(scope) or self._paths.operation(scope["method"], scope["path"])
         line["status"] = exchange.status
         line["bytes"] = exchange.size_bytes
         if span is not None:
             span.end(line["method"], _route(scope), exchange.status)
             line |= {"trace_id": span.context.trace_id, "span_id": span.context.span_id}
-        self._requests.answered(line, time.monotonic() - exchange.started, scope, quiet=scope["path"] in _QUIET)
+        path = scope["path"]
+        if not self._keys.anonymous and (path in FIGURES_PATHS or is_open(path)):
+            scope.pop("sash.tenant", None)  # no tenant's request
+        quiet = path in _QUIET and exchange.status != HTTPStatus.UNAUTHORIZED
+        self._requests.answered(line, time.monotonic() - exchange.started, scope, quiet=quiet)
 
     def _cut_late(self) -> None:
         """Cut requests past their deadline, and call this again after _LOOK_SECONDS while any request runs."""

@@ -6,7 +6,10 @@ from typing import Final
 LONGEST_ID: Final = 128
 """Characters of the longest id."""
 IDS: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_ID - 1}}}")
-"""Ids of tenants, owners, conversations and messages, and names of requests."""
+"""Ids of tenants, conversations and messages, and names of requests."""
 WHAT_IDS_ARE: Final = f"1 to {LONGEST_ID} letters, digits, '.', '_' and '-', beginning with a letter or digit"
+OWNERS: Final = re.compile(r"(?!\.{1,2}\Z)[^\x00-\x1f\x7f-\x9f]{1,256}")
+"""Ids of owners, which other systems give: addresses, subjects of OpenID. Paths of ``.`` and ``..`` would lead elsewhere."""
+WHAT_OWNERS_ARE: Final = "1 to 256 characters of any text without control characters, and not '.' or '..' alone"
 TEN_YEARS_SECONDS: Final = 10 * 365 * 24 * 3600
 """The longest time that a conversation is kept after its last change."""

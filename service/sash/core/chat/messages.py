@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from sash.core.chat import mistakes
-from sash.core.chat.bounds import IDS, WHAT_IDS_ARE
+from sash.core.chat.bounds import IDS, OWNERS, WHAT_IDS_ARE, WHAT_OWNERS_ARE
 from sash.core.chat.programs import recognise
 from sash.core.chat.regular import regular, with_call_id
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
@@ -34,7 +34,20 @@ STORED_DEPTH = MAX_DEPTH + _BLOCK // 2 + 8
 _NOT_BRACKETS_OR_QUOTES = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 
 Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description=f"{WHAT_IDS_ARE}.")]
-"""Conversation, entry and owner ids."""
+"""Conversation and entry ids."""
+OwnerId = Annotated[
+    str,
+    msgspec.Meta(pattern=rf"^{OWNERS.pattern}\Z", description=f"{WHAT_OWNERS_ARE}. It is percent-encoded in a path."),
+]
+Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
+"""A message's place in its conversation, from 1; 0 is before the first one."""
+ById = Annotated[
+    str, msgspec.Meta(pattern=rf"^id:{IDS.pattern}\Z", description="`id:` and the entry's own id, as in `id:m-7`.")
+]
+EntryName = Annotated[
+    Seq | ById,
+    msgspec.Meta(title="EntryName", description="An entry by its `seq`, or by its own id: `id:m-7` for the id `m-7`."),
+]
 
 Side = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 """An image's width or height in pixels."""

@@ -3,7 +3,7 @@
 import difflib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -62,6 +62,7 @@ def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadReques
     near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(name, names, n=1)
     near = near or [each for each in names if each.startswith(f"{name}_")]
     hint = _around(name, names) if "messages" in names else ""
+    hint = hint or ("" if near else _meant(name, names))
     return problem_at(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
 
 
@@ -103,6 +104,38 @@ def _around(name: str, names: Sequence[str]) -> str:
             form = "gemini" if name == "contents" else "responses"
             return f"; ?format={form} takes such messages" + ("" if "text" in names else ", in 'messages'")
     return ""
+
+
+_MEANT: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        ("content", "page_content", "pagecontent", "body", "chunk", "document", "snippet", "value"),
+        ("text", 'a document\'s text goes into \'text\': {"id": "s-1", "text": "…"}'),
+    ),
+    **dict.fromkeys(
+        ("after", "before", "page", "offset", "skip", "start", "since", "starting_after", "after_seq", "last_id"),
+        ("cursor", "pages go by cursor: send the 'next_cursor' of the page before as ?cursor="),
+    ),
+    **dict.fromkeys(
+        ("user", "user_id", "userid", "account", "account_id", "customer"), ("owner", "the user's id goes into 'owner'")
+    ),
+    **dict.fromkeys(
+        ("deployment", "deployment_id", "deployment_name", "engine", "azure_deployment"),
+        ("model", "name the model that is deployed in 'model', such as 'gpt-4o'"),
+    ),
+    **dict.fromkeys(("q", "text", "search", "question"), ("query", "the text to search for goes into 'query'")),
+}
+"""What other services call a member or a parameter: the one that Sash has for it, and what to write."""
+_OWN_DATA = '; data of your own goes into \'metadata\': {{"metadata": {{{}: "…"}}}}'
+
+
+def _meant(name: str, names: Sequence[str]) -> str:
+    """A hint for a name that other services use, if the object has what is meant; else where data of one's own goes."""
+    ours, what = _MEANT.get(name.lower(), ("", ""))
+    if ours in names:
+        return f"; {what}"
+    if "text" in names and "id" in names:
+        return "; a document has 'text' and 'id' alone: what the model is to read goes into 'text'"
+    return _OWN_DATA.format(json.dumps(name[:40])) if "metadata" in names else ""
 
 
 def problem_at(what: str, pointer: str, hint: str = "", kind: type[BadRequest] = InvalidEntry) -> BadRequest:

@@ -56,7 +56,10 @@ def misfit(of: Any, value: Any, *, from_text: bool = False) -> Misfit | None:
             field.encode_name: field.type for kind in kinds if isinstance(kind, StructType) for field in kind.fields
         }
         value = {name: _read(types[name], text) if name in types else text for name, text in value.items()}
-    return _misfit(kinds, value, ())
+    found = _misfit(kinds, value, ())
+    if found is not None and from_text:  # a parameter is left out, and never null
+        found = found._replace(what=found.what.replace(" or null", ""))
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -188,11 +191,25 @@ def _expected(kinds: Sequence[Type], value: Any) -> tuple[str, str]:
         words = [text for text in wanted if text != "null"]
         return f"Invalid value {value[:_MOST_SHOWN]!r}", f": one of {joined(words)}"
     shown = _shown(value)
-    not_this = "" if any(text.startswith(shown) for text in wanted) else f", not {shown}"
-    return f"Expected {joined(wanted)}{not_this}", ""
+    is_like = isinstance(value, str) and any(isinstance(kind, Metadata | StrType) for kind in kinds)
+    not_this = "" if is_like or any(text.startswith(shown) for text in wanted) else f", not {shown}"
+    return f"Expected {joined(list(dict.fromkeys(wanted)))}{not_this}", _wrapper(kinds, value)
 
 
-def _texts(kind: Type) -> list[str]:  # noqa: PLR0911 - one line a type
+def _wrapper(kinds: Sequence[Type], value: Any) -> str:
+    """A hint for a list in place of the object that has it, and for a text in place of an object that has one text."""
+    for kind in kinds:
+        needed = [field for field in kind.fields if field.required] if isinstance(kind, StructType) else []
+        if len(needed) == 1:
+            for inner in _alternatives(needed[0].type):
+                if isinstance(inner, ListType) and isinstance(value, list):
+                    return f': put the list into {{"{needed[0].encode_name}": […]}}'
+                if isinstance(inner, StrType) and isinstance(value, str):
+                    return f': put the text into {{"{needed[0].encode_name}": "…"}}'
+    return ""
+
+
+def _texts(kind: Type) -> list[str]:  # noqa: C901, PLR0911 - one line a type
     """What a type takes, in JSON's words."""
     match kind:
         case Metadata():
@@ -213,6 +230,9 @@ def _texts(kind: Type) -> list[str]:  # noqa: PLR0911 - one line a type
             return ["true", "false"]
         case NoneType():
             return ["null"]
+        case StructType():
+            needed = [f"'{field.encode_name}'" for field in kind.fields if field.required]
+            return [f"an object with {' and '.join(needed)}" if needed else "an object"]
         case _:
             return ["an object"]
 

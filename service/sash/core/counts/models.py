@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from sash.core.chat.mistakes import did_you_mean
+from sash.core.chat.mistakes import did_you_mean, invalid
 from sash.core.counts import listings, openai_models
 from sash.core.counts.families import FAMILIES, RESPONSES, Rules
 from sash.core.counts.names import ModelName, is_typo, read_name
@@ -137,7 +137,8 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     found = extra.get(name) or _find(short)
     if found is None:
         near = [*difflib.get_close_matches(short, list(extra), n=3), *dict.fromkeys((*_misspelt(short), *_near(short)))]
-        said = f"No model is called {short!r}{did_you_mean(near[:3]) or '.'}"
+        meant = did_you_mean(near[:3]) or "."
+        said = f"No model is called {short!r}{meant} For a deployment or an alias, name the model behind it."
         raise UnknownModel(said, members={"near": near})
     return found
 
@@ -318,7 +319,9 @@ def _own(name: str, fields: Any) -> Model:
     try:
         own = msgspec.convert(fields, _Own)
         base = find_model(own.like) if own.like else unknown_model(name)
-    except (msgspec.ValidationError, UnknownModel) as error:
+    except msgspec.ValidationError as error:
+        raise ValueError(f"model {name!r}: {invalid('', of=_Own, value=fields).detail}") from error
+    except UnknownModel as error:
         raise ValueError(f"model {name!r}: {error}") from error
     if own.max_input_tokens is not None and own.max_input_tokens > own.context_window:
         raise ValueError(f"model {name!r}: max_input_tokens is at most context_window")

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from sash.core.chat.arguments import ToolAsSent, ToolChoice
 from sash.core.chat.bounds import TEN_YEARS_SECONDS
-from sash.core.chat.messages import Id, MessageAsSent, Metadata, calls_of, encode_message, validate_messages
+from sash.core.chat.messages import MessageAsSent, Metadata, OwnerId, calls_of, encode_message, validate_messages
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice, regular_tool
 from sash.core.counts.measures import measure
@@ -65,7 +65,7 @@ class ConversationSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """A conversation's settings. Every field is optional."""
 
     owner: Annotated[
-        Id | None, Meta(description="The conversation's owner, by whom conversations are listed and erased.")
+        OwnerId | None, Meta(description="The conversation's owner, by whom conversations are listed and erased.")
     ] = None
     model: Annotated[Name | None, Meta(description="The default model of windows.")] = None
     reserve: Annotated[Reserve | None, Meta(description="Tokens that windows keep free for the reply.")] = None

@@ -26,10 +26,12 @@ from sash.core.law.grounding import (
     added_tokens,
     content_text,
     content_texts,
+    document_key,
     everything,
     take_whole,
     trim,
 )
+from sash.core.law.reasons import CUT, EARLIER, NO_ROOM, OVER_LIMIT, SENT, SENT_LATER, TWICE, UNASKED, Fate
 from sash.core.law.records import Record, StoredGrounding
 from sash.core.providers import PROVIDERS
 
@@ -64,11 +66,10 @@ class Documents(msgspec.Struct, frozen=True):
         source = self.sources.get(seq)
         if source is None:
             return self._unread(seq, model, room)
-        keys = [key if key is not None else f"\0{text}" for key, text in source.grounding.documents]
+        keys = keys_of(source)
         fresh: Sequence[int] = range(len(keys))
         if self.dedupe:
-            first = {key: index for index, key in reversed(list(enumerate(keys)))}
-            fresh = sorted(index for key, index in first.items() if key not in seen)
+            fresh = [index for index in first_places(keys) if keys[index] not in seen]
         texts: Sequence[str] = [source.grounding.documents[index][1] for index in fresh]
         if not texts:
             return None
@@ -93,6 +94,29 @@ class Documents(msgspec.Struct, frozen=True):
         sent = tuple(keys[index] for index in fresh[: chosen.kept])
         needed = _added_cost(source.record, chosen.tokens, model, factor)
         return msgspec.structs.replace(chosen, keys=sent, cost=cost, room=max(needed, cost or 0))
+
+    def fates(self, seq: int, sent: Mapping[int, Grounded], mode: str, *, is_asked: bool) -> list[Fate]:
+        """What became of each document of message ``seq`` in a window that ``sent`` these.
+
+        ``mode`` is the window's ``grounding``, and ``is_asked`` tells whether the message is the newest question.
+        """
+        keys, chosen = keys_of(self.sources[seq]), sent.get(seq)
+        if mode != "all" and not (mode == "latest" and is_asked):
+            return [EARLIER if mode == "latest" else UNASKED] * len(keys)
+        found = [TWICE] * len(keys)
+        later = {key for at, each in sent.items() if at > seq for key in each.keys} if self.dedupe else set()
+        places = first_places(keys) if self.dedupe else range(len(keys))
+        fresh = [place for place in places if keys[place] not in later]
+        for place in places:
+            found[place] = SENT_LATER if keys[place] in later else NO_ROOM
+        if chosen is None:
+            return found
+        for number, place in enumerate(fresh):
+            if number < chosen.kept:
+                found[place] = CUT if chosen.cut and number == chosen.kept - 1 else SENT
+            elif number >= chosen.allowed:
+                found[place] = OVER_LIMIT
+        return found
 
     def _unread(self, seq: int, model: Model, room: int) -> Grounded | None:
         """The tokens of documents that were not read; None if there are none, or they do not fit and may not be trimmed."""
@@ -146,6 +170,16 @@ class Documents(msgspec.Struct, frozen=True):
     def cost(self, record: Record, grounded: Grounded, model: Model) -> int:
         """The tokens that the documents add to the message's cost, in the model's tokens."""
         return _added_cost(record, grounded.tokens, model, None) if grounded.cost is None else grounded.cost
+
+
+def keys_of(source: Source) -> list[str]:
+    """Return the key of each of a message's documents."""
+    return [document_key(identity, text) for identity, text in source.grounding.documents]
+
+
+def first_places(keys: Sequence[str]) -> list[int]:
+    """Return the place of each key's first occurrence, ascending."""
+    return sorted({key: place for place, key in reversed(list(enumerate(keys)))}.values())
 
 
 def _factor(record: Record, texts: Sequence[str], model: Model) -> float | None:

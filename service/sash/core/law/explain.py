@@ -2,15 +2,18 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.models import Model
 from sash.core.law.costs import costs_as_counted, reference_cost, reference_costs
+from sash.core.law.documents import Documents
 from sash.core.law.grounding import Grounded
-from sash.core.law.reasons import Reason
+from sash.core.law.reasons import APART_FROM, OUTCOMES, Reason
 from sash.core.law.records import Summary
 from sash.core.law.runs import runs
 from sash.core.law.view import View
@@ -18,12 +21,24 @@ from sash.core.law.walk import Walk
 from sash.problems import WindowDoesNotFit
 
 
+class ExplainedDocument(msgspec.Struct, frozen=True):
+    """Whether a document of a message is in the window, and why."""
+
+    id: str | None
+    outcome: Annotated[
+        Literal[OUTCOMES],  # type: ignore[valid-type] # the outcomes of core/law/reasons.py
+        Meta(title="DocumentOutcome", description="`sent` whole, `cut` at its end, a `duplicate`, or `left out`."),
+    ]
+    reason: str
+
+
 class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a message is in the window, or is not. ``tokens`` is its cost there, without documents.
 
     ``reasoning`` is the part of ``tokens`` for reasoning, ``reasoning_left_out`` is reasoning that is not sent, ``trimmed``
     is the part of a tool result that was cut, all in tokens. ``score`` is a recalled message's relevance to the question.
-    ``mended`` names the rules by which it is sent otherwise than it was stored (``providers.mends``).
+    ``mended`` names the rules by which it is sent otherwise than it was stored (``providers.mends``). ``documents`` has a
+    line for each of its documents, in their order.
     """
 
     seq: int
@@ -36,6 +51,31 @@ class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
     trimmed: int = 0
     score: float | None = None
     mended: list[str] = []
+    documents: list[ExplainedDocument] = []
+
+
+def with_documents(
+    lines: list[Explained], documents: Documents, sent: Mapping[int, Grounded], mode: str, question: int
+) -> list[Explained]:
+    """The lines with their documents; ``sent`` are those in the window, by the seq of their message.
+
+    ``mode`` is the window's ``grounding``, and ``question`` is the seq of the newest user message.
+    """
+    return [
+        _with_documents(line, documents, sent, mode, is_asked=line.seq == question)
+        if line.seq in documents.sources
+        else line
+        for line in lines
+    ]
+
+
+def _with_documents(
+    line: Explained, documents: Documents, sent: Mapping[int, Grounded], mode: str, *, is_asked: bool
+) -> Explained:
+    given = documents.sources[line.seq].grounding.documents
+    fates = documents.fates(line.seq, sent, mode, is_asked=is_asked) if line.kept else [APART_FROM] * len(given)
+    told = [ExplainedDocument(identity, *fate) for (identity, _), fate in zip(given, fates, strict=True)]
+    return msgspec.structs.replace(line, documents=told)
 
 
 def explain(

@@ -70,6 +70,13 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     cost: int | None = None
     room: int = 0
+    allowed: int = 0
+    """The number of documents that their own budget allows; with ``kept`` fewer, the others do not fit the window."""
+
+
+def document_key(identity: str | None, text: str) -> str:
+    """What tells a document from others: two are the same where id and text are."""
+    return f"\0{text}" if identity is None else f"{len(identity)}:{identity}{text}"
 
 
 def added_tokens(template: Template, content: str, documents: Sequence[str], encoding: Encoding) -> int:
@@ -81,7 +88,7 @@ def added_tokens(template: Template, content: str, documents: Sequence[str], enc
 def everything(template: Template, documents: Sequence[str], tokens: int) -> Grounded:
     """All documents, uncut; ``tokens`` are the tokens that they add."""
     before, after = template.around(template.separator.join(documents))
-    return Grounded(before=before, after=after, kept=len(documents), tokens=tokens)
+    return Grounded(before=before, after=after, kept=len(documents), tokens=tokens, allowed=len(documents))
 
 
 def take_whole(
@@ -138,6 +145,7 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
         kept=1 + bisect_left(starts, length, 0, len(starts) - 1),
         tokens=added(length),
         cut=length < len(joined),
+        allowed=len(documents),
     )
 
 

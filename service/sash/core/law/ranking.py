@@ -18,6 +18,8 @@ from sash.core.law.words import DIGEST_BITS, MOST_OFTEN
 
 Scores = NDArray[np.float32]
 _STEPS: Final = (0.5, 0.25, 0.125)
+NEIGHBOURS: Final = len(_STEPS)
+"""The number of messages before and after one for which its words count too."""
 _SATURATION, _LENGTH = 1.2, 0.75
 _RANK_CONSTANT: Final = 60
 _MOST_RANKED: Final = 1000

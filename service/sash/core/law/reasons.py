@@ -1,7 +1,7 @@
-"""Why a message is in a window, or is not."""
+"""Why a message, or a document, is in a window, or is not."""
 
 from enum import StrEnum
-from typing import Self
+from typing import NamedTuple, Self
 
 
 class Reason(StrEnum):
@@ -39,3 +39,23 @@ class Reason(StrEnum):
     COMPACTION = "compaction", "a provider's compaction"
     STANDS = "stands", "a provider's compaction, sent as the summary"
     START = "start", "before the first user message"
+
+
+class Fate(NamedTuple):
+    """What becomes of a document: ``outcome``, one of ``OUTCOMES``, and why."""
+
+    outcome: str
+    reason: str
+
+
+OUTCOMES = ("sent", "cut", "duplicate", "left out")
+SENT = Fate("sent", "fits")
+CUT = Fate("cut", "the rest of it does not fit")
+TWICE = Fate("duplicate", "the same id and text stands once in this message")
+SENT_LATER = Fate("duplicate", "the same id and text is sent with a later message")
+OVER_LIMIT = Fate("left out", "over grounding_max_tokens")
+NO_ROOM = Fate("left out", "does not fit")
+EARLIER = Fate("left out", "grounding=latest sends the newest question's documents alone")
+UNASKED = Fate("left out", "grounding=none")
+APART_FROM = Fate("left out", "its message is left out")
+"""What becomes of a document, and why: ``documents.fates_of``."""

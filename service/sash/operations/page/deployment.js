@@ -118,7 +118,7 @@ function rateCard(range) {
   if (!range.timeline.length) return card("two-thirds", "Windows", h("p", { class: "lead" }, say.count(range.all.windows, "window")), h("p", { class: "small" }, `since ${new Date(range.since).toLocaleString("en-GB")}, ${say.rate((range.all.windows * 60) / range.seconds)} a minute on average. Choose the last hour or day to see when.`));
   const perMinute = IN_MINUTES.has(shown.range) ? 1 : 60;
   return card("two-thirds", `Windows a minute, all models${shown.range === "day" ? ", by the hour" : ""}`, timeline(range.timeline, perMinute, "Windows a minute"),
-    h("h2", {}, "Reading a window (GET), milliseconds: 95 % take less"), latency(range.timeline));
+    h("h2", {}, "Answering with a window, milliseconds: 95 % take less"), latency(range.timeline));
 }
 
 function numbersCard(range, figures) {
@@ -133,7 +133,7 @@ function numbersCard(range, figures) {
   const read = !one && requests.window_milliseconds.p50 !== null; // else windows came with appends alone, or of one model
   return card("glance", "At a glance", h("dl", { class: "figures" },
     cell("Windows a minute", say.rate(windows / minutes), "", lately ? "last five minutes" : "on average"),
-    read ? cell("Reading one", say.milliseconds(requests.window_milliseconds.p95), "ms", measured(requests.window_milliseconds))
+    read ? cell("Answering with one", say.milliseconds(requests.window_milliseconds.p95), "ms", measured(requests.window_milliseconds))
       : cell("Building one", say.milliseconds(figures.milliseconds.p95), "ms", measured(figures.milliseconds)),
     cell("Appending", say.milliseconds(requests.append_milliseconds.p95), "ms", `${all}${measured(requests.append_milliseconds)}`),
     cell("Failed", say.share(requests.requests ? requests.server_errors / requests.requests : 0), "", `${all}${say.short(requests.server_errors)} of ${say.short(requests.requests)}; ${say.short(requests.client_errors)} refused as wrong`),

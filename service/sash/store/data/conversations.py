@@ -13,20 +13,21 @@ from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, id_field, unpack_many
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
-from sash.store.data.scripts import AppendReply, EntryArguments, EntryRest, Known, Reach, Written
+from sash.store.data.scripts import AppendReply, EntryArguments, EntryRest, Forgotten, Known, Reach, Written
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.redis.client import Client
 
 
 class Writing(TypedDict):
-    """What an append says beside its entries: the settings of a conversation that it begins, If-Match, the time, and the
-    life in which the same request was done before."""
+    """What an append says beside its entries: the settings of a conversation that it begins, If-Match, the time, the
+    life in which the same request was done before, and what it forgets before."""
 
     settings: bytes
     if_match: str
     now_ms: int
     repeats: NotRequired[str | None]
+    after: NotRequired[Forgotten | None]
 
 
 class Conversations:

@@ -5,8 +5,8 @@ and the history is read again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, TypedDict, Unpack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -23,13 +23,16 @@ from sash.problems import Conflict, NotFound, PreconditionFailed, Unprocessable
 from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, id_field, life_of
-from sash.store.data.replies import HistoryEdited, Page, State, read_compactions
-from sash.store.data.scripts import Rewound, SummaryTooLong, Written
+from sash.store.data.replies import Page, State, read_compactions
+from sash.store.data.scripts import Forgotten, HistoryEdited, Rewound, SummaryTooLong, Written
 from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import seal_message
 from sash.store.redis.client import Client
 
-_ATTEMPTS = 8
+T = TypeVar("T")
+
+_ATTEMPTS = 32
+"""Other writes that may come first, one after the other, before the client is asked to repeat the request."""
 _CHUNK = 1000
 _MOST_NAMED = 20_000  # ids held in memory; where there are more, the store is asked
 
@@ -55,13 +58,19 @@ class Histories:
         self._reader = conversations.reader
         self._data_keys = conversations.data_keys
 
-    async def redact(self, target: Target, seq: int, **change: Unpack[Change]) -> Written:
-        """Remove a message's content, and that of the compactions that may hold it. Raises NotFound, PreconditionFailed."""
+    async def redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Written:
+        """Remove the content of an entry, by its seq or ``id:`` and its id, and that of the compactions that may hold it.
+
+        Raises NotFound, PreconditionFailed.
+        """
+        seq = await self._reader.seq_of(target, name)
+        if seq is None:
+            raise no_entry()
         for later in await self._compactions_since(target, seq, change):
             step: Change = {**change, "token": f"{change['token']}.{later}"}
             await self._redact(target, later, **step)
             change["if_match"] = ""  # it stood
-        return await self._redact(target, seq, **change)
+        return await self._redact(target, name, **change)
 
     async def _compactions_since(self, target: Target, seq: int, change: Change) -> list[int]:
         """Return the seqs of the compactions behind message ``seq``, newest first. Raises NotFound, PreconditionFailed."""
@@ -80,15 +89,13 @@ class Histories:
             standing = read_compactions((kept or b"").partition(b" ")[2])
         return found
 
-    async def _redact(self, target: Target, seq: int, **change: Unpack[Change]) -> Written:
+    async def _redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Written:
         for _ in range(_ATTEMPTS):
-            page, done = await asyncio.gather(
-                self._reader.page(target, seq, seq), self._was_done(target, change["token"])
-            )
+            page, done = await asyncio.gather(self._reader.entry(target, name), self._was_done(target, change["token"]))
             if done:
                 return Written(page.version, page.etag)
             if not page.messages or page.life != change["life"]:
-                raise NotFound("There is no such message.")
+                raise no_entry()
             message = page.messages[0]
             if message.record.flags & Flags.REDACTED:
                 require_version(page, change["if_match"])
@@ -101,7 +108,7 @@ class Histories:
             call = scripts.redact(
                 target.keys,
                 **change,
-                seq=seq,
+                seq=message.seq,
                 standing=message.standing,
                 record=redacted.record,
                 details=redacted.details,
@@ -119,11 +126,13 @@ class Histories:
     async def rewind(
         self,
         target: Target,
-        to_seq: int,
+        to: int | str,
         progress: Callable[[], None] = lambda: None,
         **change: Unpack[Change],
     ) -> Rewound:
-        """Forget the messages after ``to_seq``. Raises NotFound, PreconditionFailed, Unprocessable.
+        """Forget the messages after an entry, by its seq or ``id:`` and its id.
+
+        Raises NotFound, PreconditionFailed, Unprocessable.
 
         The conversation is then as it was right after that message: in the middle of a tool group, its calls wait again for
         their results. ``progress`` is called after each step of about a thousand messages.
@@ -136,25 +145,27 @@ class Histories:
             if state.life != change["life"]:
                 raise scripts.no_conversation()
             require_version(state, change["if_match"])
-            if to_seq > state.length:
-                raise Unprocessable.at("#/to_seq", f"The last message is {state.length}")
+            to_seq = await self.known_seq(target, to, state, "#/to_seq")
             try:
                 return await self._rewind(target, to_seq, state, progress, change)
             except (HistoryEdited, PreconditionFailed):
                 continue  # another write came first: compute the figures again
         raise _busy()
 
+    async def known_seq(self, target: Target, name: int | str, state: State, pointer: str) -> int:
+        """Return the seq that a field at ``pointer`` names, from 0 to the last one. Raises Unprocessable."""
+        seq = await self._reader.seq_of(target, name)
+        if seq is None:
+            raise Unprocessable.at(pointer, "No entry of this conversation has this id")
+        if seq > state.length:
+            raise Unprocessable.at(pointer, f"The last message is {state.length}")
+        return seq
+
     async def _rewind(
         self, target: Target, to_seq: int, state: State, progress: Callable[[], None], change: Change
     ) -> Rewound:
         """Rewind one state. Raises HistoryEdited, PreconditionFailed, NotFound."""
-        gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
-        for first in range(to_seq + 1, state.length + 1, _CHUNK):
-            last = min(first + _CHUNK - 1, state.length)
-            gone.add(first, await self._reader.stretch(target, first, last, state=state))
-            progress()
-        open_group, unpinned = await self._boundary(target, to_seq, state)
-        question = await self._question(target, to_seq, state)
+        gone, forgotten = await self._forgotten(target, to_seq, state, progress)
         rewound = await self._client.run(
             scripts.rewind(
                 target.keys,
@@ -163,21 +174,66 @@ class Histories:
                 token=change["token"],
                 now_ms=change["now_ms"],
                 to_seq=to_seq,
-                less=gone.totals[:2],
-                grounded=gone.totals[2],
-                grounding=gone.totals[3:],
-                open=open_group,
-                question=question,
-                unpinned=unpinned,
+                less=forgotten.less,
+                open=forgotten.open,
+                question=forgotten.question,
+                unpinned=forgotten.unpinned,
             )
         )
-        life = life_of(rewound.etag)
-        if rewound.stale:
+        await self._clean(target, life_of(rewound.etag), gone, to_seq, progress, stale=rewound.stale > 0)
+        return rewound
+
+    async def append_after(
+        self,
+        target: Target,
+        to: int | str,
+        append: Callable[[Forgotten | None], Awaitable[T]],
+        progress: Callable[[], None],
+    ) -> T:
+        """Return what ``append`` gives, which forgets the messages after an entry, and appends, in one script.
+
+        The entry is named by its seq or ``id:`` and its id. ``append`` gets what is forgotten, None where there is no
+        conversation and nothing to keep. Raises NotFound, Unprocessable, Conflict, and what ``append`` raises.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                state = await self._reader.get(target)
+            except NotFound:
+                if to != 0:
+                    raise
+                return await append(None)
+            to_seq = await self.known_seq(target, to, state, "#/after_seq")
+            try:
+                gone, forgotten = await self._forgotten(target, to_seq, state, progress)
+                appended = await append(forgotten)
+            except HistoryEdited:
+                continue  # another write came first: compute the figures again
+            await self._clean(target, state.life, gone, to_seq, progress, stale=state.length - to_seq > _CHUNK)
+            return appended
+        raise _busy()
+
+    async def _forgotten(
+        self, target: Target, to_seq: int, state: State, progress: Callable[[], None]
+    ) -> tuple["_Gone", Forgotten]:
+        """Return what a rewind of one state forgets. Raises HistoryEdited."""
+        gone = _Gone(names_ids=state.length - to_seq <= _MOST_NAMED)
+        for first in range(to_seq + 1, state.length + 1, _CHUNK):
+            last = min(first + _CHUNK - 1, state.length)
+            gone.add(first, await self._reader.stretch(target, first, last, state=state))
+            progress()
+        open_group, unpinned = await self._boundary(target, to_seq, state)
+        question = await self._question(target, to_seq, state)
+        return gone, Forgotten(to_seq, state.etag, gone.totals, open_group.decode(), question, unpinned)
+
+    async def _clean(
+        self, target: Target, life: str, gone: "_Gone", to_seq: int, progress: Callable[[], None], *, stale: bool
+    ) -> None:
+        """Drop what a rewind has left of messages that it forgot; ``stale`` where documents or metadata may be left."""
+        if stale:
             await self._sweep(target, life, progress)
         async for ids in self._left_behind(target, gone, to_seq):
             await self._client.run(scripts.forget_ids(target.keys, life=life, ids=ids))
             progress()
-        return rewound
 
     async def _sweep(self, target: Target, life: str, progress: Callable[[], None]) -> None:
         """Drop the documents and metadata that a rewind has left of forgotten messages, in steps."""
@@ -315,7 +371,7 @@ def _only_pinned_by_its_result(record: Record) -> bool:
 def require_version(standing: State | Page, if_match: str) -> None:
     """Raise PreconditionFailed when ``if_match`` names another state."""
     if if_match not in ("", "*", standing.etag):
-        raise scripts.moved(standing.version)
+        raise scripts.moved(standing.version, standing.etag)
 
 
 def _tokens(record: Record) -> tuple[int, int]:
@@ -326,6 +382,12 @@ def _pending(group: Sequence[Calls]) -> list[str]:
     """Return the ids of the first message's calls that the other messages do not answer."""
     answered = {calls.answers for calls in group[1:]}
     return [call for call in group[0].opens if call not in answered]
+
+
+def no_entry() -> NotFound:
+    """Return the problem of an entry that is not there."""
+    ways = "its seq (…/messages/7), or by `id:` and its own id (…/messages/id:m-7)"
+    return NotFound(f"There is no such message. A message is named by {ways}.")
 
 
 def _busy() -> Conflict:

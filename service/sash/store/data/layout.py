@@ -35,7 +35,7 @@ Fields of the conversation hash: ``id`` tenant/conversation, checked on every re
 this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;
 ``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
 cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``pins`` messages in ``pinned``;
-``user`` seq of the newest user message; ``draft`` seq and tokens of the newest reply in progress;
+``user`` seq of the newest user message; ``draft`` seq and tokens of replies in progress, newest first;
 ``rich`` 1 when the details of a message are needed for its cost, ``scripts`` when they are needed for estimates alone;
 ``sealed`` 1 when a message is encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and
 ``through`` the last seq that it covers; ``compactions`` the forms of the providers' compactions that stand, each with the
@@ -68,6 +68,7 @@ import secrets
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
@@ -155,8 +156,11 @@ def life_of(etag: str) -> str:
 
 
 def owner_key(tenant: str, owner: str) -> str:
-    """Return the key of an owner's conversations by last activity: a sorted set, in a slot of its own."""
-    return f"{PREFIX}{{{tenant}/owner/{owner}}}:conversations"
+    """Return the key of an owner's conversations by last activity: a sorted set, in a slot of its own.
+
+    The owner is percent-encoded, as it may have braces, which a hash tag may not.
+    """
+    return f"{PREFIX}{{{tenant}/owner/{quote(owner, safe='')}}}:conversations"
 
 
 _PLAIN_PARTS = 3  # digest, id, and the stamp where the id does not tell it

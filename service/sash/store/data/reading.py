@@ -9,15 +9,16 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import msgspec
+
 from sash.core.law.conversation_settings import owner_of
-from sash.core.law.records import Record, Records, StoredGrounding
+from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.problems import Conflict, StoreUnavailable
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import HISTORY, Target, etag_of, places, unpack_many
+from sash.store.data.layout import HISTORY, Target, etag_of, id_field, places, unpack_many
 from sash.store.data.replies import (
     STATE_FIELDS,
-    HistoryEdited,
     Made,
     Page,
     Shut,
@@ -30,7 +31,7 @@ from sash.store.data.replies import (
     state_of,
     tail_of,
 )
-from sash.store.data.scripts import Known, PageReply, Reach, TailReply
+from sash.store.data.scripts import HistoryEdited, Known, PageReply, Reach, TailReply
 from sash.store.data.sealing import PLAIN, AnySealer, is_sealed
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, STEP_BYTES, in_steps, open_bodies, open_grounding
 from sash.store.redis.client import Client
@@ -191,6 +192,32 @@ class Reader:
                 target.tenant, target.name, partial(page_of, name=target.name, reply=reply, bodies=bodies)
             )
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+
+    async def entry(self, target: Target, name: int | str) -> Page:
+        """Return the page of one entry, which its seq or ``id:`` and its own id names; without messages if there is none.
+
+        Raises NotFound, ConversationDamaged.
+        """
+        seq = await self._claimed_seq(target, name)
+        page = await self.page(target, seq, seq)
+        is_named = isinstance(name, int) or [f"id:{each.identity.id}" for each in page.messages] == [name]
+        return page if is_named else msgspec.structs.replace(page, messages=[])
+
+    async def seq_of(self, target: Target, name: int | str) -> int | None:
+        """Return the seq of the entry that is named as in ``entry``; a number is its own. None if no entry has the id."""
+        seq = await self._claimed_seq(target, name)
+        if isinstance(name, int):
+            return seq
+        (details,) = await self._client.commands([("LINDEX", target.keys.details, seq - 1)]) if seq else (None,)
+        known = details is not None and f"id:{unpack_many(bytes(RECORD_BYTES), details).identity(0).id}" == name
+        return seq if known else None
+
+    async def _claimed_seq(self, target: Target, name: int | str) -> int:
+        """Return the seq that an id had at last, 0 for none; after a rewind, no message or another one may be there."""
+        if isinstance(name, int):
+            return name
+        (seq,) = await self._client.commands([("HGET", target.keys.ids, id_field(name.removeprefix("id:")))])
+        return int(seq or 0)
 
     async def chunks(self, target: Target, last_seq: int, state: State) -> AsyncIterator[Page]:
         """Yield messages 1 to ``last_seq`` in order, in pages that fit in memory. ``state`` names the history.

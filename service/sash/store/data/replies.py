@@ -13,7 +13,7 @@ from sash.core.law.identities import Identity
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
 from sash.problems import Internal
 from sash.store.data.layout import decode_summary, etag_of, unpack_many
-from sash.store.data.scripts import PageReply, TailReply
+from sash.store.data.scripts import HistoryEdited, PageReply, TailReply
 from sash.store.data.sealing import PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import bound_to, open_bodies, open_grounding, open_messages
 
@@ -22,10 +22,6 @@ Made = tuple[bytes, bytes]
 
 
 _NO_COMPACTIONS: Mapping[str, int] = MappingProxyType({})
-
-
-class HistoryEdited(Exception):  # noqa: N818 - it reads as what happened
-    """A history was rewound, redacted or erased between two reads, so they do not match and must be repeated."""
 
 
 class State(msgspec.Struct, frozen=True):

@@ -155,12 +155,29 @@ _APPEND_AND_READ = SCRIPTS["append"]._replace(name="append+read_window")
 """The append script, under the name that metrics and traces have for an append with its window."""
 
 
+class Forgotten(msgspec.Struct, frozen=True):
+    """What a rewind to ``seq`` forgets of the state ``etag``. The totals become ``less``: tokens in both encodings, messages
+    with documents, tokens of documents in both.
+
+    Then ``open`` waits for results, JSON or ''; ``question`` is the newest user message, and ``unpinned`` are seqs that are
+    no longer in every window.
+    """
+
+    seq: int
+    etag: str
+    less: Sequence[int]
+    open: str
+    question: int
+    unpinned: Sequence[int]
+
+
 class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What few appends have."""
 
     before: int | None = None
     ttl: int | None = None
     repeats: str | None = None
+    after: Forgotten | None = None
     reach: "Reach | None" = None
 
 
@@ -178,16 +195,19 @@ def append(
     ttl_ms: int | None,
     before: int | None = None,
     repeats: str | None = None,
+    after: Forgotten | None = None,
     reach: "Reach | None" = None,
 ) -> ScriptCall[AppendReply]:
     """Append entries, all or none, each id once; create the conversation if it is not there.
 
     ``before`` is the number of messages that must be there already. ``repeats`` is the life in which the same request was
     done before: then only the places of its entries are asked for. With ``reach`` the reply has the tail that a window
-    likely needs, as ``read_window`` gives it. The call raises PreconditionFailed, EntryConflict,
-    OrphanToolResult, TooManyPinned, ConversationDamaged, and for a repeat Conflict and NotFound.
+    likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step.
+
+    The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, ConversationDamaged, for a repeat
+    Conflict and NotFound, and HistoryEdited where ``after`` was made for another state.
     """
-    asked = _AppendRest(before, ttl_ms, repeats, reach)
+    asked = _AppendRest(before, ttl_ms, repeats, after, reach)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
     for entry in entries:
         arguments += (entry.id_field, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))
@@ -201,6 +221,22 @@ class _Open(msgspec.Struct):
 
 
 _read_open = msgspec.json.Decoder(_Open).decode
+
+
+_CONFLICTS = (
+    (
+        "This id is stored with other content",
+        "give this entry an id of its own, or put it in place of the stored one with after_seq, the seq before that",
+    ),
+    (
+        "A longer text of this reply in progress is stored",
+        "leave this late retry, send the whole text so far, or end the reply with its status",
+    ),
+    (
+        "Many replies were begun after this one in progress, which can no longer be finished where it stands",
+        "append the reply under another id, then erase this one (DELETE …/messages/id:…)",
+    ),
+)
 
 
 def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
@@ -219,17 +255,15 @@ def _read_append(reply: list[Any]) -> AppendReply:
         waiting = _read_open(reply[5]).p if reply[5] else []
         return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries)
     match reply:
-        case [b"conflict", index, is_longer]:
-            detail, advice = "This id is stored with other content", "an id names one entry for good"
-            if is_longer:
-                detail = "A longer text of this reply in progress is stored"
-                advice = "leave this late retry, send the whole text so far, or end the reply with its status"
+        case [b"conflict", index, why]:
+            detail, advice = _CONFLICTS[why]
             raise EntryConflict(f"{detail}: {advice}.", errors=[Pointer(f"#/messages/{index}/id", detail)])
         case [b"orphan", index]:
             raise orphan(f"/messages/{index}/message")
         case [b"pinned", index]:
-            detail = f"A conversation may have {MOST_PINNED} pinned messages, system and developer messages among them"
-            raise TooManyPinned.at(f"#/messages/{index}", detail, {"limit": MOST_PINNED})
+            raise too_many_pinned(f"#/messages/{index}")
+        case [b"again"]:
+            raise HistoryEdited
         case [b"foreign"]:
             raise Internal("The store holds another conversation under this name.")
         case [b"sealed"]:
@@ -352,11 +386,39 @@ redact = script("redact", _Redact, lambda reply: None if reply == [b"changed"] e
 """Redact a message; gives None where another record is there. The call raises NotFound, PreconditionFailed."""
 
 
-class _Rewind(msgspec.Struct, frozen=True, kw_only=True):
-    """The last seq to keep. The totals become less as in ``_Redact``; then ``open`` waits for results, JSON or ''.
+class _Amend(msgspec.Struct, frozen=True, kw_only=True):
+    """The record and the metadata of the message at ``seq``. ``if_match`` is the state that the arguments were made for.
 
-    ``question`` is the newest user message then, and ``unpinned`` are seqs that are no longer in every window.
+    ``pin`` are the ``count`` seqs that are in every window now, and ``unpin`` those that are not. The call raises NotFound,
+    PreconditionFailed, TooManyPinned.
     """
+
+    life: str
+    if_match: str
+    token: str
+    now_ms: int
+    change: str = _named()
+    seq: int
+    record: bytes
+    metadata: bytes
+    most_pinned: int
+    count: int
+    pin: Sequence[int]
+    unpin: Sequence[int]
+
+
+def _read_amended(reply: list[Any]) -> Written:
+    if reply == [b"full"]:
+        raise too_many_pinned("#/pinned")
+    return _read_written(reply)
+
+
+amend = script("amend", _Amend, _read_amended)
+"""Change a message's metadata and pin."""
+
+
+class _Rewind(msgspec.Struct, frozen=True, kw_only=True):
+    """The last seq to keep, and the figures of ``Forgotten``."""
 
     life: str
     if_match: str
@@ -365,9 +427,7 @@ class _Rewind(msgspec.Struct, frozen=True, kw_only=True):
     change: str = _named()
     to_seq: int
     less: Sequence[int]
-    grounded: int
-    grounding: Sequence[int]
-    open: bytes
+    open: str
     question: int
     unpinned: Sequence[int]
 
@@ -414,6 +474,10 @@ class _Summarize(msgspec.Struct, frozen=True, kw_only=True):
     covered: int | str = "*"
 
 
+class HistoryEdited(Exception):  # noqa: N818 - it reads as what happened
+    """A history was rewound, redacted or erased between two reads, so they do not match and must be repeated."""
+
+
 class SummaryTooLong(Exception):  # noqa: N818 - it reads as what happened
     """A summary covers more messages than there are, or one in progress; ``last_seq`` is the last that it may cover."""
 
@@ -449,12 +513,18 @@ def _refusal(reply: list[Any]) -> Exception:
     match reply:
         case []:
             return no_conversation()
-        case [b"moved", version]:
-            return moved(int(version))
+        case [b"moved", version, etag]:
+            return moved(int(version), etag.decode())
         case [b"damaged", part]:
             return damaged(part.decode())
         case _:
             return Internal("The store answered what no script answers.")
+
+
+def too_many_pinned(pointer: str) -> TooManyPinned:
+    """Return the problem of one message more than may be in every window."""
+    detail = f"A conversation may have {MOST_PINNED} pinned messages, system and developer messages among them"
+    return TooManyPinned.at(pointer, detail, {"limit": MOST_PINNED})
 
 
 def no_conversation() -> NotFound:
@@ -462,10 +532,10 @@ def no_conversation() -> NotFound:
     return NotFound("There is no such conversation.")
 
 
-def moved(version: int) -> PreconditionFailed:
+def moved(version: int, etag: str) -> PreconditionFailed:
     """Return the problem of an If-Match that names another state."""
     said = f"The conversation is at version {version} now" if version else "There is no such conversation now"
-    return PreconditionFailed(f"{said}: read it again, then decide.", members={"version": version})
+    return PreconditionFailed(f"{said}: read it again, then decide.", members={"version": version, "etag": f'"{etag}"'})
 
 
 def damaged(part: str) -> ConversationDamaged:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from sash.store.data.amendments import Amendments
 from sash.store.data.api_keys import ApiKeys
 from sash.store.data.claims import Claims
 from sash.store.data.columns import Columns
@@ -26,6 +27,7 @@ class Stores(msgspec.Struct, frozen=True):
     conversations: Conversations
     reader: Reader
     histories: Histories
+    amendments: Amendments
     owners: Owners
     tenants: Tenants
     index: Index
@@ -46,6 +48,7 @@ def stores_of(client: Client, *, retention_seconds: int | None, encryption_keys:
         conversations=conversations,
         reader=conversations.reader,
         histories=Histories(client, conversations),
+        amendments=Amendments(client, conversations),
         owners=Owners(client, conversations),
         tenants=Tenants(client, conversations.reader),
         index=Index(client, conversations.reader, data_keys),

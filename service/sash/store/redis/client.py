@@ -42,6 +42,8 @@ from sash.tasks import end_tasks
 
 T = TypeVar("T")
 
+_DOWN_SECONDS = 1.0
+"""The time without a connection, or without an answer, after which calls fail at once; a restart takes less."""
 _RETRY_SECONDS = 0.1
 _WATCH_SECONDS = 0.25
 _SOON_SECONDS = 0.01
@@ -97,6 +99,10 @@ class Client:
         self._cluster: Cluster | None = None
         self._sentinel: Any = None
         self._watch: asyncio.Task[None] | None = None
+        self._lost_since: float | None = None
+        self._is_down = False
+        self._tries = False
+        """Whether a call tries a store that is known to be down."""
 
     async def open(self) -> None:
         """Begin to connect. Does not wait for the store, which may start later: ``/readyz`` reports it."""
@@ -256,7 +262,29 @@ class Client:
             raise StoreUnavailable(str(error)) from None
         return ""
 
+    def _judge_down(self, now: float) -> None:
+        """Note whether the one server of the store has been lost, or has not replied, for longer than a restart takes.
+
+        A sentinel's primary and a cluster's nodes are replaced by others, for which calls wait.
+        """
+        server = self._only
+        if server is None or self._address.kind != "single":
+            return
+        is_lost = server.found is None and bool(server.trouble)
+        self._lost_since = (self._lost_since or now) if is_lost else None
+        lost_seconds = now - self._lost_since if self._lost_since is not None else 0.0
+        self._is_down = max(lost_seconds, server.quiet_seconds) > _DOWN_SECONDS
+
+    def _take_try(self, call: str) -> None:
+        """Take the one try of a store that is known to be down. Raises StoreUnavailable if another call has it."""
+        if self._tries:
+            self._observer.answered(call, 0.0, failed=True)
+            raise StoreUnavailable("The store is down, and nothing was sent to it: send the request again, later.")
+        self._tries = True
+
     async def _answer(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
+        if is_try := self._is_down:
+            self._take_try(call)
         started, failed = time.monotonic(), True
         send = self._send if self._cluster is None else self._send_by_slot
         try:
@@ -264,6 +292,8 @@ class Client:
             failed = False
         finally:
             self._observer.answered(call, time.monotonic() - started, failed=failed)
+            if is_try:
+                self._tries, self._is_down = False, self._is_down and failed
         return replies
 
     async def _send_by_slot(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
@@ -314,6 +344,7 @@ class Client:
         while True:
             await asyncio.sleep(min(_WATCH_SECONDS, self._timeout_seconds / 4))
             now = time.monotonic()
+            self._judge_down(now)
             for server in self._servers:
                 server.expire(now)
                 server.inspect_when_due(now, self._timeout_seconds)

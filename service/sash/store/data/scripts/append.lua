@@ -1,12 +1,14 @@
 #!lua
--- Append entries, all or none, each id once. Creates the conversation when it is not there. While an entry in progress is
--- the newest, an entry with the same id replaces it.
+-- Append entries, all or none, each id once. Creates the conversation when it is not there. An entry with the id of one that is
+-- in progress replaces it where it stands, also behind other messages: its place and its part in the totals are known.
 --
 -- ARGV  1 name (tenant/conversation)   2 settings of a new conversation   3 now (ms)   4 entity tag that must stand, '*' or ''
 --       5 random name of this write   6 limit of pinned messages
 --       7 '' or msgpack: before (messages that must be there), ttl (ms, of a new conversation), repeats (the life in which this
 --         same request was done before, so that only its entries' places are asked for), reach (of the tail that a window
---         needs, as in tail.lua)
+--         needs, as in tail.lua), after (what a rewind before the append forgets: seq, the last to keep; etag, the state that
+--         these figures were made for; less, unpinned, as in forgetting.lua; open, the tool group that then waits, JSON or '';
+--         question, the newest user message then, or 0)
 --       then for each entry: field of its id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
 --         msgpack of what few entries have: makes (ids of the tool calls that it makes), answers (the call that it answers),
 --         links (of these calls), parallel (tokens when it answers one of several calls), always (belongs in every window),
@@ -14,8 +16,8 @@
 --         tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
 --        1 for a duplicate, 1 for a parallel result}; with `reach`, {this reply, the tail, or {} where it cannot be read}
---    or {'moved', version} {'conflict', index, 1 if a longer text of this entry in progress is stored} {'orphan', index}
---       {'pinned', index} {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
+--    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
+--       the totals is unknown} {'orphan', index} {'pinned', index} {'again'} when `after` was made for another state {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
 -- last refusal. The usual append has a short way without functions, because each call makes those that it passes anew.
@@ -25,6 +27,7 @@ local PARALLEL, REDACTED, LEGACY_CALL, LATE = 8, 16, 32, 32 -- late: a result th
 -- Characters of a call's link. Among the entries' ids, a zero byte and a link lead to the call's message: its seq, and those of
 -- up to seven older messages that made a call of the same id, which count again after a rewind.
 local LINK, MAKERS = 8, 8
+local DRAFTS = 32 -- entries in progress whose part in the totals is kept, the newest ones
 local USER, TOOL, FUNCTION, IN_PROGRESS = 2, 4, 5, 128 -- in progress: added to a record's byte 4
 local SEALED, PLAIN = 1, 123 -- the first byte of an encrypted value, and of settings that are not encrypted
 
@@ -67,7 +70,7 @@ local is_expected = (ARGV[4] == '' or ARGV[4] == etag or ARGV[4] == '*' and exis
 -- None of them is in progress, or in every window. All else is left to the long way, before anything is written
 
 local has_pins, may = pins and pins ~= '0', redis.acl_check_cmd -- servers of other makes may not have `may`
-local is_usual = exists and is_expected and not (ttl or stale or asked.repeats) and #ARGV < ENTRY + CHUNK * WIDTH
+local is_usual = exists and is_expected and not (ttl or stale or asked.repeats or asked.after) and #ARGV < ENTRY + CHUNK * WIDTH
   and (not may or may('RPUSH', log) and may('HSET', log) and may('APPEND', log))
 if is_usual then
   local records, bodies, their_details, their_ids, seqs = {}, {}, {}, {}, {}
@@ -135,6 +138,62 @@ end
 -- ---- 2, the long way: any entries
 -- include records, pins, versions, writing, blocks
 
+local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
+local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
+local function digest_of(its_details) return string.sub(its_details, 4, 11) end
+
+-- The id in details: a msgpack string of up to 31 bytes, whose head has its length, or else a longer string, or bytes.
+local function id_of(its_details)
+  local head, size = string.byte(its_details, 12, 13)
+  return string.sub(its_details, 12, head < 192 and head - 148 or 13 + size)
+end
+
+-- The seq of an entry that is stored. A rewind may leave ids behind whose message is gone, or is another one. So the id is
+-- compared with the one in the details.
+local function stored_seq(id, its_details)
+  local seq = tonumber(redis.call('HGET', ids, id) or nil)
+  if not seq or seq > length then return nil end
+  return id_of(details_at(seq)) == id_of(its_details) and seq or nil
+end
+
+-- With a rewind before the append, all below sees the history as the rewind leaves it, and nothing is written before the last
+-- refusal.
+local after, whole_length, unpinned, whole_compactions = asked.after, length, {}, compactions
+
+-- Whether the entries are stored right behind the rewind's place, or before it: then the request was done, whatever came after
+-- them since.
+local function is_repeated()
+  local place, seen = after.seq, {}
+  for at = ENTRY, #ARGV, WIDTH do
+    local id = ARGV[at]
+    local seq = not seen[id] and stored_seq(id, ARGV[at + 4])
+    if not (seq or seen[id]) then return false end
+    if seq then
+      local is_same = digest_of(details_at(seq)) == digest_of(ARGV[at + 4]) or has(record_at(seq), REDACTED)
+      if seq > after.seq then place = place + 1 end
+      if not is_same or seq > after.seq and seq ~= place then return false end
+    end
+    seen[id] = true
+  end
+  return true
+end
+
+if after and is_repeated() then after = nil end
+if after then
+  if not is_expected then return {'moved', version or 0, etag} end
+  if etag ~= after.etag then return {'again'} end
+  length, waiting, user = after.seq, after.open, after.question
+  t0, t1, gn = (t0 or 0) - after.less[1], (t1 or 0) - after.less[2], (gn or 0) - after.less[3]
+-- include compactions
+  local kept = compactions_at(compactions, length)
+  compactions = kept ~= '' and kept
+  for _, seq in ipairs(after.unpinned) do unpinned[seq] = true end
+  for _, seq in ipairs(redis.call('HKEYS', pinned)) do
+    if tonumber(seq) > length or unpinned[tonumber(seq)] then pins = (pins or 0) - 1 end
+  end
+end
+local function in_every_window(seq) return not unpinned[seq] and redis.call('HEXISTS', pinned, seq) == 1 end
+
 local records, bodies, their_details, their_ids = {}, {}, {}, {} -- of the new messages; after each id its seq
 local told = {'ok', version, exists and etag or '', standing or settings, edited or '', waiting or ''} -- the reply
 local open = waiting and waiting ~= '' and cjson.decode(waiting) or nil -- the tool group that waits for results
@@ -160,10 +219,11 @@ local makers = {} -- seqs of new messages, by the links of the calls that they m
 local function note_calls(seq, rest)
   for first = 1, rest.makes and #rest.links or 0, LINK do
     local link, seqs = string.sub(rest.links, first, first + LINK - 1), {seq}
-    for older in string.gmatch(makers[link] or redis.call('HGET', ids, '\0' .. link) or '', '%d+') do
-      if #seqs < MAKERS and tonumber(older) ~= seq then seqs[#seqs + 1] = older end
+    for other in string.gmatch(makers[link] or redis.call('HGET', ids, '\0' .. link) or '', '%d+') do
+      if tonumber(other) ~= seq then seqs[#seqs + 1] = tonumber(other) end
     end
-    makers[link] = table.concat(seqs, ' ')
+    table.sort(seqs, function(one, other) return one > other end)
+    makers[link] = table.concat(seqs, ' ', 1, math.min(#seqs, MAKERS))
     their_ids[#their_ids + 1] = '\0' .. link
     their_ids[#their_ids + 1] = makers[link]
   end
@@ -232,24 +292,7 @@ local plan, by_id, added = {}, {}, {} -- added: the steps that add a message, in
 local replaced -- the step that replaces the entry in progress
 local new_pins, pinned_groups = 0, {}
 
-local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
-local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
 local function role_of(record) return string.byte(record, 2) end
-local function digest_of(its_details) return string.sub(its_details, 4, 11) end
-
--- The id in details: a msgpack string of up to 31 bytes, whose head has its length, or else a longer string, or bytes.
-local function id_of(its_details)
-  local head, size = string.byte(its_details, 12, 13)
-  return string.sub(its_details, 12, head < 192 and head - 148 or 13 + size)
-end
-
--- The seq of an entry that is stored. A rewind may leave ids behind whose message is gone, or is another one. So the id is
--- compared with the one in the details.
-local function stored_seq(id, its_details)
-  local seq = tonumber(redis.call('HGET', ids, id) or nil)
-  if not seq or seq > length then return nil end
-  return id_of(details_at(seq)) == id_of(its_details) and seq or nil
-end
 
 -- The seq of the newest message that makes the call with this link; nil where there is none. A rewind may leave links behind.
 local function maker_of(link)
@@ -260,21 +303,31 @@ local function maker_of(link)
   end
 end
 
--- The tokens that the entry in progress at `seq` has in the totals, if this step may replace it; else nil, and whether the
--- stored text is longer: then this is a late retry.
+local drafts -- what entries in progress have in the totals, by their seqs, once it is read
+local function drafts_now()
+  if not drafts then
+    drafts = {}
+    for seq, o200k, cl100k in string.gmatch(redis.call('HGET', conversation, 'draft') or '', '(%d+) (%d+) (%d+)') do
+      drafts[tonumber(seq)] = {tonumber(o200k), tonumber(cl100k)}
+    end
+  end
+  return drafts
+end
+
+-- The tokens that the entry in progress at `seq` has in the totals, if this step may replace it; else nil, and the reason: 1
+-- where the stored text is longer, so that this is a late retry, 2 where these tokens are unknown.
 local function draft_for(step)
-  local record = step.seq == length and record_at(length)
+  local record = step.seq <= length and record_at(step.seq)
   if not record or string.byte(record, 4) < IN_PROGRESS then return nil end
-  if step.rest.progress and struct.unpack('<I4', step.record, 13) < struct.unpack('<I4', record, 13) then return nil, true end
-  local at, o200k, cl100k = string.match(redis.call('HGET', conversation, 'draft') or '', '^(%d+) (%d+) (%d+)$')
-  return tonumber(at) == length and {tonumber(o200k), tonumber(cl100k)} or nil
+  if step.rest.progress and struct.unpack('<I4', step.record, 13) < struct.unpack('<I4', record, 13) then return nil, 1 end
+  return drafts_now()[step.seq], 2
 end
 
 -- Count the messages that a step adds to every window: a pinned member of a tool group pins its whole group.
 local function count_pins(step)
   local group, always = step.group, step.rest.always
   if group and pinned_groups[group] == nil then
-    pinned_groups[group] = group <= length and redis.call('HEXISTS', pinned, group) == 1
+    pinned_groups[group] = group <= length and in_every_window(group)
   end
   if group and pinned_groups[group] then
     new_pins = new_pins + 1
@@ -291,14 +344,17 @@ local function plan_known(index, step, earlier)
   -- A redacted message stays redacted, whatever is sent again under its id: its old content is unknown.
   local is_known = asked.repeats or record and has(record, REDACTED)
   local is_other = digest_of(its_details) ~= digest_of(step.details) and not is_known
-  local is_longer
-  if is_other and not (earlier or replaced) and #added == 0 then step.draft, is_longer = draft_for(step) end
-  if is_other and not step.draft then return {'conflict', index - 1, is_longer and 1 or 0} end
+  local why
+  if is_other and not (earlier or replaced) and #added == 0 then step.draft, why = draft_for(step) end
+  if is_other and not step.draft then return {'conflict', index - 1, why or 0} end
   step.parallel = earlier and earlier.parallel or record and has(record, PARALLEL)
   if step.draft then
-    replaced, by_id[step.id], open = step, step, group_of(step.seq, step.rest.makes)
+    replaced, by_id[step.id] = step, step
+    if step.seq == length then open = group_of(step.seq, step.rest.makes) end
     note_calls(step.seq, step.rest)
-    if step.rest.compaction then note_compaction(step.seq, step.rest.compaction) end
+    if step.rest.compaction and (step.seq == length or not compactions) then
+      note_compaction(step.seq, step.rest.compaction)
+    end
     count_pins(step)
   elseif earlier or its_details ~= step.details then
     step.duplicate = true -- equal details: this same call was sent again, because its reply was lost
@@ -307,7 +363,8 @@ end
 
 -- The call that a legacy function result answers stands right before it.
 local function legacy_group(seq)
-  local before = records[#records] or replaced and replaced.record or seq > 1 and record_at(seq - 1)
+  local standing = replaced and replaced.seq == seq - 1 and replaced.record
+  local before = records[#records] or standing or seq > 1 and record_at(seq - 1)
   return before and has(before, LEGACY_CALL) and role_of(before) ~= TOOL and seq - 1 or nil
 end
 
@@ -326,7 +383,7 @@ local function plan_new(index, step)
     local maker = maker_of(step.rest.links)
     if not maker then return {'orphan', index - 1} end
     step.late, step.parallel = true, string.byte(standing_record(maker), 3) > 1
-    local is_pinned = pinned_groups[maker] or maker <= length and redis.call('HEXISTS', pinned, maker) == 1
+    local is_pinned = pinned_groups[maker] or maker <= length and in_every_window(maker)
     step.rest.always = step.rest.always or is_pinned
   else
     open = group_of(step.seq, step.rest.makes)
@@ -354,13 +411,22 @@ for at = ENTRY, #ARGV, WIDTH do
 end
 for _, step in ipairs(plan) do tell(step.seq, step.duplicate, step.parallel) end
 if #added == 0 and not replaced then return with_tail and with_tail(told) or told end
-if not is_expected then return {'moved', version} end
-local is_plain = exists and not (replaced or stale or ttl or new_pins > 0)
+if not is_expected then return {'moved', version, etag} end
+local is_plain = exists and not (replaced or stale or ttl or new_pins > 0 or after)
 local denial = denial_of({'RPUSH', 'HSET', 'APPEND'})
   or not is_plain and denial_of({'HDEL', 'HLEN', 'HSETNX', 'LSET', 'PEXPIRE', 'SETRANGE', 'UNLINK'})
+  or after and denial_of({'GETRANGE', 'HINCRBY', 'HKEYS', 'LTRIM', 'SET'})
 if denial then return denial end
 
--- ---- 3. Write what is beside the new messages, and then these
+-- ---- 3. Write: forget what comes after `after`, then what is beside the new messages, then these
+
+if after and length < whole_length then
+-- include forgetting, compactions
+  withdraw_compactions(whole_compactions, length)
+  local left = forget(length, whole_length, stale, after.less, after.unpinned)
+  stale, edited, told[5] = left > 0 and left, this_change, this_change
+  redis.call('HSET', conversation, 'edited', edited, 'user', user, 'open', waiting)
+end
 
 -- What a message is stored as: record, details, body.
 local function message_at(seq)
@@ -376,7 +442,7 @@ end
 
 -- Write what a message has that is new, or replaces the entry in progress.
 local function write_notes(step)
-  if step.rest.progress then note('draft', step.seq .. ' ' .. ARGV[step.at + 1] .. ' ' .. ARGV[step.at + 2]) end
+  if step.rest.progress then drafts_now()[step.seq] = {ARGV[step.at + 1], ARGV[step.at + 2]} end
   if step.metadata ~= '' then redis.call('HSET', metadata, step.seq, step.metadata) end
 end
 
@@ -416,20 +482,39 @@ if replaced then
   if step.rest.always then redis.call('HSET', pinned, seq, pin_value(step.record, step.details, step.body)) end
   count(step.record, step.body, ARGV[step.at + 1] - step.draft[1], ARGV[step.at + 2] - step.draft[2])
   write_notes(step)
-  -- This value makes reads in several steps begin again. Checks for edits of earlier messages compare only the part before
-  -- the tilde, which stays.
-  edited = string.match(edited or '', '^[^~]*') .. '~' .. string.sub(this_change, 1, 8)
+  if seq == length then
+    -- This value makes reads in several steps begin again. Checks for edits of earlier messages compare only the part before
+    -- the tilde, which stays.
+    edited = string.match(edited or '', '^[^~]*') .. '~' .. string.sub(this_change, 1, 8)
+  else
+    edited = this_change
+    redis.call('UNLINK', columns)
+    if tonumber(redis.call('HGET', conversation, 'through') or 0) >= seq then -- a summary that does not know its end
+      redis.call('HDEL', conversation, 'summary', 'through')
+    end
+  end
   told[5] = edited
   note('edited', edited)
 end
 for _, step in ipairs(added) do write_beside(step) end
+if replaced and not replaced.rest.progress then drafts_now()[replaced.seq] = nil end
+if drafts then
+  local seqs, told_drafts = {}, {}
+  for seq in pairs(drafts) do if seq <= length + #added then seqs[#seqs + 1] = seq end end
+  table.sort(seqs, function(one, other) return one > other end)
+  for place = 1, math.min(#seqs, DRAFTS) do
+    local seq = seqs[place]
+    told_drafts[place] = table.concat({seq, drafts[seq][1], drafts[seq][2]}, ' ')
+  end
+  note('draft', table.concat(told_drafts, ' '))
+end
 if grounded > 0 then
   local before = redis.call('HMGET', conversation, 'g0', 'g1')
   note('gn', (gn or 0) + grounded)
   note('g0', (before[1] or 0) + g0)
   note('g1', (before[2] or 0) + g1)
 end
-if new_pins > 0 then note('pins', redis.call('HLEN', pinned)) end
+if new_pins > 0 or after then note('pins', redis.call('HLEN', pinned)) end
 write()
 if stale then sweep(length + #added, tonumber(stale)) end
 renew(ttl)

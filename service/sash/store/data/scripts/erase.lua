@@ -2,7 +2,7 @@
 -- Erase all keys of a conversation, and those that remain of a damaged one.
 --
 -- ARGV  1 life that must stand, or '' for any   2 entity tag that must stand, '*' or ''
--- Gives {'ok', version, ''}, {'moved', version}, or {} when that life has ended
+-- Gives {'ok', version, ''}, {'moved', version, etag}, or {} when that life has ended
 -- include conversation, versions, writing
 local version, life, change = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change'))
 if not version then
@@ -12,6 +12,7 @@ if not version then
   return {'ok', 0, ''}
 end
 if ARGV[1] ~= '' and life ~= ARGV[1] then return {} end
-if not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
+local before = etag_of(version, life, change)
+if not stands(ARGV[2], before) then return {'moved', version, before} end
 redis.call('UNLINK', unpack(KEYS))
 return {'ok', version, ''}

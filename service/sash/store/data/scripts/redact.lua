@@ -5,7 +5,7 @@
 --       5 random name of this write   6 seq   7 record and details that must stand   8 new record   9 its details
 --       10 new body   11 12 tokens less, o200k and cl100k   13 messages with documents less   14 15 tokens of documents less
 --       16 words of the new message, for recall
--- Gives {'ok', version, etag}, {'moved', version}, {'changed'} when there is another record, or {} when that life has
+-- Gives {'ok', version, etag}, {'moved', version, etag}, {'changed'} when there is another record, or {} when that life has
 -- ended
 -- include conversation, records, pins, versions, writing, blocks, compactions
 local SEALED = 1
@@ -13,7 +13,8 @@ local version, life, change, ttl, through, compactions =
   unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through', 'compactions'))
 if not version or life ~= ARGV[1] then return {} end
 if was_done(ARGV[3]) then return {'ok', version, etag_of(version, life, change)} end
-if not stands(ARGV[2], etag_of(version, life, change)) then return {'moved', version} end
+local before = etag_of(version, life, change)
+if not stands(ARGV[2], before) then return {'moved', version, before} end
 local seq = tonumber(ARGV[6])
 local standing = redis.call('LINDEX', details, seq - 1)
 if not standing or redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) .. standing ~= ARGV[7] then

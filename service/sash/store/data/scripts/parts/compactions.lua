@@ -8,6 +8,17 @@ local function newest_compaction(standing)
   return newest
 end
 
+-- What the field was when message `last` was the newest.
+local function compactions_at(standing, last)
+  local kept = standing or ''
+  local newest = newest_compaction(kept)
+  while newest > last do
+    kept = string.match(redis.call('HGET', ids, '\0compaction:' .. newest) or '', '^%d+ ?(.*)$') or ''
+    newest = newest_compaction(kept)
+  end
+  return kept
+end
+
 -- Set the field to what it was when message `last` was the newest.
 local function withdraw_compactions(standing, last)
   local kept = standing or ''

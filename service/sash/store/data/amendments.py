@@ -1,0 +1,175 @@
+"""Change what stands beside a message: its metadata and its pin. The message itself stays.
+
+The entry's digest stays too: it tells a retry of the append, which is still a duplicate afterwards.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Unpack
+
+import msgspec
+
+from sash.core.chat.messages import links_in
+from sash.core.law.pins import Group, group_at, is_always, is_late, pinned_in
+from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
+from sash.core.law.units import LONGEST_GROUP
+from sash.problems import PreconditionFailed, Unprocessable
+from sash.store.data import scripts
+from sash.store.data.conversations import Conversations
+from sash.store.data.histories import Change, no_entry, require_version
+from sash.store.data.layout import Target, encode_json
+from sash.store.data.replies import Page, State
+from sash.store.data.scripts import HistoryEdited, Written
+from sash.store.data.sealing import Kind
+from sash.store.redis.client import Client
+
+_ATTEMPTS = 32
+_CHUNK = 1000
+
+
+class EntryNotes(msgspec.Struct, frozen=True):
+    """A message's metadata and pin, as a client sees them."""
+
+    metadata: dict[str, Any] | None
+    pinned: bool
+
+
+class Amendments:
+    """Changes of metadata and pins."""
+
+    def __init__(self, client: Client, conversations: Conversations) -> None:
+        self._client = client
+        self._reader = conversations.reader
+        self._data_keys = conversations.data_keys
+
+    async def amend(
+        self, target: Target, name: int | str, patched: Callable[[EntryNotes], EntryNotes], **change: Unpack[Change]
+    ) -> Written:
+        """Replace an entry's metadata and pin by what ``patched`` returns; the entry is named as in ``Reader.entry``.
+
+        Raises NotFound, PreconditionFailed, Unprocessable, TooManyPinned, and what ``patched`` raises.
+        """
+        for attempt in range(_ATTEMPTS):
+            page = await self._reader.entry(target, name)
+            if await self._was_done(target, change["token"]):
+                return Written(page.version, page.etag)
+            if not page.messages or page.life != change["life"]:
+                raise no_entry()
+            require_version(page, change["if_match"])
+            try:
+                return await self._amend(target, page, patched, change)
+            except (PreconditionFailed, HistoryEdited):
+                if change["if_match"] or attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _was_done(self, target: Target, token: str) -> bool:
+        (found,) = await self._client.commands([("HEXISTS", target.keys.done, token)])
+        return bool(found)
+
+    async def _amend(
+        self, target: Target, page: Page, patched: Callable[[EntryNotes], EntryNotes], change: Change
+    ) -> Written:
+        """Amend the page's one entry. Raises PreconditionFailed, HistoryEdited where another write came first."""
+        (message,) = page.messages
+        if message.record.in_progress:
+            raise Unprocessable("A reply in progress is replaced by its next part: send metadata and pinned with that.")
+        stored = page.metadata.get(message.seq)
+        wanted = patched(EntryNotes(msgspec.json.decode(stored) if stored else None, message.record.pinned))
+        record = _marked(message.record, wanted)
+        pin: set[int] = set()
+        unpin: set[int] = set()
+        if wanted.pinned != message.record.pinned:
+            state = await self._reader.get(target)
+            if state.etag != page.etag:
+                raise scripts.moved(state.version, state.etag)
+            pin, unpin = await self._pins(target, state, message.seq, record)
+        sealer = await self._data_keys.sealer(target.tenant, target.name)
+        metadata = encode_json(wanted.metadata) if wanted.metadata else b""
+        flags = record.flags & _CHANGED | message.standing[0] & ~_CHANGED
+        owner = message.standing[1:RECORD_BYTES]
+        return await self._client.run(
+            scripts.amend(
+                target.keys,
+                life=change["life"],
+                if_match=page.etag,
+                token=change["token"],
+                now_ms=change["now_ms"],
+                seq=message.seq,
+                record=bytes([flags]) + owner,
+                metadata=sealer.seal(Kind.METADATA, metadata, owner),
+                most_pinned=scripts.MOST_PINNED,
+                count=len(pin),
+                pin=sorted(pin),
+                unpin=sorted(unpin),
+            )
+        )
+
+    async def _pins(self, target: Target, state: State, seq: int, record: Record) -> tuple[set[int], set[int]]:
+        """Return the seqs that are in every window once the message at ``seq`` has this record, and those that are not.
+
+        They are of its tool group, and of late results of that. Raises HistoryEdited.
+        """
+        first = max(1, seq - 2 * LONGEST_GROUP)
+        last = min(state.length, seq + 2 * LONGEST_GROUP)
+        around = await self._reader.stretch(target, first, last, state=state)
+        records = _with(around, seq - first, record)
+        group = group_at(records, seq - first)
+        kept = await self._kept(target, records, first, group)
+        always = {first + place for place in pinned_in(records, group, kept)}
+        others = {first + place for place in range(group.first, group.last + 1)} - always
+        head = records[group.first]
+        if head.calls and not is_late(head) and not head.in_progress:
+            async for late, by_itself in self._late(target, state, first + group.first, head):
+                (always if by_itself or first + group.first in always else others).add(late)
+        return always, others
+
+    async def _kept(self, target: Target, records: Records, first: int, group: Group) -> set[int]:
+        """Return the places of late results in a group whose own call, elsewhere, is in every window."""
+        late = [place for place in range(group.first, group.last + 1) if is_late(records[place])]
+        found: set[int] = set()
+        for place in late:
+            (makers, pinned) = await self._client.commands(
+                [
+                    ("HGET", target.keys.ids, f"\0{records[place].links}"),
+                    ("HKEYS", target.keys.pinned),
+                ]
+            )
+            before = [int(each) for each in (makers or b"").split() if int(each) < first + place]
+            inside = range(first + group.first, first + group.last + 1)
+            if before and max(before) not in inside and str(max(before)).encode() in pinned:
+                found.add(place)
+        return found
+
+    async def _late(self, target: Target, state: State, seq: int, head: Record) -> AsyncIterator[tuple[int, bool]]:
+        """Yield the late results of the calls that the message at ``seq`` makes, and whether each is pinned by itself.
+
+        The log has no index from calls to results, so the records behind the call are read.
+        """
+        links = set(links_in(head.links))
+        for start in range(seq + 1, state.length + 1, _CHUNK):
+            stop = min(start + _CHUNK - 1, state.length)
+            records = await self._reader.stretch(target, start, stop, state=state)
+            for place, record in enumerate(records):
+                if record.calls:
+                    links -= set(links_in(record.links))  # a later call with this id has the results from here on
+                elif is_late(record) and record.links in links:
+                    yield start + place, is_always(record)
+            if not links:
+                return
+
+
+_CHANGED = Flags.PINNED | Flags.NOTED
+
+
+def _marked(record: Record, wanted: EntryNotes) -> Record:
+    """Return the record with the flags of a pin and of metadata."""
+    flags = (Flags.PINNED if wanted.pinned else 0) | (Flags.NOTED if wanted.metadata else 0)
+    return msgspec.structs.replace(record, flags=record.flags & ~_CHANGED | flags)
+
+
+def _with(records: Records, place: int, record: Record) -> Records:
+    """Return the records with another one at ``place``; only the flags of a pin and of metadata differ."""
+    at = place * RECORD_BYTES
+    flags = record.flags & _CHANGED | records.packed[at] & ~_CHANGED
+    packed = records.packed[:at] + bytes([flags]) + records.packed[at + 1 :]
+    return Records(packed, records.details)
