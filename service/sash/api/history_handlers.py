@@ -106,8 +106,8 @@ async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     context, target = context_of(request), target_of(request)
     name, changes = named_entry(seq), await decode(request, _changes, PATCH_BODY)
     for member in changes.keys() - set(ChangeEntry.__struct_fields__):
-        detail = f"Only an entry's metadata and pinned can be changed, not {member[:40]!r}"
-        raise BadRequest.at(f"#/{member}", f"{detail}: append another entry, or rewind")
+        detail = f"An unknown field {member[:40]!r}: only an entry's metadata and pinned can be changed"
+        raise BadRequest.at(f"#/{member}", f"{detail}. For another message append an entry, or rewind")
     state = await _standing(request, context, target)
     if not was_done(request):
 
