@@ -185,12 +185,14 @@ def _set(default: Any) -> str:
 
 
 def test_the_models_file_is_one() -> None:
-    """The example is a valid models file; ``like`` gives a model's counting rules, and ``margin`` its margin."""
+    """The example is a valid models file; ``like`` gives a model's counting rules and limits, and ``margin`` its margin."""
     text = block("toml", "deploy/README.md", "### Models of your own")
     models = load_models_toml(text)
     assert set(models) == set(tomllib.loads(text)["models"])
     assert models["our-gpt"].rules == find_model("gpt-4o-mini").rules
     assert (models["house-llama"].margin, models["house-llama"].encoding) == (1.35, "o200k_base")
+    on_bedrock = models["claude-on-bedrock"].limits
+    assert (on_bedrock.bytes, on_bedrock.image_bytes, on_bedrock.images) == (20_000_000, 5_000_000, 100)
 
 
 @pytest.mark.parametrize("page", pages())

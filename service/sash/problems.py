@@ -53,6 +53,18 @@ Near = Annotated[
 ]
 Line = Annotated[Count, Meta(description="The line of an import, from 1.")]
 
+_OF_ONE = frozenset({"image_bytes", "image_side", "tool_name"})
+"""Limits of one picture or name, of which the largest counts."""
+MOST_CALLED: Mapping[str, str] = {
+    "bytes": "bytes of JSON",
+    "images": "pictures",
+    "image_bytes": "bytes in one picture",
+    "image_side": "pixels on one picture's side",
+    "pages": "pages of PDFs",
+    "tools": "tools",
+    "tool_name": "characters in a tool's name",
+}
+"""What a problem calls the things that a limit counts."""
 _FRAGMENT = "#/~!$&'()*+,;=:@?"
 """Characters that a fragment may have as they are (RFC 3986), besides letters, digits and ``-._``."""
 
@@ -337,7 +349,9 @@ class RecallIsOff(Unprocessable):
 
 class WindowDoesNotFit(Unprocessable):
     """The parts that every window must contain cost more than its budget: system and developer messages, few-shots, tools,
-    pinned messages, and the newest question with its tool calls. ``costs`` has the tokens of each.
+    pinned messages, and the newest question with its tool calls. ``costs`` has the tokens of each. Or they are over another
+    limit of the model's provider, which ``limit`` names: ``budget`` is then the limit, and ``costs`` has the bytes,
+    pictures, pages or tools of each part.
 
     Request a smaller ``reserve`` or another model, or shorten the most expensive part. Older history is not the cause:
     the window leaves it out.
@@ -349,6 +363,10 @@ class WindowDoesNotFit(Unprocessable):
     """The id of the window's model."""
 
     class Figures(msgspec.Struct):
+        limit: Annotated[
+            str,
+            Meta(description="What is too large: `tokens`, or the name of a limit of the model.", examples=["tokens"]),
+        ]
         budget: Annotated[Count, Meta(description="The largest number of tokens for the window.", examples=[976])]
         needed: Annotated[Count, Meta(description="The tokens of the required parts.", examples=[1210])]
         shortfall: Annotated[Count, Meta(description="`needed` minus `budget`, in tokens.", examples=[234])]
@@ -360,6 +378,17 @@ class WindowDoesNotFit(Unprocessable):
                 examples=[{"priming": 3, "system": 21, "question": 1186}],
             ),
         ]
+
+    @classmethod
+    def over(cls, limit: str, most: int, costs: Mapping[str, int], pointer: str = "") -> Self:
+        """The problem of required parts that are over a limit other than tokens; ``pointer`` is their place, if known."""
+        needed = max(costs.values()) if limit in _OF_ONE else sum(costs.values())
+        detail = (
+            f"What must be in the window has {needed} {MOST_CALLED.get(limit, limit)}, and the model takes {most}: "
+            f"{needed - most} over"
+        )
+        members = {"limit": limit, "budget": most, "needed": needed, "shortfall": needed - most, "costs": dict(costs)}
+        return cls(f"{detail}.", errors=[Pointer(pointer, detail)] if pointer else (), members=members)
 
 
 class FormatCannotCarry(Unprocessable):

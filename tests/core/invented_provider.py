@@ -12,6 +12,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
 from sash.core.providers.pieces import Object, Piece, to_json
 from sash.core.providers.provider import Provider
+from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, rest_of
 from sash.core.providers.turns import HistoryStep, Outgoing, PlainRun, Refusals, Result, Said, read_steps, words
 from sash.core.providers.whole import Shape, Whole
@@ -98,5 +99,6 @@ INVENTED = Provider(
     maker="inventors",
     caching=caching,
     mark=mark,
+    limits=lambda _name, _window: RequestLimits(images=3),
 )
 PROVIDERS[INVENTED.name] = INVENTED

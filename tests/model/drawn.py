@@ -266,6 +266,7 @@ _PARAMETERS: dict[str, tuple[Any, ...]] = {
     "tool_result_max_tokens": (1, 40, 60, 200),
     "tool_results_kept": (0, 1, 3),
     "tool_result_overflow": ("trim", "error"),
+    "images_kept": (0, 1, 2),
     "unanswered": ("note", "drop"),
     "recall_max_tokens": (20, 60, 200, 1000),
     "recall_query": ("word", "look at quotes", "mark3z mark7z mark11z", "날 é", "the"),

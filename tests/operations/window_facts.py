@@ -21,7 +21,7 @@ def facts(
         format="openai",
         tokens=WindowTokens(tokens, 0, 0, 0, 0, 0, tokens, 0, 0),
         kept=Kept(7, 4, 10),
-        dropped=Dropped(3, 120, 0, 0, 0, 0),
+        dropped=Dropped(3, 120, 0, 0, 0, 0, 0, 0, 0),
         grounding=WindowGrounding(2, 1, truncated=True),
         stop_reason=stop_reason,
         summary_used=False,

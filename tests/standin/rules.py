@@ -1,9 +1,10 @@
-"""What the stand-in answers 400 to: what ``tests/validators`` know, and a request that ends with calls that wait."""
+"""What the stand-in answers 400 to: what ``tests/validators`` know, a request over its vendor's limits, and one that ends
+with calls that wait."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from validators import anthropic, gemini, openai, responses
+from validators import anthropic, gemini, limits, openai, responses
 
 Object = dict[str, Any]
 
@@ -48,7 +49,8 @@ def refused(form: str, request: Object, model: str) -> list[str]:
         else:
             waiting.pop(identity, None)
     told = [f"calls without results at the end of the request: {', '.join(waiting)}"] if waiting else []
-    return [*_JUDGES[form](request, model), *told]
+    large = [f"the request is too large: {each}" for each in limits.over(request, limits.of_model(model))]
+    return [*_JUDGES[form](request, model), *told, *large]
 
 
 def error(form: str, message: str) -> Object:

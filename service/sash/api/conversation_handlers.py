@@ -55,6 +55,7 @@ from sash.problems import BadRequest, CannotOpen, ConversationDamaged, Precondit
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import Target, target_at
 from sash.store.data.replies import Shut, State
+from sash.windows.asked import check_tools_of
 
 _create = msgspec.json.Decoder(CreateConversation)
 _patch = msgspec.json.Decoder(dict[str, Any])
@@ -82,6 +83,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
     refuse_state(request, "A new conversation")
     settings = ConversationSettings(**{name: getattr(wanted, name) for name in ConversationSettings.__struct_fields__})
     settings = check_settings(settings)
+    check_tools_of(settings, context.models)
     stored = encode_settings(settings)
     refuse_large(stored, context.settings.max_body_bytes)
     target = target_at(tenant_of(request), wanted.id or fresh_id(request))
@@ -142,6 +144,8 @@ async def change_conversation(request: Req) -> Response[bytes]:
         if was_done(request):
             break
         settings = _patched(state.settings, changes)
+        if changes.keys() & {"tools", "model"}:
+            check_tools_of(settings, context.models)
         stored = encode_settings(settings)
         refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
         before = owner_of(state.settings)

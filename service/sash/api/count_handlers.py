@@ -68,6 +68,8 @@ async def count(request: Req) -> Count:
     started = time.perf_counter()
     size = LONG_BYTES if model.waits else len(body)
     counted = await run_in_turn_if_large(size, count_in_format, wanted, model, form)
+    if model.limits.bytes is not None and len(body) > model.limits.bytes:
+        counted = msgspec.structs.replace(counted, over_limits=["bytes", *counted.over_limits])
     context.watching.metrics.counted(time.perf_counter() - started)
     line = line_of(request)
     line["model"] = context.watching.metrics.windows.label(counted.model)
@@ -165,6 +167,7 @@ def _info(model: Model) -> ModelInfo:
         max_input_tokens=model.max_input_tokens if known else None,
         max_output_tokens=model.max_output_tokens,
         margin=model.margin,
+        limits=model.limits,
         calibration=None,
     )
 

@@ -13,6 +13,7 @@ from sash.core.law.conversation_settings import ConversationSettings
 from sash.core.law.explain import Explained
 from sash.core.law.parameters import Name
 from sash.core.providers import PROVIDERS
+from sash.core.providers.request_limits import RequestLimits
 from sash.problems import ProblemDocument, all_figures
 from sash.windows.answer import WindowHead
 
@@ -288,7 +289,7 @@ class Calibration(msgspec.Struct, frozen=True):
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's figures. Limits are in tokens, and null where Sash does not know them."""
+    """A model's figures. Windows are in tokens, and null where Sash does not know them."""
 
     id: str
     provider: str
@@ -313,6 +314,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     max_input_tokens: int | None
     max_output_tokens: int | None
     margin: float
+    limits: Annotated[RequestLimits, Meta(description="The largest request that windows for this model may be.")]
     calibration: Calibration | None
 
 
@@ -355,9 +357,11 @@ class ProblemMeaning(msgspec.Struct, frozen=True):
 
 
 StopReason = Annotated[
-    Literal["complete", "budget", "limit", "summary"],
+    Literal["complete", "budget", "limit", "summary", "bytes", "images"],
     Meta(
-        title="StopReason", description="Why older history is left out; `complete` if nothing is left out for its size."
+        title="StopReason",
+        description="Why older history is left out; `complete` if nothing is left out for its size. `bytes` and `images`: "
+        "the model's provider takes no more, also where only pictures are left out.",
     ),
 ]
 

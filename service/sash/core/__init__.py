@@ -19,6 +19,7 @@ Where to begin, by what you want to know::
     a window    law.build           the law: a sum for a plain chat, and all rules (``choice``) for others
                 law.view            a history for one model, in units that are kept or left out together
                                     then ``sending``, ``fixed``, ``documents``, ``stable``, ``walk``, ``binding``: its steps
+                law.fitting         pictures and bytes inside the provider's limits, before the law chooses messages
     a request   law.render          stored bodies spliced into it; ``law.hints`` marks its cache
     recall      law.recall          older messages, found by ``words`` and ``ranking``
 """

@@ -156,6 +156,8 @@ class StopReasons(msgspec.Struct, frozen=True):
     budget: Annotated[int, total("sash_windows_total", "budget")]
     limit: Annotated[int, total("sash_windows_total", "limit")]
     summary: Annotated[int, total("sash_windows_total", "summary")]
+    bytes: Annotated[int, total("sash_windows_total", "bytes")]
+    images: Annotated[int, total("sash_windows_total", "images")]
 
 
 _FOLLOWED, _REUSED = "sash_window_followup_tokens_total", "sash_window_reused_tokens_total"
@@ -275,6 +277,8 @@ class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
     kept_messages: Annotated[int, total("sash_window_kept_messages_total")]
     dropped_messages: Annotated[int, total("sash_window_dropped_messages_total")]
     dropped_tokens: Annotated[int, total("sash_window_dropped_tokens_total")]
+    dropped_images: Annotated[int, total("sash_window_dropped_images_total")]
+    dropped_media_bytes: Annotated[int, total("sash_window_dropped_media_bytes_total")]
     grounding_tokens_saved: Annotated[int, total("sash_documents_saved_tokens_total")]
     grounding_tokens_trimmed: Annotated[int, total("sash_documents_trimmed_tokens_total")]
     grounding_truncations: Annotated[int, total("sash_document_truncations_total")]

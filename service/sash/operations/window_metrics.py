@@ -16,7 +16,7 @@ RATIO = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999999, 1.0, 1.005, 1.01, 1.0
 """Bounds of predicted divided by billed tokens: below 1, a window cost more than predicted."""
 
 OTHER = "other"
-_STOPS = frozenset({"complete", "budget", "limit", "summary"})
+_STOPS = frozenset({"complete", "budget", "limit", "summary", "bytes", "images"})
 _OUTCOMES = ("under", "exact", "over")
 
 
@@ -40,6 +40,14 @@ class WindowMetrics:
         self.kept_messages = counter("sash_window_kept_messages_total", "Messages sent in windows.", "model")
         self.dropped_messages = counter("sash_window_dropped_messages_total", "Messages left out of windows.", "model")
         self.dropped_tokens = counter("sash_window_dropped_tokens_total", "Tokens of messages left out.", "model")
+        self.dropped_images = counter(
+            "sash_window_dropped_images_total",
+            "Pictures, files and sounds of sent messages that were sent as one line of text.",
+            "model",
+        )
+        self.dropped_media_bytes = counter(
+            "sash_window_dropped_media_bytes_total", "Bytes of these pictures, files and sounds as JSON.", "model"
+        )
         self.saved_tokens = counter(
             "sash_documents_saved_tokens_total", "Tokens of windows' documents that were not repeated.", "model"
         )
@@ -106,6 +114,9 @@ class WindowMetrics:
         if head.dropped.messages:
             self.dropped_messages(label).inc(head.dropped.messages)
             self.dropped_tokens(label).inc(head.dropped.tokens)
+        if head.dropped.media_bytes or head.dropped.images or head.dropped.files:
+            self.dropped_images(label).inc(head.dropped.images + head.dropped.files)
+            self.dropped_media_bytes(label).inc(head.dropped.media_bytes)
         saved, trimmed = documents
         if saved or head.grounding.truncated:
             self.saved_tokens(label).inc(saved)
@@ -117,7 +128,8 @@ class WindowMetrics:
         """Create a model's series at 0, so that rates include the first event."""
         self._begun.add(label)
         dropped, documents = (self.dropped_messages, self.dropped_tokens), (self.saved_tokens, self.trimmed_tokens)
-        for metric in (self.refused, *dropped, *documents, self.truncations):
+        media = self.dropped_images, self.dropped_media_bytes
+        for metric in (self.refused, *dropped, *media, *documents, self.truncations):
             metric(label)
         for cut in ("stable", "sliding"):
             for metric in (self.followup_tokens, self.reused_tokens):

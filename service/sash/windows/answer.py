@@ -23,7 +23,7 @@ from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request, other_request
-from sash.core.law.results import cut_result, left_out_line, line_costs
+from sash.core.law.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.view import History, Order
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
@@ -74,6 +74,9 @@ class Dropped(msgspec.Struct, frozen=True):
     grounding_messages: int
     grounding_tokens: int
     reasoning_tokens: Annotated[int, Meta(description="Reasoning of messages that are sent without it.")]
+    images: Annotated[int, Meta(description="Pictures of sent messages that are sent as one line of text.")]
+    files: Annotated[int, Meta(description="Files and sounds of sent messages that are sent as one line of text.")]
+    media_bytes: Annotated[int, Meta(description="Bytes that these pictures, files and sounds have as JSON.")]
 
 
 class Trimmed(msgspec.Struct, frozen=True):
@@ -295,10 +298,10 @@ def with_lines(window: Window, history: History, order: Order, bodies: Bodies, m
         calls = calls_in(msgspec.json.decode(bodies.body(first + place)))
         waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
     names = {place: history.name(place) for place in window.seqs}
-    return msgspec.structs.replace(_cheaper(window, less), lines=lines, waiting_for=waiting, names=names)
+    return msgspec.structs.replace(cheaper(window, less), lines=lines, waiting_for=waiting, names=names)
 
 
-def _cheaper(window: Window, less: Mapping[int, int]) -> Window:
+def cheaper(window: Window, less: Mapping[int, int]) -> Window:
     """The window with the exact tokens of messages whose cost was a bound: so much ``less`` each."""
     if not less:
         return window
@@ -324,6 +327,8 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     less: dict[int, int] = {}
     plain = _plain_lines(window, history, model)
     for seq, each in window.edits.items():
+        if each.media and each == Edit(media=each.media, saved=each.saved):
+            continue
         if seq in plain:
             message = _members(bodies.body(seq))
             message["content"], cost = plain[seq]
@@ -348,10 +353,11 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
             less[seq] = trimmed[seq] - each.saved
             count, saved = count + 1, saved + trimmed[seq]
         edited[seq] = _encode(message)
-    window = _cheaper(window, less)
+    window = cheaper(window, less)
     lines = window.explain and [_explained(line, trimmed.get(line.seq), history, model) for line in window.explain]
     changed = msgspec.structs.replace(window, explain=lines, edits=edits)
-    return changed, msgspec.structs.replace(bodies, edited=edited), Trimmed(count, saved) if count else None
+    bodies = msgspec.structs.replace(bodies, edited={**bodies.edited, **edited})
+    return changed, bodies, Trimmed(count, saved) if count else None
 
 
 def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tuple[str, int]]:

@@ -1,6 +1,7 @@
 """What a window is asked for: its parameters, model, budget and settings."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -12,6 +13,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.recall import Recollection
 from sash.core.law.records import StoredGrounding
 from sash.core.law.render import Bodies
+from sash.core.law.request_size import check_tools
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
@@ -112,6 +114,17 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
         members = {"reserve": reserve, "context_window": model.context_window}
         raise Unprocessable.at(f"{place}/reserve", detail, members)
     return Limits(model, reserve, budget)
+
+
+def check_tools_of(settings: ConversationSettings, models: Mapping[str, Model]) -> None:
+    """Raise WindowDoesNotFit if the conversation's model does not take so many tools, or their names.
+
+    Without a known model, they are checked when a window is asked for.
+    """
+    if not (settings.tools and settings.model):
+        return
+    with suppress(UnknownModel):
+        check_tools(settings.tools, find_model(settings.model, models), "#/tools")
 
 
 def named_model(name: str, models: Mapping[str, Model], pointer: str) -> Model:

@@ -25,9 +25,10 @@ from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
 from sash.core.law.words import said_in
 from sash.problems import WindowDoesNotFit
-from sash.windows.answer import Made, edit, made, with_lines
+from sash.windows.answer import Made, made, with_lines
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
+from sash.windows.media_lines import edited
 from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords
 from sash.windows.recalling import (
     NOTHING,
@@ -91,7 +92,7 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             bodies = yield Texts(choice.seqs, history)
         trimmed = None
         if choice.edits:
-            choice, bodies, trimmed = edit(choice, history, bodies, asked.limits.model)
+            choice, bodies, trimmed = edited(choice, history, bodies, asked.limits.model)
         hints = hints_of(asked, history, choice, documents) if asked.query.cache != "none" else None
         if isinstance(hints, NeedOlder):
             seen = yield Older(hints.first_seq)

@@ -20,9 +20,8 @@ reasoning item of OpenAI's is free: 6 bills.
 
 import base64
 import binascii
-import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +30,7 @@ from sash.core.counts.attachments import DETAILS, FILE_CHARACTERS, UPLOADED_FILE
 from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.unicode_scripts import Mix, mix_of
 from sash.core.providers import PROVIDERS
+from sash.core.providers.enclosures import IMAGES, MEDIA, MEDIA_MEMBERS, MEDIA_TYPE
 from sash.core.providers.members import has_foreign
 from sash.core.providers.sharing import fill, is_reference, repeated
 from sash.core.providers.thoughts import SIGNATURES, is_thought, parts_of
@@ -63,11 +63,7 @@ _STRUCTURE: Final = frozenset(
     }
 )
 """Members that models do not read as text."""
-_MEDIA: Final = frozenset({"image", "document", "input_image", "input_file", "computer_screenshot", "container_upload"})
-_IMAGES: Final = frozenset({"image", "input_image", "computer_screenshot"})
-_MEDIA_TYPE: Final = re.compile(r"[a-z]+/[a-zA-Z0-9.+-]+")
 _MEDIA_WORDS: Final = frozenset({"title", "context", "filename", "displayName", "display_name"})
-_MEDIA_MEMBERS: Final = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
 
 
 class Beside(msgspec.Struct, array_like=True, frozen=True):
@@ -102,6 +98,8 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
     """Those of them whose items' status came too."""
     texts_sealed: int = 0
     """Characters of sealed thoughts on texts, which few families bill."""
+    sent: int = 0
+    """Bytes of the provider's messages as JSON, which its own form sends in place of the chat message."""
 
     @property
     def is_estimate(self) -> bool:
@@ -109,8 +107,8 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
         return bool(self.only or any(self.rest) or self.thoughts_sealed or self.rest_sealed or self.estimated)
 
 
-def measure_beside(message: Mapping[str, Any]) -> Beside:
-    """Return the measure of a message's member ``native``."""
+def measure_beside(message: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> Beside:
+    """Return the measure of a message's member ``native``; ``own`` are the provider's messages in it."""
     named = _RESULTS if message["role"] == "tool" else frozenset()
     native, thoughts, rest = message["native"], _Weighed(named), _Weighed(named)
     size = len(msgspec.json.encode(native)) + len(',"native":')
@@ -145,6 +143,7 @@ def measure_beside(message: Mapping[str, Any]) -> Beside:
         told=len(lines),
         **_calls_with_ids(native),
         texts_sealed=thoughts.texts_sealed,
+        sent=len(msgspec.json.encode(own)),
     )
 
 
@@ -218,7 +217,7 @@ class _Weighed:
                     self.add(each, thoughts, key)
             case dict() if is_reference(value):
                 self.references[value["$"]] += 1
-            case dict() if str(value.get("type")) in _MEDIA or key in _MEDIA_MEMBERS:
+            case dict() if str(value.get("type")) in MEDIA or key in MEDIA_MEMBERS:
                 self._add_media(value, thoughts)
             case {"type": "reasoning", "summary": _}:
                 thoughts.sealed += _KEPT_BY_OPENAI if "id" in value and not value.get("encrypted_content") else 0
@@ -270,8 +269,8 @@ class _Weighed:
     def _add_bytes(self, value: dict[str, Any], strings: list[str]) -> None:
         """Add an image, with the size in its header if there is one; else a file."""
         data = max(strings, key=len, default="")
-        media_type = next((text for text in strings if _MEDIA_TYPE.fullmatch(text)), "")
-        if str(value.get("type")) in _IMAGES or media_type.startswith("image/"):
+        media_type = next((text for text in strings if MEDIA_TYPE.fullmatch(text)), "")
+        if str(value.get("type")) in IMAGES or media_type.startswith("image/"):
             self._add_image(data, str(value.get("detail")))
         else:
             self.estimated += max(UPLOADED_FILE, len(data) // FILE_CHARACTERS)

@@ -22,6 +22,7 @@ from sash.core.counts.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, 
 from sash.core.counts.measures import HEADING_TOKENS, Extra, Measure, measure_each
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY, ONE
+from sash.core.counts.over_limits import over_limits
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS, is_guessed, message_cost, reasoning_cost, thoughts_of
 from sash.core.counts.rows import Row, column_of_mixes, row_of
 from sash.core.counts.text import Pair, text_tokens
@@ -31,7 +32,8 @@ from sash.core.providers import CHAT, PROVIDERS
 
 
 class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
-    """A request's tokens. ``tokens`` is the sum of ``priming``, ``tools`` and ``messages``."""
+    """A request's tokens. ``tokens`` is the sum of ``priming``, ``tools`` and ``messages``. ``over_limits`` names the other
+    limits of the model's provider that the request is over."""
 
     model: str
     encoding: str
@@ -40,6 +42,7 @@ class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
     priming: int
     tools: int
     messages: list[int]
+    over_limits: list[str] = []
 
 
 # ---- messages
@@ -346,6 +349,7 @@ def count_request(
         priming=priming,
         tools=defined,
         messages=costs,
+        over_limits=over_limits(measures, tools, model.limits),
     )
 
 

@@ -14,11 +14,14 @@ from sash.core.chat.calls import arguments_of, compact, functions_called, writte
 from sash.core.counts.attachments import DETAILS, Guess, Image, guess, image_size, text_in
 from sash.core.counts.beside import Beside, measure_beside
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, ROLE_INDEX, SYSTEM, TOOL, USER
+from sash.core.counts.media_facts import Medium, media_of
 from sash.core.counts.reasoning import Reasoning, reasoning_of
 from sash.core.counts.text import Pair, both, count_text, count_texts
 from sash.core.counts.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
 from sash.core.counts.unpriced import unpriced_tokens
 from sash.core.providers.chat_mends import MEDIA, NAMES, fitting_function, fitting_name, oddities, told
+from sash.core.providers.members import has_foreign
+from sash.core.providers.sharing import restore
 
 ZERO: Pair = (0, 0)
 Part = tuple[int, int, Mix | None]
@@ -65,6 +68,7 @@ class Extra(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     unfitted: Pair = ZERO  # tokens that names cost more as they came than as they are sent to OpenAI
     spoken: Pair = ZERO  # the transcript of a spoken reply, which other forms send as its text
     pictured: Pair = ZERO  # lines in place of a result's pictures and files, which chat completions do not take
+    media: tuple[Medium, ...] = ()  # pictures, files and sounds, in the order of ``enclosed``
 
     @property
     def is_mix(self) -> bool:
@@ -110,7 +114,7 @@ def measure(
         is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
         mix = None if is_plain else mix_of(said, *counted)
         return Measure(role, *counted, Extra(mix=mix) if mix else None)
-    texts, media = _content(said, image_sizes)
+    texts, media, guesses = _content(said, image_sizes)
     texts.append(_string(message.get("refusal")))
     text = "".join(texts)
     counted = both(text)
@@ -128,8 +132,8 @@ def measure(
         fields |= listed_tokens(text, counted)
     elif role in (SYSTEM, DEVELOPER) and len(text) < _LONG:
         fields |= _as_section(text, counted)
-    if message.get("native"):
-        fields["beside"] = measure_beside(message)
+    if media or "native" in message or "audio" in message:
+        fields |= _enclosed(message, media.get("images", ()), guesses)
     fields |= mixes(text.split("\n\n") if role in (SYSTEM, DEVELOPER) else texts, text, counted)
     if calls_mix := mix_of("".join(objects), *(fields.get("call_objects") or fields.get("call_arguments", ZERO))):
         fields["calls_mix"] = calls_mix
@@ -150,6 +154,14 @@ def measure_each(messages: Sequence[Mapping[str, Any]], *, o200k_alone: bool = F
     return [
         measure(message, o200k_alone=o200k_alone, counted=counted.get(place)) for place, message in enumerate(messages)
     ]
+
+
+def _enclosed(message: Mapping[str, Any], images: Sequence[Image], guesses: Sequence[Guess]) -> dict[str, Any]:
+    """Return the measure's fields of what a message has beside its chat form and its text."""
+    own = restore(message) if message.get("native") and not has_foreign(message) else None
+    fields: dict[str, Any] = {"beside": measure_beside(message, own or ())} if message.get("native") else {}
+    media = media_of(message, own, images, guesses)
+    return fields | ({"media": media} if media else {})
 
 
 def mixes(parts: Sequence[str], text: str, counted: Pair) -> dict[str, Any]:
@@ -204,10 +216,10 @@ def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
 # ---- content
 
 
-def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[list[str], dict[str, Any]]:
-    """Return the texts of a string or list content, and the measure's fields of its images and other parts."""
+def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[list[str], dict[str, Any], list[Guess]]:
+    """Return the texts of a string or list content, the measure's fields of its images and other parts, and the guesses."""
     if isinstance(content, str):
-        return [content], {}
+        return [content], {}, []
     texts: list[str] = []
     images: list[Image] = []
     guesses: list[Guess] = []
@@ -224,7 +236,7 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[list[str],
     fields: dict[str, Any] = {"images": tuple(images)} if images else {}
     if guesses:
         fields |= zip(("estimated", "pages", "paged"), map(sum, zip(*guesses, strict=True)), strict=True)
-    return texts, fields
+    return texts, fields, guesses
 
 
 def _image(value: Any, given: tuple[int, int] | None) -> Image:

@@ -30,6 +30,8 @@ from sash.core.counts.text import Encoding
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
 from sash.core.counts.unicode_scripts import RATIOS
 from sash.core.counts.vendors import VENDORS
+from sash.core.providers import PROVIDERS
+from sash.core.providers.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import UnknownModel
 
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
@@ -71,6 +73,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """``listed`` if a source states the window; ``assumed`` if it is a relative's or the family's."""
     assumed: str | None = None
     """The name of the model or of the family whose figures stand in, for a name that no source lists."""
+    limits: RequestLimits = NO_LIMITS
+    """The largest request that its maker takes, in whatever form it is sent."""
 
     @property
     def counting(self) -> Counting:
@@ -210,6 +214,12 @@ def _relative(name: str, read: ModelName) -> Model | None:
     return _estimate(name, listings.ListedModel(read.spelled, "", None))
 
 
+def _limits_of(maker: str, name: str, context_window: int) -> RequestLimits:
+    """The limits of a maker's requests; none are known of makers without a form of their own."""
+    provider = next((each for each in PROVIDERS.values() if each.maker == maker), None)
+    return provider.limits(name, context_window) if provider is not None else NO_LIMITS
+
+
 def _from_table(name: str, line: openai_models.ModelRow, listed: listings.ListedModel | None) -> Model:
     return Model(
         id=name,
@@ -223,6 +233,7 @@ def _from_table(name: str, line: openai_models.ModelRow, listed: listings.Listed
         own_vocabulary=True,
         context_window_source="listed" if line.names else "assumed",
         assumed=None if line.names else line.assumes,
+        limits=_limits_of("openai", name, line.context_window),
         **(listed.prices if listed is not None and listed.provider == "openai" else {}),
     )
 
@@ -234,9 +245,10 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
         relative = listings.find_relative(read_name(name)) if estimate.maker else None
         assumed = relative.id if relative is not None else None
         window = (relative and relative.context_window) or estimate.context_window
+    maker = estimate.maker or listed.provider
     return Model(
         id=name,
-        provider=estimate.maker or listed.provider,
+        provider=maker,
         encoding="o200k_base",
         exact=False,
         context_window=window,
@@ -249,6 +261,7 @@ def _estimate(name: str, listed: listings.ListedModel) -> Model:
         own_vocabulary=estimate.maker == "openai",
         context_window_source="listed" if listed.context_window else "assumed",
         assumed=assumed,
+        limits=_limits_of(maker, name, window),
         **listed.prices,
     )
 
@@ -297,13 +310,14 @@ class _Own(msgspec.Struct, forbid_unknown_fields=True):
     input_price: _Price | None = None
     cached_input_price: _Price | None = None
     cache_write_price: _Price | None = None
+    limits: RequestLimits | None = None
 
 
 def load_models_toml(text: str) -> dict[str, Model]:
     """Return a deployment's own models from TOML.
 
     Each model is a table ``[models."name"]`` with at least ``context_window``. ``like`` names a known model with the same
-    counting rules; the other fields override that model's.
+    counting rules and limits; the other fields override that model's, and those of ``limits`` one by one.
 
     Raises:
         ValueError: the text is not TOML, or a model's fields are wrong; the message names the model.
@@ -328,6 +342,8 @@ def _own(name: str, fields: Any) -> Model:
     if own.encoding is not None:
         base = msgspec.structs.replace(base, ratios=None)
     given = {f: v for f in own.__struct_fields__ if f != "like" and (v := getattr(own, f)) is not None}
+    if own.limits is not None:
+        given["limits"] = base.limits.replaced_by(own.limits)
     defaults = {
         "id": name,
         "max_input_tokens": own.context_window,

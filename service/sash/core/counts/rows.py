@@ -51,6 +51,7 @@ _WIDTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(_MENDED, 2),
     "told": 1,
     **dict.fromkeys(_IDENTIFIED, 1),
+    "sent": 1,
 }
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
@@ -103,7 +104,12 @@ def row_of(measure: Measure) -> Row:
 def stored_row(extra: Extra) -> bytes | None:
     """Return a message's stored row; None if a row cannot have all that the message has."""
     beside = extra.beside
-    if extra.images or extra.parts or (beside and (beside.images or beside.only or beside.thoughts_images)):
+    if (
+        extra.media
+        or extra.images
+        or extra.parts
+        or (beside and (beside.images or beside.only or beside.thoughts_images))
+    ):
         return None
     fields = _fields(extra)
     for name, mix in _mixes(extra):
@@ -143,6 +149,7 @@ def extra_of(row: bytes) -> Extra:
             **_counts(fields, (*_SEALED, *_IDENTIFIED)),
             estimated=fields.get("beside_estimated", (0,))[0],
             told=fields.get("told", (0,))[0],
+            sent=fields.get("sent", (0,))[0],
             mix=mixes.get("beside_mix"),
         )
     return Extra(
@@ -280,6 +287,8 @@ def _fields(extra: Extra) -> Fields:
             found["beside_estimated"] = (beside.estimated,)
         if beside.told:
             found["told"] = (beside.told,)
+        if beside.sent:
+            found["sent"] = (beside.sent,)
     return found
 
 

@@ -9,21 +9,28 @@ from sash.core.counts.counting import is_system
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
+from sash.core.law.allowed import ALL, Allowed
 from sash.core.law.choice import choose
 from sash.core.law.costs import costs_as_counted, listed_costs, reference_costs
 from sash.core.law.documents import Documents
+from sash.core.law.explain import NO_MEDIA_LEFT
 from sash.core.law.fillers import longest_opening
+from sash.core.law.fitting import fitted
 from sash.core.law.fixed import Fixed
 from sash.core.law.notes import summary_message
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Records
+from sash.core.law.request_size import is_far_below
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
 from sash.core.providers import PROVIDERS
 
-_NOTHING_DROPPED = dict.fromkeys(
-    ("messages", "tokens", "duplicates", "grounding_messages", "grounding_tokens", "reasoning_tokens"), 0
-)
+_NOTHING_DROPPED = {
+    **dict.fromkeys(
+        ("messages", "tokens", "duplicates", "grounding_messages", "grounding_tokens", "reasoning_tokens"), 0
+    ),
+    **NO_MEDIA_LEFT,
+}
 KNOWN_TO_THE_SUM = frozenset(
     {
         *("model", "reserve", "max_tokens", "limit", "format"),  # they are in the sum
@@ -32,6 +39,7 @@ KNOWN_TO_THE_SUM = frozenset(
         *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept", "unanswered"),  # results,
         *("reasoning", "recall_max_tokens", "recall_query"),  # reasoning, or recalled messages
         *("stable_step", "cache"),  # they matter beside a stable cut, and after the choice
+        "images_kept",  # it is applied before
     }
 )
 """Parameters that the sum of a plain window takes into account. A new parameter is not among them, and so gets all rules."""
@@ -58,9 +66,33 @@ def build_window(
     """
     if history.summary is not None:
         history, options = _summarized(history, options, model)
-    plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
-    if plain is not None:
-        return plain
+
+    asked = (model, budget, fixed, options, documents, place, aside)
+    if is_far_below(history, model, fixed, options, documents):
+        return _built(history, ALL, *asked)
+
+    def built(history: History, allowed: Allowed) -> Window | NeedOlder:
+        return _built(history, allowed, *asked)
+
+    return fitted(history, built, model=model, fixed=fixed, options=options, place=place)
+
+
+def _built(
+    history: History,
+    allowed: Allowed,
+    model: Model,
+    budget: int,
+    fixed: Fixed,
+    options: WindowQuery,
+    documents: Documents,
+    place: str,
+    aside: int,
+) -> Window | NeedOlder:
+    """The window inside what is ``allowed``: a sum for a plain chat, or else all rules."""
+    if allowed is ALL or allowed.is_all:
+        plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
+        if plain is not None:
+            return plain
     return choose(
         history,
         model=model,
@@ -70,6 +102,7 @@ def build_window(
         documents=documents,
         place=place,
         aside=aside,
+        allowed=allowed,
     )
 
 

@@ -17,6 +17,7 @@ import msgspec
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
+from sash.core.law.allowed import ALL, Allowed
 from sash.core.law.binding import keeps_reasoning_from
 from sash.core.law.documents import Documents
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
@@ -59,6 +60,7 @@ def choose(
     documents: Documents,
     place: str = "",
     aside: int = 0,
+    allowed: Allowed = ALL,
 ) -> Window | NeedOlder:
     """The window by all rules, or NeedOlder. Arguments and problem are those of ``build_window``."""
     options = without_thoughts(options, model)
@@ -67,10 +69,11 @@ def choose(
         return older(history, budget)
     trimming = Trimming(model, options, place)
     view = _as_sent(view, trimming, fixed)
-    line = _line_of(history, trimming, fixed) if options.stable else None
+    line = _line_of(history, trimming, fixed) if options.stable and allowed.cut is None else None
     if isinstance(line, NeedOlder):
         return line
-    frame = _Frame(view, line or view, model, budget, fixed, options, documents, view.always_costs(), trimming, aside)
+    always = view.always_costs()
+    frame = _Frame(view, line or view, model, budget, fixed, options, documents, always, trimming, aside, allowed)
     frame = frame.with_cuts()
     selected = frame.select(history.summary if options.summary == "always" else None)
     # A summary or a note takes room, so the choice is made again with each.
@@ -138,6 +141,7 @@ class _Frame(msgspec.Struct, frozen=True):
     trimming: Trimming
     aside: int
     """Tokens that history leaves free, for recall."""
+    allowed: Allowed
 
     def with_cuts(self) -> "_Frame":
         """The frame with results cut that are larger than the window, or required and do not fit beside other parts."""
@@ -247,8 +251,8 @@ class _Frame(msgspec.Struct, frozen=True):
     def _cut(self, room: int) -> Cut | NeedOlder | None:
         """The stable cut; None without one. ``room`` is the budget minus the fixed parts, in tokens."""
         options, history = self.options, self.view.history
-        if not options.stable:
-            return None
+        if not options.stable or self.allowed.cut is not None:
+            return self.allowed.cut
         length = max(1, self.budget)  # 0 where the reserve is the whole context window
         found = cut_seq(
             self.line,
@@ -268,8 +272,10 @@ class _Frame(msgspec.Struct, frozen=True):
         """The bounds of history, and the options of the walk."""
         options, history = self.options, self.view.history
         is_told = history.covered and history.is_whole  # the messages that are not covered may be among older ones
+        limit_seq = history.since(history.length - options.limit + 1) if options.limit else 1
         return Bounds(
-            limit_seq=history.since(history.length - options.limit + 1) if options.limit else 1,
+            limit_seq=max(limit_seq, self.allowed.messages_seq),
+            bytes_seq=self.allowed.bytes_seq,
             summary_seq=1 if not summary or is_told else summary.through_seq + 1,
             cut_seq=cut.seq if cut else 1,
             skip=options.overflow == "skip",
@@ -313,7 +319,9 @@ class _Frame(msgspec.Struct, frozen=True):
         compaction = summary if summary is not None and summary.compaction is not None else None
         stood = view.history.covered if compaction is not None else 0
         is_all = taken.stop == "summary" if stood else taken.stop == "complete" and not lines and seqs[:1] == [1]
-        is_whole = is_all and not noted and not any(each.limit == 0 for each in view.edits.values())
+        is_whole = (
+            is_all and not (noted or self.allowed.is_lined) and not any(each.limit == 0 for each in view.edits.values())
+        )
         fixed = self._fixed_costs(view, lines, selected.opening)
         accepted = 0
         if binds_reasoning(self.model.id):
@@ -330,7 +338,7 @@ class _Frame(msgspec.Struct, frozen=True):
                 stood=stood,
                 since=self._since_compaction(seqs, compaction) if compaction else 0,
             )
-            accepted = max(accepted, _behind_late(view.history))
+            accepted = max(accepted, _behind_late(view.history), self.allowed.changed_seq + 1)
         sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
         tokens = {
             **fixed,
@@ -368,6 +376,7 @@ class _Frame(msgspec.Struct, frozen=True):
             explain=explain(view, taken, summary, sent, left) if self.options.explain else None,
             edits={**{seq: view.edits[seq] for seq in seqs if seq in view.edits}, **without} if view.edits else without,
             place=self.trimming.place,
+            cut=selected.cut if selected.cut is not None and selected.cut.since_seq else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
         )
 

@@ -166,6 +166,9 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
     few_shots = tuple(without_members(*each) if each[1] else each[0] for each in zip(given, own, strict=True))
     measured = tuple(measure(message) for message in few_shots)
     odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
+    bodies = [encode_message(message)[0] for message in (*system, *few_shots)]
+    tools = _encoder.encode(settings.tools) if settings.tools else b""
+    choice = _encoder.encode(settings.tool_choice) if settings.tool_choice is not None else b""
     return FixedParts(
         fixed=Fixed(
             system=tuple(measure(message) for message in system),
@@ -173,11 +176,13 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
             tools=settings.tools or None,
             tool_choice=settings.tool_choice,
             messages=(*system, *few_shots),
+            size=sum(map(len, (*bodies, tools, choice))),
+            has_media=any(each.extra is not None and each.extra.media for each in measured),
         ),
-        system=tuple(encode_message(message)[0] for message in system),
-        few_shots=tuple(encode_message(message)[0] for message in few_shots),
-        tools=_encoder.encode(settings.tools) if settings.tools else b"",
-        tool_choice=_encoder.encode(settings.tool_choice) if settings.tool_choice is not None else b"",
+        system=tuple(bodies[: len(system)]),
+        few_shots=tuple(bodies[len(system) :]),
+        tools=tools,
+        tool_choice=choice,
         template=parse_template(
             settings.grounding_template or DEFAULT_TEMPLATE,
             DEFAULT_SEPARATOR if settings.document_separator is None else settings.document_separator,

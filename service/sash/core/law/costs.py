@@ -86,6 +86,8 @@ def reference_cost(record: Record, column: int) -> int:
 def reference_costs(records: Records, column: int) -> Number:
     """Each message's tokens in a conversation's totals, as ``reference_cost`` counts them."""
     model = REFERENCE_MODELS[column]
+    if records.whole is not None:
+        return reference_costs(records.whole, column)
     if not records.details:
         return message_costs(records, model)
     for priced, costs in records.costs:
@@ -103,7 +105,9 @@ def reference_costs(records: Records, column: int) -> Number:
 def costs_as_counted(records: Records, model: Model, column: int) -> bool:
     """Whether these messages have the same costs for the model as in the conversation's totals."""
     sent_in, rules, reference = PROVIDERS[model.format], model.rules, REFERENCE_MODELS[column].rules
-    if model.ratios is not None or model.margin != 1.0 or sent_in.fills or rules.role_costs != reference.role_costs:
+    if records.whole is not None or model.ratios is not None or model.margin != 1.0 or sent_in.fills:
+        return False
+    if rules.role_costs != reference.role_costs:
         return False
     if next(records.rich(), None) is None:
         return sent_in.is_chat_form or 0 not in records.tokens(0)

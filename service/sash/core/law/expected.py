@@ -61,7 +61,7 @@ def before_reply(history: History) -> History | NeedOlder | None:
 def places_of(window: Window, question: int, *, stable: bool) -> Places:
     """The places up to which the next window begins like this one; ``question`` is the newest user message's seq."""
     slides = window.dropped["messages"] and window.stop_reason != "summary"  # a summary stays where it is
-    cut = slides or any(edit.limit is not None for edit in window.edits.values())
+    cut = slides or any(edit.limit is not None or edit.media for edit in window.edits.values())
     steady = bool(window.seqs) and (stable or not cut)
     recalled = window.recalled is not None and bool(window.recalled.block)
     return Places(

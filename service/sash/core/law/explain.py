@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -19,6 +19,9 @@ from sash.core.law.runs import runs
 from sash.core.law.view import View
 from sash.core.law.walk import Walk
 from sash.problems import WindowDoesNotFit
+
+NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
+"""The figures of a window that sends all pictures, files and sounds of its messages."""
 
 
 class ExplainedDocument(msgspec.Struct, frozen=True):
@@ -38,7 +41,8 @@ class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
     ``reasoning`` is the part of ``tokens`` for reasoning, ``reasoning_left_out`` is reasoning that is not sent, ``trimmed``
     is the part of a tool result that was cut, all in tokens. ``score`` is a recalled message's relevance to the question.
     ``mended`` names the rules by which it is sent otherwise than it was stored (``providers.mends``). ``documents`` has a
-    line for each of its documents, in their order.
+    line for each of its documents, in their order. ``left_out`` is the number of its pictures, files and sounds that are
+    sent as lines, by the limit or the parameter that was the reason.
     """
 
     seq: int
@@ -52,6 +56,7 @@ class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
     score: float | None = None
     mended: list[str] = []
     documents: list[ExplainedDocument] = []
+    left_out: Annotated[dict[str, int], Meta(title="LeftOut", description="The number of media by reason.")] = {}
 
 
 def with_documents(
@@ -132,6 +137,7 @@ def dropped(
         "tokens": history.tokens - _counted(view, seqs, model) - stands if left else 0,
         "duplicates": taken.duplicates,
         "grounding_messages": history.grounding_messages - len(grounding),
+        **NO_MEDIA_LEFT,
         "grounding_tokens": max(0, history.grounding_tokens - sum(chosen.tokens for chosen in grounding.values())),
     }
 
@@ -153,7 +159,8 @@ def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
     alike = not view.edits and history.order is None and costs_as_counted(history.records, model, column)
     costs = view.costs if alike else reference_costs(history.records, column)
     inside = seqs[bisect_left(seqs, first) :]
-    before = (reference_cost(history.outside[seq], column) for seq in seqs[: len(seqs) - len(inside)])
+    outside = (history.stored.get(seq) or history.outside[seq] for seq in seqs[: len(seqs) - len(inside)])
+    before = (reference_cost(record, column) for record in outside)
     return sum(before) + sum(int(costs[start - first : end - first + 1].sum()) for start, end in runs(inside))
 
 
@@ -171,5 +178,5 @@ def does_not_fit(
     said = ", ".join(f"{name} {cost}" for name, cost in costs.items())
     return WindowDoesNotFit(
         f"What must be in the window costs {needed} tokens ({said}) and the budget is {budget}: {needed - budget} over.",
-        members={"budget": budget, "needed": needed, "shortfall": needed - budget, "costs": costs},
+        members={"limit": "tokens", "budget": budget, "needed": needed, "shortfall": needed - budget, "costs": costs},
     )

@@ -1,4 +1,4 @@
-"""The lines that stand in place of missing tool results, and their tokens."""
+"""The lines that stand in place of missing tool results, with their tokens, and of pictures, files and sounds."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -10,14 +10,38 @@ from sash.core.counts.counting import message_tokens
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import FUNCTION, TOOL
 from sash.core.counts.measures import Measure, measure
+from sash.core.counts.media_facts import Medium
 from sash.core.counts.models import Model
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.law.costs import record_cost
-from sash.core.law.records import Flags, Record
+from sash.core.law.records import Flags, Record, media_in
 from sash.core.providers.pieces import Object
 
 NO_RESULT: Final = "No result was recorded: the call was interrupted."
 """The text of such a line. It is constant, so that a provider's prompt cache holds."""
+
+
+_KINDS: Final = ("image", "file", "audio", "audio")
+
+
+def medium_line(medium: Medium, seq: int, place: str) -> str:
+    """The text in place of a picture, file or sound: its kind and size, and where it is kept.
+
+    ``place`` is the path of the conversation's messages, or empty. The line depends on the stored message alone, so that a
+    provider's prompt cache holds.
+    """
+    facts = [_KINDS[medium.kind]]
+    facts += [medium.media_type] if medium.media_type else []
+    facts += [f"{medium.width}x{medium.height}"] if medium.width else []
+    facts += [] if medium.is_linked else [f"{-(-medium.size * 3 // 4000)} kB"]
+    where = f"; it is at {place}{seq}" if place else ""
+    return f"[{', '.join(facts)}, left out{where}]\n"
+
+
+def medium_lines(record: Record, numbers: Sequence[int], seq: int, place: str) -> dict[int, str]:
+    """The texts in place of a message's media of these numbers, as ``medium_line`` writes them."""
+    media = media_in(record.measure.extra, record.size)
+    return {number: medium_line(media[number], seq, place) for number in sorted(numbers)}
 
 
 class Gap(msgspec.Struct, frozen=True):

@@ -163,6 +163,13 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Meta(description="The number of newest tool groups with full results. Older results become one line each."),
     ] = None
     tool_result_overflow: ToolResultOverflow = "trim"
+    images_kept: Annotated[
+        Groups | None,
+        Meta(
+            description="The number of newest pictures that are sent. Older ones become one line of text each, except in "
+            "required messages."
+        ),
+    ] = None
     unanswered: Unanswered = "note"
     uncarried: Uncarried = "error"
     cache: CacheHints = "none"

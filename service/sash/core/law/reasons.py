@@ -31,6 +31,7 @@ class Reason(StrEnum):
     BUDGET = "budget", "does not fit"
     TOO_LARGE = "too large", "does not fit, skipped"
     LIMIT = "limit", "beyond the limit"
+    BYTES = "bytes", "beyond the provider's bytes of a request"
     SUMMARY = "summary", "the summary stands for it"
     DUPLICATE = "duplicate", "said again later"
     UNANSWERED = "unanswered", "a call without its results"

@@ -23,7 +23,8 @@ import numpy as np
 
 from sash.core.chat.messages import digest
 from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
-from sash.core.counts.measures import Measure
+from sash.core.counts.measures import Extra, Measure
+from sash.core.counts.media_facts import IMAGE, Medium
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
@@ -198,6 +199,8 @@ class Records(Sequence[Record]):
         self.mended = mended
         self.details = details
         self.said = said
+        self.whole: Records | None = None
+        """The records as they are stored, if some of these are of messages that are sent with less."""
         self.flags = packed[::RECORD_BYTES]
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
@@ -238,6 +241,7 @@ class Records(Sequence[Record]):
             groups = ((first, *rest) for first, rest in self.mended.items() if start <= first < end)
             part.mended = {first - start: (last - start, lines) for first, last, lines in groups}
         part._columns, part._has_mixes = self._columns and stretch(self._columns, start, end), self._has_mixes
+        part.whole = self.whole and self.whole[start:end]
         if (start == 0 or self.roles[start : start + 1] != _A_RESULT) and self.roles[end : end + 1] != _A_RESULT:
             # It divides no list of results, in which a message's cost depends on its place.
             part._made = self._made[start:end]
@@ -270,6 +274,26 @@ class Records(Sequence[Record]):
             return Records(self.packed + newer.packed)
         details = [part.details or [_NOTHING] * len(part) for part in (self, newer)]
         return Records(self.packed + newer.packed, [*details[0], *details[1]])
+
+    def replaced(self, records: Mapping[int, Record]) -> "Records":
+        """These records with others in their place, by index."""
+        packed, details, said = bytearray(self.packed), list(self.details), list(self.said)
+        for index, record in records.items():
+            covered = packed[index * RECORD_BYTES + 3] & _COVERED_BIT
+            packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] = encode_record(record)
+            packed[index * RECORD_BYTES + 3] |= covered
+            details[index] = msgspec.structs.replace(details[index], row=b"", extra=record.measure.extra)
+            if said and record.said is not None:
+                said[index] = record.said + 1
+        changed = Records(bytes(packed), details, said, self.mended)
+        changed.whole = self.whole or self
+        return changed
+
+    @cached_property
+    def media(self) -> Mapping[int, Sequence[Medium]]:
+        """What messages enclose beside their text, by index. The details must have been read."""
+        found = {index: media_in(self.details[index].extra, self.sizes()[index]) for index in self.rare}
+        return {index: media for index, media in found.items() if media}
 
     def identity(self, index: int) -> Identity:
         """A message's identity. Its details must have been read."""
@@ -403,6 +427,16 @@ class Records(Sequence[Record]):
         if sys.byteorder == "big":
             words.byteswap()
         return words
+
+
+def media_in(extra: Extra | None, size: int) -> Sequence[Medium]:
+    """What a message encloses; ``size`` are the bytes of its body.
+
+    A message that was stored by a version without these facts has pictures of known sides alone.
+    """
+    if extra is None or extra.media or not extra.images or extra.estimated or extra.beside is not None:
+        return extra.media if extra is not None else ()
+    return [Medium(IMAGE, "", size // len(extra.images), width, height) for width, height, _ in extra.images]
 
 
 def indexes_of(marks: bytes) -> Iterator[int]:

@@ -53,6 +53,8 @@ class Bodies(msgspec.Struct, frozen=True):
     outside: Mapping[int, bytes]
     edited: Mapping[int, bytes] = {}
     """Bodies of messages that are not sent as they were stored."""
+    spans: Mapping[int, tuple[int, int]] = {}
+    """Where the content's value stands in some of these, if it is not where it was."""
 
     def have(self, seqs: Sequence[int]) -> bool:
         """Whether the bodies of all ``seqs``, which are ascending, were read."""
@@ -250,7 +252,7 @@ def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGroundin
             pieces += bodies.run(first, last)
         if index < len(seqs):
             seq = seqs[index]
-            pieces.append(_with_documents(bodies.body(seq), window.grounding.get(seq), grounding.get(seq)))
+            pieces.append(_with_documents(bodies, seq, window.grounding.get(seq), grounding.get(seq)))
         start = index + 1
     return pieces
 
@@ -263,7 +265,9 @@ def _apart(window: Window, bodies: Bodies) -> list[int]:
     return [*range(before), *(index for index in apart if index >= before)]
 
 
-def _with_documents(body: bytes, chosen: Grounded | None, stored: StoredGrounding | None) -> bytes:
+def _with_documents(bodies: Bodies, seq: int, chosen: Grounded | None, stored: StoredGrounding | None) -> bytes:
+    body = bodies.body(seq)
     if chosen is None or stored is None:
         return body
-    return splice(body, stored.start, stored.end, chosen.before, chosen.after)
+    start, end = bodies.spans.get(seq, (stored.start, stored.end))
+    return splice(body, start, end, chosen.before, chosen.after)

@@ -47,8 +47,9 @@ def share_of(room: int) -> int:
 class Edit(msgspec.Struct, frozen=True):
     """A change to a stored message before it is sent: its result cut to ``limit`` tokens of the model (0: to one line),
     which saves at least ``saved`` tokens; or its reasoning removed, with or without its calls' signatures (seals); or calls
-    removed, by their numbers."""
+    removed, by their numbers; or ``media`` sent as lines, by their places among all that the message encloses."""
 
+    media: Sequence[int] = ()
     limit: int | None = None
     saved: int = 0
     without_reasoning: bool = False

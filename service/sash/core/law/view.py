@@ -44,6 +44,8 @@ class History(msgspec.Struct, frozen=True):
     """Seqs of recalled messages (whole units), which this window must contain."""
     covered: int = 0
     """The last seq that a provider's compaction covers in this window (``compaction.py``); 0 without one."""
+    stored: Mapping[int, Record] = {}
+    """The records as they are stored of those ``outside`` whose messages are sent with less."""
     order: "Order | None" = None
     """Where the tail's messages stand, if they are not sent in the order of the log. Then this history's seqs are places
     (``order.py``)."""
@@ -215,6 +217,17 @@ class View(msgspec.Struct, frozen=True):
 
 def view_history(history: History, model: Model) -> View | None:
     """The view; None if the tail begins inside a required tool group, so that older messages are needed."""
+    grouped = grouped_units(history)
+    if grouped is None:
+        return None
+    records, (units, headless) = history.records, grouped
+    costs = _with_lines(history, message_costs(records, model), model)
+    outside = {seq: record_cost(record, model) for seq, record in history.outside.items()}
+    return View(history, costs, units, unit_costs(units, costs), always_units(history, units), outside, headless)
+
+
+def grouped_units(history: History) -> tuple[Units, bool] | None:
+    """The tail's units, and whether the first may have begun before the tail; None if older messages are needed."""
     records, first = history.records, history.first_seq
     units = group_units(records)
     headless = bool(records) and not history.is_whole and records.roles[0] in (TOOL, FUNCTION)
@@ -222,9 +235,7 @@ def view_history(history: History, model: Model) -> View | None:
         return None
     if not history.is_whole and units and ((newest := _newest(history, units)) is None or (headless and newest == 0)):
         return None
-    costs = _with_lines(history, message_costs(records, model), model)
-    outside = {seq: record_cost(record, model) for seq, record in history.outside.items()}
-    return View(history, costs, units, unit_costs(units, costs), _always(history, units), outside, headless)
+    return units, headless
 
 
 def _any_pinned(records: Records, end: int) -> bool:
@@ -243,7 +254,8 @@ def _why(role: int, *, pinned: bool) -> Reason:
     return Reason.PINNED if pinned else Reason.QUESTION
 
 
-def _always(history: History, units: Units) -> dict[int, Reason]:
+def always_units(history: History, units: Units) -> dict[int, Reason]:
+    """The indexes of required units, with the reason."""
     if not units:
         return {}
     records = history.records

@@ -20,14 +20,16 @@ SKIP_HORIZON = 256
 _SMALLEST_COST = 1
 """The smallest cost of a message with text."""
 
-Stop = Literal["complete", "budget", "limit", "summary", "older"]
+Stop = Literal["complete", "budget", "limit", "summary", "bytes", "older"]
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """Where history may begin, and the options of a walk. ``limit_seq`` follows from the caller's limit, ``summary_seq``
-    is the first seq after a summary, ``cut_seq`` follows from a stable cut."""
+    """Where history may begin, and the options of a walk. ``limit_seq`` follows from the caller's limit, ``bytes_seq`` from
+    the provider's bytes of a request, ``summary_seq`` is the first seq after a summary, ``cut_seq`` follows from a stable
+    cut."""
 
     limit_seq: int = 1
+    bytes_seq: int = 1
     summary_seq: int = 1
     cut_seq: int = 1
     skip: bool = False
@@ -38,7 +40,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def oldest_seq(self) -> int:
         """The oldest seq that may be kept."""
-        return max(self.cut_seq, self.limit_seq, self.summary_seq)
+        return max(self.cut_seq, self.limit_seq, self.bytes_seq, self.summary_seq)
 
     def reason(self, seq: int) -> Stop | None:
         """Why history must not include ``seq``; None if it may."""
@@ -46,6 +48,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
             return "budget"
         if seq < self.limit_seq:
             return "limit"
+        if seq < self.bytes_seq:
+            return "bytes"
         return "summary" if seq < self.summary_seq else None
 
 

@@ -8,8 +8,9 @@ from sash.core.law.costs import reference_costs
 from sash.core.law.explain import Explained
 from sash.core.law.grounding import Grounded
 from sash.core.law.recall import Recollection
-from sash.core.law.records import Summary
+from sash.core.law.records import Record, Summary
 from sash.core.law.results import Edit
+from sash.core.law.stable import Cut
 from sash.core.law.view import History
 
 _MORE = 64
@@ -41,6 +42,10 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     """Changes to stored messages before they are sent, by seq."""
     place: str = ""
     """The path of the conversation's messages, for lines in place of tool results."""
+    cut: Cut | None = None
+    """Where a stable cut lets history begin."""
+    lined: Mapping[int, Record] = {}
+    """Records of messages of which some pictures, files or sounds are sent as lines, by seq. Their tokens are bounds."""
     recalled: Recollection | None = None
     passed: frozenset[int] = frozenset()
     """Messages that are left out although they would fit, such as an unanswered call or a duplicate, by seq."""

@@ -55,6 +55,7 @@ from sash.core.providers.pieces import (
     to_json,
 )
 from sash.core.providers.provider import Provider
+from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.turns import (
@@ -534,6 +535,35 @@ def _is_chat(message: Mapping[str, Any]) -> bool:
     return message.get("role") == "developer" or has_part(message, _CHAT_PARTS)
 
 
+# ---- limits
+
+_SHORT_WINDOW: Final = 200_000
+_LONG_WINDOW: Final = 1_000_000
+
+
+def _limits(name: str, context_window: int) -> RequestLimits:
+    """The limits of the Claude API; those of Amazon Bedrock and of Google Cloud are smaller.
+
+    Bytes: platform.claude.com/docs/en/api/overview, "Request size limits": 32 MB (Bedrock 20, Google Cloud 30). Pictures:
+    platform.claude.com/docs/en/build-with-claude/vision, "Request limits": 100 for models with a window of 200,000 tokens,
+    600 for others; 8,000 pixels a side, 2,000 in requests of more than 20; 10 MB in base64 (Bedrock and Google Cloud 5).
+    Pages: …/build-with-claude/pdf-support: 600, and 100 if the window is under a million tokens. Messages: the reference of
+    ``messages``: 100,000. Names: "String should have at most 128 characters". All read in November 2026.
+    """
+    del name
+    return RequestLimits(
+        bytes=32_000_000,
+        images=100 if context_window <= _SHORT_WINDOW else 600,
+        image_bytes=10_000_000,
+        image_side=8_000,
+        many_images=20,
+        many_images_side=2_000,
+        pages=100 if context_window < _LONG_WINDOW else 600,
+        messages=100_000,
+        tool_name=128,
+    )
+
+
 # ---- the prompt cache
 
 
@@ -654,6 +684,7 @@ ANTHROPIC = Provider(
     maker="anthropic",
     caching=_caching,
     mark=_mark,
+    limits=_limits,
     binds_reasoning=_BOUND,
     own_members=_MEMBERS,
     of_reply=frozenset({"id"}),

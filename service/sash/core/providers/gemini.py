@@ -34,6 +34,7 @@ from sash.core.providers.media import Media, guess_type, is_web, read_data_url, 
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, rest_of, to_json
 from sash.core.providers.provider import Provider
+from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.turns import (
@@ -490,6 +491,18 @@ def _is_chat(message: Mapping[str, Any]) -> bool:
     return "parts" not in message and ("content" in message or message.get("role") == "assistant")
 
 
+def _limits(name: str, context_window: int) -> RequestLimits:
+    """The limits of the Gemini API; those of Google Cloud differ by model.
+
+    Bytes: ai.google.dev/gemini-api/docs/file-input-methods: 100 MB with files in the request (20 MB until 2025). Pictures:
+    …/docs/image-understanding, "File limit": 3,600. Pages: …/docs/document-processing: 1,000. Tools: Google answers 400, "At
+    most 512 function declarations can be specified" (google-gemini/gemini-cli 19083 and 25440, 2026). Names: the reference
+    of ``FunctionDeclaration.name``, "a maximum length of 128" (64 until 2025). All read in November 2026.
+    """
+    del name, context_window
+    return RequestLimits(bytes=100_000_000, images=3_600, pages=1_000, tools=512, tool_name=128)
+
+
 def _caching(name: str, read_price: float, write_price: float) -> Caching:
     """Implicit, 2,048 tokens for 2.5 and 4,096 later; no lifetime is promised (ai.google.dev/gemini-api/docs/caching)."""
     del write_price
@@ -530,6 +543,7 @@ GEMINI = Provider(
     caching=_caching,
     mark=_mark,
     own_members=_MEMBERS,
+    limits=_limits,
     one_string=frozenset({"tool"}),
     mends=MENDS,
     has_system_messages=lambda _: False,

@@ -12,6 +12,7 @@ from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Pla
 from sash.core.providers.chat_mends import CHAT_MENDS
 from sash.core.providers.pieces import Object, Piece, rest_of
 from sash.core.providers.provider import Provider
+from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.turns import Outgoing, Refusals
 from sash.core.providers.whole import Shape
@@ -42,6 +43,19 @@ def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
         response_format=request.get("response_format"),
         rest=rest_of(request, *known),
     )
+
+
+_LIMITS: Final = RequestLimits(bytes=512_000_000, images=1_500, tools=128, tool_name=64)
+"""Bytes and pictures: developers.openai.com/api/docs/guides/images-vision, "Image input requirements" (512 MB and 1,500,
+read in November 2026; 50 MB and 500 until 2025). Tools: OpenAI answers 400, "Invalid 'tools': array too long. Expected an
+array with maximum length 128" (zed-industries/zed 32946, 2025; musistudio/claude-code-router 686). Names: the reference of
+``tools[].function.name``, "with a maximum length of 64"."""
+
+
+def openai_limits(name: str, context_window: int) -> RequestLimits:
+    """The limits of a request to a model of OpenAI, which are the same for all."""
+    del name, context_window
+    return _LIMITS
 
 
 # ---- the prompt cache
@@ -135,6 +149,7 @@ OPENAI = Provider(
     maker="openai",
     caching=openai_caching,
     mark=openai_marks("messages", "text"),
+    limits=openai_limits,
     mends=CHAT_MENDS,
     is_chat_form=True,
     is_openais=True,

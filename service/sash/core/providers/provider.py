@@ -14,6 +14,7 @@ from sash.core.providers.known_kinds import UnknownKind
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import Object, Piece
+from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.turns import Outgoing, Refusals
 from sash.core.providers.whole import Shape
@@ -63,6 +64,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """The prompt cache of a model of this maker, from its name and the prices of reading and writing; None without one."""
     mark: Callable[[Object, CacheKind | None, Places, str], Object]
     """Adds hints for a prompt cache of this kind, or of none, to a request; the last is the conversation's cache key."""
+    limits: Callable[[str, int], RequestLimits]
+    """The limits of a request to a model of this maker, by the model's name and its context window in tokens."""
     mends: tuple[Mend, ...] = ()
     """What this provider refuses, beside what all refuse (``mends.OF_ALL``), and what is sent in its place."""
     has_system_messages: Callable[[str], bool] = lambda _: True

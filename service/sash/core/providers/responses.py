@@ -21,7 +21,7 @@ from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
 from sash.core.providers.item_mends import ITEM_MENDS, Placed, as_taken, is_spoken
 from sash.core.providers.known_kinds import unknown_items
-from sash.core.providers.openai import openai_caching, openai_marks
+from sash.core.providers.openai import openai_caching, openai_limits, openai_marks
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import (
     Name,
@@ -497,6 +497,7 @@ RESPONSES = Provider(
     mark=openai_marks("input", "input_text"),
     own_members=_MEMBERS,
     of_reply=frozenset({"id", "status"}),
+    limits=openai_limits,
     mends=ITEM_MENDS,
     binds_reasoning=_BOUND,
     one_string=frozenset({"assistant", "tool"}),

@@ -115,7 +115,7 @@ function drawConversation(window, arrived) {
   const { tokens, kept, dropped, grounding } = window;
   const free = window.budget - tokens.total;
   const parts = [["c-soft", "priming", tokens.priming], ["c-system", "system and few-shots", tokens.system + tokens.few_shots], ["c-warn", "tools", tokens.tools], ["c-soft", "summary and note", tokens.summary], ["c-accent", "messages", tokens.messages], ["c-system", "reasoning", tokens.reasoning], ["c-user", "documents", tokens.grounding], ["c-quiet", "free", free]];
-  const why = { complete: "It holds the whole history.", budget: looked.stable ? "A stable cut ended it, with room for the turns to come." : "The budget ended it.", limit: "A limit ended it.", summary: "The summary ended it." }[window.stop_reason];
+  const why = { complete: "It holds the whole history.", budget: looked.stable ? "A stable cut ended it, with room for the turns to come." : "The budget ended it.", limit: "A limit ended it.", summary: "The summary ended it.", bytes: "The provider takes no more bytes.", images: "It holds the whole history, without all pictures: the provider takes no more." }[window.stop_reason];
   const messages = kept.messages + dropped.messages;
   const walking = byId("strip")?.contains(document.activeElement) ?? false;
   byId("seen").replaceChildren(
@@ -130,6 +130,7 @@ function drawConversation(window, arrived) {
           grounding.documents ? ["documents sent", `${grounding.documents_kept} of ${grounding.documents}${grounding.truncated ? ", cut" : ""}`, grounding.truncated ? "warn" : ""] : null,
           dropped.grounding_messages ? ["documents of other questions", `${say.short(dropped.grounding_tokens)} tokens, not sent again`] : null,
           dropped.reasoning_tokens ? ["earlier reasoning", `${say.short(dropped.reasoning_tokens)} tokens, not sent`] : null,
+          dropped.media_bytes ? ["pictures and files as lines", `${say.whole(dropped.images + dropped.files)}, ${say.bytes(dropped.media_bytes)}`, "warn"] : null,
           window.recalled?.messages ? ["recalled", `${say.count(window.recalled.messages, "message")}, ${say.short(window.recalled.tokens)} tokens`] : null,
           window.trimmed ? ["tool results cut", `${say.whole(window.trimmed.messages)}, ${say.short(window.trimmed.tokens)} tokens saved`, "warn"] : null, ["reserve", say.whole(window.reserve)])),
       h("section", { class: "card whole", "aria-label": "Messages" }, h("h2", {}, "Messages, oldest first: what is filled is sent, the line is the cut"), strip(window),

@@ -145,7 +145,8 @@ function fullCard(figures) {
   const reasons = figures.stop_reasons;
   return card("", "How full windows are", fullness(figures.fill.histogram),
     pairs(["held the whole history", say.short(reasons.complete)], ["ended by the budget", say.short(reasons.budget)],
-      reasons.limit ? ["ended by a limit", say.short(reasons.limit)] : null, reasons.summary ? ["ended by a summary", say.short(reasons.summary)] : null));
+      reasons.limit ? ["ended by a limit", say.short(reasons.limit)] : null, reasons.summary ? ["ended by a summary", say.short(reasons.summary)] : null,
+      reasons.bytes ? ["ended by the provider's bytes", say.short(reasons.bytes)] : null, reasons.images ? ["whole, without all pictures", say.short(reasons.images)] : null));
 }
 
 function firstCard() {
@@ -160,6 +161,7 @@ function leftOutCard(figures) {
   return card("", "What was left out", h("p", { class: "lead" }, total ? say.share(dropped / total) : NONE, h("span", { class: "small" }, " of messages")),
     stacked([["c-accent", "sent", kept], ["c-quiet", "left out", dropped]], "Messages"),
     pairs(["tokens left out", say.short(figures.dropped_tokens)],
+      ["pictures and files sent as lines", say.short(figures.dropped_images)], ["their bytes", say.bytes(figures.dropped_media_bytes)],
       ["documents cut for want of room", say.short(figures.grounding_truncations)], ["their tokens", say.short(figures.grounding_tokens_trimmed)],
       ["windows that did not fit", say.short(figures.does_not_fit), figures.does_not_fit ? "warn" : ""]));
 }

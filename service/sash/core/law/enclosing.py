@@ -1,0 +1,133 @@
+"""The pictures, files and sounds of a history, and the bytes of its messages, as a form sends them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from sash.core.counts.families import TOOL
+from sash.core.counts.media_facts import IMAGE, REPLY, Medium
+from sash.core.counts.numbers import Number
+from sash.core.counts.rows import form_number
+from sash.core.counts.without_media import LINE_BYTES
+from sash.core.law.records import RECORD_BYTES, Record, Records, media_in
+from sash.core.law.view import History
+from sash.core.providers import PROVIDERS
+
+MESSAGE_BYTES: Final = 192
+"""The most bytes around a message's own, in any form; and of a call's members in another form than its own."""
+
+
+class Enclosed(NamedTuple):
+    """A medium of the message at a place; ``number`` is its place among all that the message encloses."""
+
+    place: int
+    number: int
+    medium: Medium
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Its place and number."""
+        return self.place, self.number
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is a picture."""
+        return self.medium.kind == IMAGE
+
+
+def enclosures(history: History, form: str) -> list[Enclosed]:
+    """What the messages enclose that a request in ``form`` sends, in the order of the messages."""
+    first, records = history.first_seq, history.records
+    found = [each for seq in sorted(history.outside) for each in _of(history.outside[seq], seq, form)]
+    if records.details:
+        for index, media in records.media.items():
+            found += _sent(media, records.roles[index], first + index, form)
+    return found
+
+
+def _of(record: Record, seq: int, form: str) -> Iterator[Enclosed]:
+    return _sent(media_in(record.measure.extra, record.size), record.measure.role, seq, form)
+
+
+def _sent(media: Sequence[Medium], role: int, seq: int, form: str) -> Iterator[Enclosed]:
+    for number, medium in enumerate(media):
+        if is_sent(medium, role, form):
+            yield Enclosed(seq, number, medium)
+
+
+def is_sent(medium: Medium, role: int, form: str) -> bool:
+    """Whether a request in ``form`` sends a medium of a message of this role. Chat completions take none in results."""
+    if medium.form or medium.kind == REPLY:
+        return medium.form == form
+    return not (role == TOOL and PROVIDERS[form].is_chat_form)
+
+
+def text_bytes(history: History, form: str) -> tuple[Number, Mapping[int, int]]:
+    """Bytes of each message of the tail in a request, and of those outside: upper bounds, with lines in place of media."""
+    records = history.records
+    sizes: Number = np.array(records.sizes(), np.int64) + MESSAGE_BYTES
+    sizes += MESSAGE_BYTES * np.frombuffer(records.calls, np.uint8)
+    if records.details:
+        columns = records.columns
+        is_own = columns["form"] == form_number(form)
+        own = np.where(columns["sent"] > 0, columns["sent"] + MESSAGE_BYTES, sizes)
+        sizes = np.where(is_own, own, sizes - columns["beside_size"])
+        for index in records.rare:
+            sizes[index] = text_bytes_of(records[index], form)
+    return sizes, {seq: text_bytes_of(record, form) for seq, record in history.outside.items()}
+
+
+def text_bytes_of(record: Record, form: str) -> int:
+    """Bytes of one message in a request, with lines in place of its media."""
+    extra = record.measure.extra
+    media, beside = media_in(extra, record.size), extra.beside if extra is not None else None
+    size = record.size + MESSAGE_BYTES * (1 + record.calls)
+    if beside is not None and beside.format == form and beside.sent:
+        size = beside.sent + MESSAGE_BYTES
+        media = [each for each in media if each.form in ("", form) and each.kind != REPLY]
+    elif beside is not None:
+        size -= beside.size
+        media = [each for each in media if not each.form]
+    return max(0, size - sum(map(bytes_of, media))) + LINE_BYTES * len(media)
+
+
+def bytes_of(medium: Medium) -> int:
+    """Bytes of a medium that a line saves; an address counts with the text."""
+    return 0 if medium.is_linked else medium.size
+
+
+def with_records(history: History, changed: Mapping[int, Record]) -> History:
+    """The history with other records, by place."""
+    if not changed:
+        return history
+    first = history.first_seq
+    inside = {place - first: record for place, record in changed.items() if place >= first}
+    outside = {place: record for place, record in changed.items() if place < first}
+    order = history.order
+    if order is not None and inside:
+        named = {history.name(place): record for place, record in changed.items()}
+        order = msgspec.structs.replace(order, original=with_records(order.original, named))
+    return msgspec.structs.replace(
+        history,
+        records=history.records.replaced(inside) if inside else history.records,
+        outside={**history.outside, **outside},
+        stored={**{seq: history.outside[seq] for seq in outside}, **history.stored},
+        order=order,
+    )
+
+
+def most_bytes(records: Records, outside: Mapping[int, Record]) -> int:
+    """An upper bound of the messages' bytes in any form, which is quick to tell."""
+    words = np.frombuffer(records.packed, "<u4")
+    calls = np.frombuffer(records.calls, np.uint8)
+    size = int(words[3 :: RECORD_BYTES // 4].sum(dtype=np.int64)) + MESSAGE_BYTES * len(records.flags)
+    size += MESSAGE_BYTES * int(calls.sum(dtype=np.int64))
+    if not (records.details or outside):
+        return size
+    rare = [records.details[index].extra for index in records.rare] if records.details else []
+    rare += [record.measure.extra for record in outside.values()]
+    size += sum(extra.beside.sent for extra in rare if extra is not None and extra.beside is not None)
+    size += int(np.sum(records.columns["sent"])) if records.details else 0
+    return size + sum(record.size + MESSAGE_BYTES * (1 + record.calls) for record in outside.values())

@@ -1,0 +1,210 @@
+"""Keeps a window inside its provider's limits beside tokens: bytes, pictures, pages, messages and tools.
+
+What must be in the window counts first; if that is over a limit, there is no window. Then pictures, files and sounds are
+taken from the newest to the oldest, as long as the limits have room. The others become one line of text each
+(``medium_line``), before any message is left out. A picture that the provider would refuse by itself is always a line.
+
+Pictures are chosen before messages, and bytes depend on the messages that are kept. So a window is made, measured, and made
+again with fewer pictures if it is too large. Each time, less room is given to pictures, so that a larger limit never leads
+to fewer messages, nor to fewer pictures beside as many messages.
+
+With ``stable`` the beginning of the request must stay as it is. Then the cut is found first, and pictures become lines when
+it moves, or else in steps (``media_steps``).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from sash.core.counts.media_facts import IMAGE
+from sash.core.counts.models import Model
+from sash.core.counts.without_media import without_media
+from sash.core.law.allowed import ALL, Allowed
+from sash.core.law.costs import record_cost
+from sash.core.law.enclosing import bytes_of, enclosures, with_records
+from sash.core.law.explain import Explained
+from sash.core.law.fixed import Fixed
+from sash.core.law.history_media import HistoryMedia
+from sash.core.law.lines import medium_lines
+from sash.core.law.media_room import Left, Room, newest_first
+from sash.core.law.media_steps import lines_in_steps
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Record, media_in
+from sash.core.law.results import Edit
+from sash.core.law.stable import Cut
+from sash.core.law.view import History, grouped_units
+from sash.core.law.window import NeedOlder, Window
+
+Build = Callable[[History, Allowed], Window | NeedOlder]
+"""Makes the window of a history, inside what is allowed."""
+_ROUNDS: Final = 64
+
+
+def fitted(
+    history: History,
+    build: Build,
+    *,
+    model: Model,
+    fixed: Fixed,
+    options: WindowQuery,
+    place: str,
+) -> Window | NeedOlder:
+    """The window inside the limits, or NeedOlder. Raises WindowDoesNotFit with the limit that required parts are over."""
+    grouped = grouped_units(history)
+    if grouped is None:
+        return build(history, ALL)  # it asks for older messages
+    fitting = _Fitting(HistoryMedia(history, grouped[0], model, fixed, options), build, model, place)
+    return fitting.stable() if options.stable else fitting.sliding()
+
+
+class _Fitting:
+    """The making of one window. ``place`` is the path of the conversation's messages, or empty."""
+
+    def __init__(self, media: HistoryMedia, build: Build, model: Model, place: str) -> None:
+        self.media, self.history, self.build = media, media.history, build
+        self.model, self.place = model, place
+        self.lined: Mapping[int, Record] = {}
+
+    def sliding(self) -> Window | NeedOlder:
+        """The window without a stable cut."""
+        media = self.media
+        return self._settled(media.refused | media.beyond_kept(media.found, media.required.keys()))
+
+    def stable(self) -> Window | NeedOlder:
+        """The window with a stable cut, which is found first."""
+        first = self.build(self._dearest(), self._allowed(0))
+        if isinstance(first, NeedOlder):
+            return first
+        cut = first.cut or Cut(1, 0)
+        left, changed = lines_in_steps(self.media, cut)
+        if not left and self._bytes(first, left) <= self.media.most_bytes:
+            return first
+        return self._settled(left, cut, changed)
+
+    def _settled(self, left: Left, cut: Cut | None = None, changed: int = 0) -> Window | NeedOlder:
+        """The window with these media and more as lines, until the request is not too large."""
+        media = self.media
+        whole = [each for each in media.found if each.key not in left]
+        held = media.loaded(each for each in whole if each.place in media.required)
+        begins = cut.seq if cut is not None else 0
+        ordinary = [each for each in whole if each.place not in media.required and each.place >= begins]
+        text, documents = media.required_bytes, 0
+        for number in range(_ROUNDS):
+            room = Room(media.limits, media.most_bytes - text)
+            lines = left | newest_first(ordinary, held.and_of((), media.limits), room)
+            window = self._built(lines, self._allowed(documents, cut, changed))
+            if isinstance(window, NeedOlder) or self._bytes(window, lines) <= media.most_bytes:
+                break
+            documents = _documents_bytes(window)
+            text = max(text + number, documents + sum(map(media.text, window.seqs)))
+        return window if isinstance(window, NeedOlder) else self._told(window, lines)
+
+    def _bytes(self, window: Window, lines: Left) -> int:
+        """Bytes of the request of a window: an upper bound."""
+        media, sent = self.media, set(window.seqs)
+        whole = (each for each in media.found if each.place in sent and each.key not in lines)
+        texts = sum(map(media.text, window.seqs)) + _documents_bytes(window)
+        return texts + media.fixed.bytes + sum(bytes_of(each.medium) for each in whole)
+
+    def _allowed(self, documents: int, cut: Cut | None = None, changed: int = 0) -> Allowed:
+        """What the limits of bytes and of messages allow. ``documents`` are the bytes of those that are sent."""
+        media = self.media
+        return Allowed(
+            bytes_seq=media.oldest_by_bytes(documents),
+            messages_seq=media.oldest_by_number(),
+            cut=cut,
+            changed_seq=changed,
+        )
+
+    def _dearest(self) -> History:
+        """The history with the records that cost more: with media, or with lines in their place."""
+        numbers: dict[int, list[int]] = {}
+        for each in self.media.found:
+            numbers.setdefault(each.place, []).append(each.number)
+        always: dict[int, list[int]] = {}
+        for place, number in self.media.refused:
+            always.setdefault(place, []).append(number)
+        changed = {}
+        for place in numbers.keys() | always.keys():
+            shown = self._record(place, always.get(place, []))
+            lined = self._record(place, [*always.get(place, []), *numbers.get(place, [])])
+            changed[place] = max(shown, lined, key=lambda each: record_cost(each, self.model))
+        return with_records(self.history, {p: each for p, each in changed.items() if each != self.history.record(p)})
+
+    # ---- the window with lines
+
+    def _built(self, lines: Left, allowed: Allowed) -> Window | NeedOlder:
+        """The window of the history with these lines."""
+        numbers: dict[int, list[int]] = {}
+        for place, number in lines:
+            numbers.setdefault(place, []).append(number)
+        self.lined = {place: self._record(place, each) for place, each in numbers.items()}
+        is_lined = len(lines) > len(self.media.refused)
+        return self.build(with_records(self.history, self.lined), msgspec.structs.replace(allowed, is_lined=is_lined))
+
+    def _record(self, place: int, numbers: Sequence[int]) -> Record:
+        """The record of a message with lines in place of the media of these numbers."""
+        record = self.history.record(place)
+        measure, extra = record.measure, record.measure.extra
+        if not numbers or extra is None:
+            return record
+        media = tuple(media_in(extra, record.size))
+        if media != extra.media:
+            measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
+        lines = medium_lines(record, numbers, self.history.name(place), self.place)
+        said = record.said
+        if said is not None and self.model.vocabulary is not None:
+            said += sum(map(self.model.vocabulary.count, lines.values())) + 2 * len(lines)
+        return msgspec.structs.replace(record, measure=without_media(measure, lines), said=said)
+
+    def _told(self, window: Window, lines: Left) -> Window:
+        """The window with the lines among its edits and its figures."""
+        sent, history = set(window.seqs), self.history
+        numbers: dict[int, list[int]] = {}
+        reasons: dict[int, list[str]] = {}
+        for (place, number), reason in sorted(lines.items()):
+            if place in sent:
+                numbers.setdefault(place, []).append(number)
+                reasons.setdefault(place, []).append(reason)
+        if not numbers:
+            return window
+        edits = dict(window.edits)
+        for place, each in numbers.items():
+            saved = int(history.whole_cost(place, self.model)) - record_cost(self.lined[place], self.model)
+            edit = edits.get(place, Edit())
+            edits[place] = msgspec.structs.replace(edit, media=each, saved=edit.saved + saved)
+        found = {each.key: each.medium for each in enclosures(history, self.media.options.format)}
+        media = [found[place, number] for place, each in numbers.items() for number in each]
+        images = sum(medium.kind == IMAGE for medium in media)
+        why = {reason for each in reasons.values() for reason in each} - {"images_kept"}
+        stop = window.stop_reason
+        if stop == "complete" and why:
+            stop = "bytes" if "bytes" in why else "images"
+        return msgspec.structs.replace(
+            window,
+            edits=edits,
+            place=self.place,
+            lined={place: self.lined[place] for place in numbers},
+            stop_reason=stop,
+            explain=window.explain and [_explained(line, reasons.get(line.seq, ())) for line in window.explain],
+            dropped={
+                **window.dropped,
+                "images": images,
+                "files": len(media) - images,
+                "media_bytes": sum(map(bytes_of, media)),
+            },
+        )
+
+
+def _explained(line: Explained, reasons: Sequence[str]) -> Explained:
+    """A message's line with the number of its media that are sent as lines, by reason."""
+    if not (reasons and line.kept):
+        return line
+    return msgspec.structs.replace(line, left_out={reason: reasons.count(reason) for reason in sorted(set(reasons))})
+
+
+def _documents_bytes(window: Window) -> int:
+    """Bytes of the documents that a window sends."""
+    texts = (text for each in window.grounding.values() for text in (each.before, each.after))
+    return sum(len(msgspec.json.encode(text)) for text in texts)

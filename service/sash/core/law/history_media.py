@@ -1,0 +1,169 @@
+"""A history with what its messages enclose, and the bytes of a request of them."""
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import numpy as np
+
+from sash.core.counts.families import USER
+from sash.core.counts.media_facts import IMAGE, Medium
+from sash.core.counts.models import Model
+from sash.core.law.enclosing import Enclosed, bytes_of, enclosures, text_bytes
+from sash.core.law.fixed import Fixed
+from sash.core.law.media_room import Left, Load, Room, refused
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.reasons import Reason
+from sash.core.law.request_size import fixed_bytes, fixed_media, fixed_messages, over, told_bytes
+from sash.core.law.units import Units
+from sash.core.law.view import History, always_units, unit_at
+
+_NEWEST: Final = (Reason.NEWEST, Reason.QUESTION)
+
+
+class HistoryMedia:
+    """The media of the messages that can be in a window, in the order of the messages, and the required places.
+
+    ``refused`` are those that the provider takes in no request, ``found`` the others. ``fixed`` is what the parts before the
+    messages have. Raises WindowDoesNotFit if the required parts are over a limit.
+    """
+
+    def __init__(self, history: History, units: Units, model: Model, fixed: Fixed, options: WindowQuery) -> None:
+        self.history, self.units, self.limits, self.options = history, units, model.limits, options
+        self.most_bytes = float("inf") if self.limits.bytes is None else self.limits.bytes
+        self.required = _required(history, units)
+        self.texts, self._texts_outside = text_bytes(history, options.format)
+        self._sums = np.concatenate(([0], np.cumsum(self.texts)))
+        found = [each for each in enclosures(history, options.format) if self._may_be_sent(each.place)]
+        self.refused: Left = {each.key: name for each in found if (name := refused(each.medium, self.limits))}
+        self.found = [each for each in found if each.key not in self.refused]
+        self._shots = fixed_media(fixed, options.format)
+        self.fixed = Load().and_of(self._shots, self.limits)
+        self.fixed.bytes = fixed_bytes(fixed) + told_bytes(history, options)  # with those of the few-shots
+        self._fixed_messages = fixed_messages(fixed)
+        self._check()
+
+    def _may_be_sent(self, place: int) -> bool:
+        """Whether the message at a place can be in the window: it is no unanswered call, and no reply in progress."""
+        index = place - self.history.first_seq
+        return index < 0 or place in self.required or unit_at(self.units, index) not in self.units.broken
+
+    # ---- sums
+
+    def text(self, place: int) -> int:
+        """Bytes of a message with lines in place of its media."""
+        index = place - self.history.first_seq
+        return int(self.texts[index]) if index >= 0 else self._texts_outside[place]
+
+    def texts_from(self, first: int, last: int) -> int:
+        """Bytes of the texts of the tail's messages from ``first`` to ``last``."""
+        begins = self.history.first_seq
+        return int(self._sums[max(0, last + 1 - begins)] - self._sums[max(0, min(first, last + 1) - begins)])
+
+    @property
+    def all_bytes(self) -> int:
+        """Bytes of a request of all that was read."""
+        return self.loaded(self.found).bytes + int(self._sums[-1]) + sum(self._texts_outside.values())
+
+    @property
+    def required_bytes(self) -> int:
+        """Bytes of the texts of the required messages."""
+        return sum(map(self.text, self.required))
+
+    def loaded(self, found: Iterable[Enclosed]) -> Load:
+        """What the fixed parts and these media have."""
+        return self.fixed.and_of((each.medium for each in found), self.limits)
+
+    # ---- what must be, and what may be
+
+    def _check(self) -> None:
+        for medium in self._shots:
+            if name := refused(medium, self.limits):
+                size = medium.side if name == "image_side" else bytes_of(medium)
+                raise over(name, getattr(self.limits, name), {"few_shots": size})
+        must = [each for each in self.found if each.place in self.required]
+        load = self.loaded(must)
+        load.bytes += self.required_bytes
+        limit = Room(self.limits, self.most_bytes).over(load)
+        if limit is None:
+            return
+        parts: dict[str, list[Medium]] = {"few_shots": self._shots}
+        for each in must:
+            parts.setdefault(_named(self.required[each.place]), []).append(each.medium)
+        numbers = {name: _amount(media, limit) for name, media in parts.items()}
+        if limit == "bytes":
+            numbers["text"] = load.bytes - sum(numbers.values())
+        raise over("images" if limit == "many_images" else limit, getattr(self.limits, limit), numbers)
+
+    def required_at(self, place: int) -> AbstractSet[int]:
+        """The places of messages that were required while this one was the newest, beside those that always are."""
+        first, starts, records = self.history.first_seq, self.units.starts, self.history.records
+        index = min(place - first, len(records) - 1)
+        if index < 0:
+            return frozenset()
+        asked = records.roles.rfind(USER, 0, index + 1)
+        groups = {unit_at(self.units, each) for each in (index, asked) if each >= 0}
+        return {first + each for group in groups for each in range(starts[group], starts[group + 1])}
+
+    def steady(self, cut: int) -> AbstractSet[int]:
+        """The places that are required in every window, and of messages before a cut that are required in this one."""
+        return {place for place, why in self.required.items() if why not in _NEWEST or place < cut}
+
+    def beyond_kept(self, found: Sequence[Enclosed], exempt: AbstractSet[int]) -> Left:
+        """The pictures before the newest ``images_kept``, except those of ``exempt`` messages."""
+        kept = self.options.images_kept
+        if kept is None:
+            return {}
+        pictures = [each for each in found if each.is_image]
+        old = pictures[: max(0, len(pictures) - kept)]
+        return {each.key: "images_kept" for each in old if each.place not in exempt}
+
+    def oldest_by_bytes(self, documents: int) -> int:
+        """The oldest place from which all texts fit, with lines in place of all media that need not be whole.
+
+        ``documents`` are the bytes of those that are sent.
+        """
+        required = self.loaded(each for each in self.found if each.place in self.required).bytes
+        room = self.most_bytes - required - self.required_bytes - documents
+        first, count = self.history.first_seq, len(self.texts)
+        if self._sums[-1] <= room:
+            return 1
+        ordinary = self.texts.copy()
+        ordinary[[place - first for place in self.required if place >= first]] = 0
+        taken = int(np.searchsorted(np.cumsum(ordinary[::-1]), room, side="right"))
+        return 1 if taken == count else first + count - taken
+
+    def oldest_by_number(self) -> int:
+        """The oldest place from which the messages are not too many, with the lines in place of missing results."""
+        history, most = self.history, self.limits.messages
+        if most is None:
+            return 1
+        lines = sum(len(gap.calls) for gap in history.order.lines.values()) if history.order else 0
+        beside = self._fixed_messages + lines + len(self.required)
+        return max(1, history.length - max(0, most - beside) + 1)
+
+
+def _required(history: History, units: Units) -> dict[int, Reason]:
+    """The places of required messages, with the reason. Recalled messages are shortened like others."""
+    first, starts = history.first_seq, units.starts
+    found = {
+        place: Reason.PINNED if place != history.question or record.pinned else Reason.QUESTION
+        for place, record in history.outside.items()
+        if place not in history.recalled
+    }
+    for index, why in always_units(history, units).items():
+        if why is not Reason.RECALLED:
+            found |= dict.fromkeys(range(first + starts[index], first + starts[index + 1]), why)
+    return found
+
+
+def _named(why: Reason) -> str:
+    """What problems call the required messages of this reason."""
+    return why.value if why in _NEWEST else f"{why} messages"
+
+
+def _amount(media: Sequence[Medium], limit: str) -> int:
+    """What these media add to a limit."""
+    if limit == "pages":
+        return sum(medium.pages for medium in media)
+    return sum(map(bytes_of, media)) if limit == "bytes" else sum(medium.kind == IMAGE for medium in media)

@@ -1,0 +1,103 @@
+"""The parts of a request that are the same in every window of a conversation, against the limits of its model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.counts.media_facts import Medium
+from sash.core.counts.models import Model
+from sash.core.law.documents import Documents
+from sash.core.law.enclosing import MESSAGE_BYTES, is_sent, most_bytes
+from sash.core.law.fixed import Fixed
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Record
+from sash.core.law.view import History
+from sash.core.providers.request_limits import NO_LIMITS
+from sash.problems import WindowDoesNotFit
+
+ASIDE_BYTES: Final = 16_384
+"""Bytes of a request for what its client adds: the model's name, the reply's limit and format."""
+_TOKEN_BYTES: Final = 16
+"""Bytes of a token of recalled text, which is hardly ever longer."""
+_OTHER_BYTES: Final = 4
+"""Bytes of a character of a document, at most, as JSON mostly has it."""
+
+
+def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQuery, documents: Documents) -> bool:
+    """Whether no limit but that of tokens can matter: as in nearly every chat. It is quick to tell.
+
+    Raises WindowDoesNotFit for tools that are over a limit.
+    """
+    limits, records = model.limits, history.records
+    if fixed.tools:
+        check_tools(fixed.tools, model)
+    if limits is NO_LIMITS and options.images_kept is None:
+        return True
+    if fixed.has_media or (records.details and records.media) or (history.outside and _has_media(history.outside)):
+        return False
+    if limits.messages is not None and 2 * history.length + fixed_messages(fixed) > limits.messages:
+        return False
+    if limits.bytes is None:
+        return True
+    most = fixed_bytes(fixed) + (_documents_bytes(documents) if documents.sources else 0)
+    if history.summary is not None or options.recall_max_tokens:
+        most += told_bytes(history, options)
+    return most + most_bytes(records, history.outside) <= limits.bytes
+
+
+def _has_media(outside: Mapping[int, Record]) -> bool:
+    extras = (record.measure.extra for record in outside.values())
+    return any(extra is not None and (extra.media or extra.images) for extra in extras)
+
+
+def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str = "") -> None:
+    """Raise WindowDoesNotFit for more tools than the model's provider takes, or for a name that is too long.
+
+    ``pointer`` is the place of the tools in a request that sets them.
+    """
+    limits = model.limits
+    if limits.tools is not None and len(tools) > limits.tools:
+        raise over("tools", limits.tools, {"tools": len(tools)}, pointer)
+    if limits.tool_name is None:
+        return
+    for index, tool in enumerate(tools):
+        body = tool.get(str(tool.get("type")))
+        name = body.get("name") if isinstance(body, dict) else None
+        if isinstance(name, str) and len(name) > limits.tool_name:
+            place = f"{pointer}/{index}/{tool['type']}/name" if pointer else ""
+            raise over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
+
+
+def over(limit: str, most: int, parts: Mapping[str, int], pointer: str = "") -> WindowDoesNotFit:
+    """The problem of required parts that are over a limit. ``parts`` are their numbers."""
+    return WindowDoesNotFit.over(limit, most, {name: number for name, number in parts.items() if number}, pointer)
+
+
+def fixed_media(fixed: Fixed, form: str) -> list[Medium]:
+    """The pictures, files and sounds of the few-shots that a request in ``form`` sends."""
+    extras = ((each.role, each.extra) for each in fixed.few_shots if each.extra is not None)
+    return [medium for role, extra in extras for medium in extra.media if is_sent(medium, role, form)]
+
+
+def fixed_bytes(fixed: Fixed) -> int:
+    """Bytes of the parts beside the messages, with the pictures of few-shots."""
+    return ASIDE_BYTES + fixed.size + MESSAGE_BYTES * fixed_messages(fixed) + MESSAGE_BYTES * len(fixed.tools or ())
+
+
+def told_bytes(history: History, options: WindowQuery) -> int:
+    """Bytes of what a window says of messages that it leaves out: a summary, and recalled messages."""
+    summary = history.summary
+    told = len(msgspec.json.encode((summary.text, summary.compaction))) if summary is not None else 0
+    return told + _TOKEN_BYTES * options.recall_max_tokens
+
+
+def fixed_messages(fixed: Fixed) -> int:
+    """Messages beside the history's: a prompt, few-shots, a summary, a note, a recalled block and an opening."""
+    return len(fixed.system) + len(fixed.few_shots) + 4
+
+
+def _documents_bytes(documents: Documents) -> int:
+    """Bytes of all documents that the window may send, nearly always more than they have as JSON."""
+    texts = (text for source in documents.sources.values() for _, text in source.grounding.documents)
+    return _OTHER_BYTES * sum(map(len, texts))

@@ -1,0 +1,247 @@
+"""What a message encloses beside its text: pictures, files and sounds; and the message with lines in place of some.
+
+Enclosures have an order: first the parts of the chat message's content, then those that only the provider's own message has,
+such as a picture that the model made. ``enclosed`` lists them, and ``with_lines`` replaces them by their places in it.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from sash.core.chat.file_links import as_file, link_of
+from sash.core.providers import PROVIDERS
+from sash.core.providers.members import has_foreign
+from sash.core.providers.pieces import Object
+from sash.core.providers.sharing import restore, share
+from sash.core.providers.thoughts import is_thought
+
+Kind = Literal["image", "file", "audio", "reply"]
+"""What an enclosure is. A ``reply`` is the sound of a spoken reply, which is never sent back."""
+MEDIA: Final = frozenset({"image", "document", "input_image", "input_file", "computer_screenshot", "container_upload"})
+"""Types of a provider's own parts that are pictures or files."""
+IMAGES: Final = frozenset({"image", "input_image", "computer_screenshot"})
+MEDIA_MEMBERS: Final = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
+"""Members of Gemini's parts that hold pictures, files or sounds."""
+MEDIA_TYPE: Final = re.compile(r"[a-z]+/[a-zA-Z0-9.+-]+")
+MADE: Final = "image_generation_call"
+"""The type of OpenAI's item with a picture that the model made."""
+_TEXTS: Final = frozenset({"text", "refusal"})
+_BASE64: Final = ";base64,"
+_REMOVED: Final[Object] = {}
+
+
+class Enclosure(NamedTuple):
+    """One picture, file or sound. ``data`` is a data URL, base64, or an address; empty if it is kept elsewhere.
+
+    ``part`` is the part of the content, or the provider's own. ``form`` is the only form that sends it; empty if others do.
+    """
+
+    kind: Kind
+    media_type: str
+    data: str
+    part: Object
+    form: str = ""
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the message has only an address of it, or a name."""
+        return not self.data or "://" in self.data[:40]
+
+
+def enclosed(message: Mapping[str, Any], own: Sequence[Object] | None = None) -> list[Enclosure]:
+    """Return what a stored message encloses, in order. ``own`` are the provider's messages in it, if they are known."""
+    found = _in_content(message)
+    if isinstance(audio := message.get("audio"), dict) and isinstance(audio.get("data"), str):
+        found.append(Enclosure("reply", "", audio["data"], audio))
+    if "native" in message and not has_foreign(message):
+        visit = _Visit(found)
+        visit.messages(restore(message) if own is None else own)
+        found += [_of_block(block, message["native"]["format"]) for block in visit.alone]
+    return found
+
+
+def with_lines(message: Object, lines: Mapping[int, str]) -> Object:
+    """Return the stored message with these lines of text in place of enclosures, by their places in ``enclosed``.
+
+    Its own message has them too. It is left out if it has no place for a text where a picture was.
+    """
+    content, native = message.get("content"), message.get("native")
+    chat: Object = {name: value for name, value in message.items() if name != "native"}
+    is_result = message["role"] == "tool"
+    if isinstance(content, list):
+        chat["content"] = _content(content, lines, is_result=is_result)
+    own = _own(message, chat, lines, is_result=is_result) if native and not has_foreign(message) else None
+    if native is None or own is None:
+        return chat
+    left_out = ("told", "messages") if is_result else ("messages",)
+    kept = {name: value for name, value in native.items() if name not in left_out}
+    return chat | {"native": {**kept, "messages": share(own, chat)}}
+
+
+def _in_content(message: Mapping[str, Any]) -> list[Enclosure]:
+    content = message.get("content")
+    return [_of_part(part) for part in content if _is_medium(part)] if isinstance(content, list) else []
+
+
+def _is_medium(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") not in _TEXTS
+
+
+def _of_part(part: Object) -> Enclosure:
+    match part:
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+            return Enclosure("image", _type_of(url), url, part)
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
+            return Enclosure("audio", f"audio/{form}", data, part)
+    file = as_file(part).get("file")
+    held = file if isinstance(file, dict) else {}
+    given = held.get("file_data") or held.get("file_id") or link_of(part)
+    data = given if isinstance(given, str) else ""
+    return Enclosure("file", _type_of(data), data, part)
+
+
+def _of_block(block: Object, form: str) -> Enclosure:
+    """An enclosure that only the provider's own message has."""
+    texts = list(_strings(block))
+    data = max(texts, key=len, default="")
+    media_type = next((text for text in texts if MEDIA_TYPE.fullmatch(text)), "") or _type_of(data)
+    is_image = str(block.get("type")) in (*IMAGES, MADE) or media_type.startswith("image/")
+    kind: Kind = "image" if is_image else "audio" if media_type.startswith("audio/") else "file"
+    return Enclosure(kind, media_type, data, block, form)
+
+
+def _type_of(url: str) -> str:
+    """The media type of a data URL; empty for another text."""
+    head = url[:100].partition(",")[0]
+    return head[5:].partition(";")[0].lower() if head[:5].lower() == "data:" else ""
+
+
+def _strings(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for each in value.values():
+                yield from _strings(each)
+        case list():
+            for each in value:
+                yield from _strings(each)
+
+
+# ---- lines in their place
+
+
+def _content(content: Sequence[Object], lines: Mapping[int, str], *, is_result: bool) -> Any:
+    """The content with lines in place of parts. A result's texts become one, before its other parts."""
+    told: list[Object] = []
+    place = 0
+    for part in content:
+        line = lines.get(place) if _is_medium(part) else None
+        place += _is_medium(part)
+        told.append(part if line is None else {"type": "text", "text": line})
+    if not is_result:
+        return told
+    text = "".join(part.get("text") or "" for part in told if not _is_medium(part))
+    others = [part for part in told if _is_medium(part)]
+    return [{"type": "text", "text": text}, *others] if others else text
+
+
+def _own(message: Object, chat: Object, lines: Mapping[int, str], *, is_result: bool) -> list[Object] | None:
+    """The provider's own messages with these lines; None if they have no place for one."""
+    provider, found = PROVIDERS[message["native"]["format"]], _in_content(message)
+    alone = len(found) + ("audio" in message)  # a spoken reply has no own message
+
+    def in_place(place: int, block: Object) -> Object | None:
+        line = lines.get(place if place >= 0 else alone - 1 - place)
+        if line is None:
+            return None
+        if block.get("type") == MADE:
+            return {"role": "assistant", "content": line}
+        mark = {"cache_control": block["cache_control"]} if "cache_control" in block else {}
+        return _REMOVED if is_result else {**provider.shape.text, "text": line, **mark}
+
+    visit = _Visit(found, in_place)
+    own = visit.messages(restore(message))
+    if not visit.is_placed:
+        return None
+    if not is_result:
+        return own
+    said = chat["content"]
+    text = said if isinstance(said, str) else said[0]["text"]
+    result = provider.with_result_text(own[0], text, False)  # noqa: FBT003 - as the record declares it
+    return None if result is None else [result]
+
+
+class _Visit:
+    """Visits the media in a provider's own messages, in order, and replaces some.
+
+    ``in_place`` returns what stands in a medium's place: another part, ``_REMOVED``, or None if it stays. It gets the place
+    of the content's part that is the same medium; for one that no part is, -1 for the first, -2 for the second. ``alone``
+    are these. ``is_placed``: each replaced medium stood in a list, so that a text can be in its place.
+    """
+
+    def __init__(
+        self, found: Sequence[Enclosure], in_place: Callable[[int, Object], Object | None] = lambda _place, _block: None
+    ) -> None:
+        self._in_place = in_place
+        self._places: dict[str, list[int]] = defaultdict(list)
+        for place, each in enumerate(found):
+            self._places[_payload(each.data)].append(place)
+        self.alone: list[Object] = []
+        self.is_placed = True
+
+    def messages(self, own: Sequence[Object]) -> list[Object]:
+        """The messages with replaced media."""
+        kept = []
+        for item in own:
+            is_made = item.get("type") == MADE and isinstance(item.get("result"), str)
+            made = self._replaced(item) if is_made else None
+            kept.append(made or (item if is_made else self._within(item)))
+        return kept
+
+    def _within(self, value: Any) -> Any:
+        match value:
+            case dict() if _is_own_medium(value):  # not in a list
+                if self._replaced(value) is not None:
+                    self.is_placed = False
+                return value
+            case dict():
+                changed = {name: self._within(each) for name, each in value.items()}
+                return {
+                    name: each for name, each in changed.items() if each or not value[name]
+                }  # no list is left empty
+            case list():
+                return [each for part in value if (each := self._part(part)) is not _REMOVED]
+        return value
+
+    def _part(self, part: Any) -> Any:
+        if is_thought(part):  # a picture in it goes with the thought
+            return part
+        if not (isinstance(part, dict) and _is_own_medium(part)):
+            return self._within(part)
+        made = self._replaced(part)
+        return part if made is None else made
+
+    def _replaced(self, block: Object) -> Object | None:
+        places = self._places.get(_payload(max(_strings(block), key=len, default="")))
+        if places:
+            return self._in_place(places.pop(0), block)
+        self.alone.append(block)
+        return self._in_place(-len(self.alone), block)
+
+
+def _is_own_medium(block: Object) -> bool:
+    """Whether a part is a picture, a file or a sound, and not a document of texts or of parts."""
+    if any(isinstance(block.get(name), dict) for name in MEDIA_MEMBERS):
+        return True
+    source = block.get("source")
+    return str(block.get("type")) in MEDIA and not (
+        isinstance(source, dict) and source.get("type") in ("content", "text")
+    )
+
+
+def _payload(data: str) -> str:
+    """The base64 of a data URL in the usual alphabet; another text as it is."""
+    text = data.partition(_BASE64)[2] if data[:5] == "data:" else data
+    return text.replace("-", "+").replace("_", "/") if "://" not in text[:40] else text

@@ -1,0 +1,66 @@
+"""Puts lines in place of the pictures, files and sounds that a window leaves out, and applies its other edits."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from sash.core.chat.messages import encode_message
+from sash.core.counts.counting import message_tokens
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.measures import measure
+from sash.core.counts.models import Model
+from sash.core.law.costs import record_cost
+from sash.core.law.enclosing import with_records
+from sash.core.law.lines import medium_lines
+from sash.core.law.records import Record
+from sash.core.law.render import Bodies
+from sash.core.law.view import History
+from sash.core.law.window import Window
+from sash.core.providers.enclosures import with_lines
+from sash.core.providers.turns import is_of
+from sash.windows.answer import Trimmed, cheaper, edit
+
+
+def edited(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
+    """Apply the window's edits. Returns the window with exact tokens, the edited bodies, and the figures of cut results."""
+    if not window.lined:
+        return edit(window, history, bodies, model)
+    window, bodies = _lined(window, history, bodies, model)
+    saved = {
+        seq: int(history.whole_cost(seq, model)) - record_cost(record, model) for seq, record in window.lined.items()
+    }
+    window, bodies, trimmed = edit(_saving(window, saved, -1), with_records(history, window.lined), bodies, model)
+    return _saving(window, saved, 1), bodies, trimmed
+
+
+def _saving(window: Window, saved: Mapping[int, int], sign: int) -> Window:
+    """The window whose edits save more, or less, by what lines in place of media save. Cuts are told apart from them."""
+    replace = msgspec.structs.replace
+    edits = {
+        seq: replace(window.edits[seq], saved=window.edits[seq].saved + sign * more) for seq, more in saved.items()
+    }
+    return replace(window, edits={**window.edits, **edits})
+
+
+def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies]:
+    """The window and the bodies with lines in place of media."""
+    made: dict[int, bytes] = {}
+    spans: dict[int, tuple[int, int]] = {}
+    less: dict[int, int] = {}
+    for seq, bound in window.lined.items():
+        each, record = window.edits[seq], history.record(seq)
+        message = msgspec.json.decode(bodies.body(seq))
+        message = with_lines(message, medium_lines(record, each.media, history.name(seq), window.place))
+        if not is_of(message, model.format):
+            message.pop("native", None)
+        made[seq], *span = encode_message(message)
+        spans[seq] = span[0], span[1]
+        if each.limit is None and not each.without_calls:
+            less[seq] = record_cost(bound, model) - _cost(message, record, model)
+    return cheaper(window, less), msgspec.structs.replace(bodies, edited=made, spans=spans)
+
+
+def _cost(message: Mapping[str, Any], record: Record, model: Model) -> int:
+    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+    return message_tokens(measure(message), model, parallel=record.parallel, said=said)
