@@ -14,7 +14,7 @@ from sash.core.law.fixed import Fixed
 from sash.core.law.media_room import Left, Load, Room, refused
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
-from sash.core.law.request_size import fixed_bytes, fixed_media, fixed_messages, over
+from sash.core.law.request_size import fixed_bytes, fixed_media, fixed_messages, over, told_bytes
 from sash.core.law.units import Units
 from sash.core.law.view import History, always_units, unit_at
 
@@ -39,7 +39,7 @@ class HistoryMedia:
         self.found = [each for each in found if each.key not in self.refused]
         self._shots = fixed_media(fixed, options.format)
         self.fixed = Load().and_of(self._shots, self.limits)
-        self.fixed.bytes = fixed_bytes(fixed)  # with those of the few-shots
+        self.fixed.bytes = fixed_bytes(fixed) + told_bytes(history, options)  # with those of the few-shots
         self._fixed_messages = fixed_messages(fixed)
         self._check()
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from sash.core.counts.media_facts import Medium
 from sash.core.counts.models import Model
 from sash.core.law.documents import Documents
@@ -16,6 +18,8 @@ from sash.problems import WindowDoesNotFit
 
 ASIDE_BYTES: Final = 16_384
 """Bytes of a request for what its client adds: the model's name, the reply's limit and format."""
+_TOKEN_BYTES: Final = 16
+"""Bytes of a token of recalled text, which is hardly ever longer."""
 _OTHER_BYTES: Final = 4
 """Bytes of a character of a document, at most, as JSON mostly has it."""
 
@@ -37,6 +41,8 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
     if limits.bytes is None:
         return True
     most = fixed_bytes(fixed) + (_documents_bytes(documents) if documents.sources else 0)
+    if history.summary is not None or options.recall_max_tokens:
+        most += told_bytes(history, options)
     return most + most_bytes(records, history.outside) <= limits.bytes
 
 
@@ -77,6 +83,13 @@ def fixed_media(fixed: Fixed, form: str) -> list[Medium]:
 def fixed_bytes(fixed: Fixed) -> int:
     """Bytes of the parts beside the messages, with the pictures of few-shots."""
     return ASIDE_BYTES + fixed.size + MESSAGE_BYTES * fixed_messages(fixed) + MESSAGE_BYTES * len(fixed.tools or ())
+
+
+def told_bytes(history: History, options: WindowQuery) -> int:
+    """Bytes of what a window says of messages that it leaves out: a summary, and recalled messages."""
+    summary = history.summary
+    told = len(msgspec.json.encode((summary.text, summary.compaction))) if summary is not None else 0
+    return told + _TOKEN_BYTES * options.recall_max_tokens
 
 
 def fixed_messages(fixed: Fixed) -> int:
