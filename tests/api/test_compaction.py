@@ -479,6 +479,17 @@ async def test_a_newer_summary_that_covers_more_replaces_the_item(client: httpx.
     assert await chat.sent() == turns(("assistant", [newer]), ("assistant", "I do."), ("user", "So?"))
 
 
+async def test_a_summary_in_place_of_an_item_stands_as_it_did(client: httpx.AsyncClient, conversation: str) -> None:
+    """What the item told, and the log may never have had, is not lost because all of the log fits."""
+    chat = Chat(client, conversation, **CLAUDE)
+    await chat.append(*turns(("assistant", [BLOCK]), ("user", "Go on"), ("assistant", "I do."), ("user", "So?")))
+    await client.put(f"{chat.path}/summary", json={"text": "All of it.", "through_seq": 3})
+    told = "Summary of the conversation so far:\nAll of it."
+    sent = await chat.window(model="gpt-5.2", format="openai")
+    assert sent["request"]["messages"] == [{"role": "system", "content": told}, {"role": "user", "content": "So?"}]
+    assert sent["tokens"]["summary"] > 0
+
+
 async def test_a_conversation_tells_which_items_stand(client: httpx.AsyncClient, conversation: str) -> None:
     """GET /conversations/{id} has the newest item of each format."""
     chat = Chat(client, conversation, **CLAUDE)

@@ -39,7 +39,7 @@ def newest_summary(summary: Summary | None, appended: tuple[int, Measure, bytes]
         return summary
     seq, measured, body = appended
     if summary is not None and summary.through_seq >= seq and summary.sent_as(form) is not None:
-        return summary
+        return msgspec.structs.replace(summary, replaces=True)
     message = msgspec.json.decode(body)
     found = compaction_of(message)
     if found is None:

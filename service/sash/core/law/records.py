@@ -441,6 +441,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     seq: int = 0
     """The seq of the message that it is, if it was appended, else 0. Its words, where it has some, then stand for what it
     covers in all formats. It is not stored."""
+    replaces: bool = False
+    """Whether it was put in place of such a message, and so stands as that did. It is not stored."""
     said: int | None = None
     """The text's tokens in a model's own vocabulary, while a window is made for this model. It is not stored."""
 
@@ -455,4 +457,4 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def stands(self) -> bool:
         """Whether windows have it in place of the messages that it covers, and never these, once it is as it is sent."""
-        return bool(self.seq) or self.compaction is not None
+        return bool(self.seq) or self.replaces or self.compaction is not None

@@ -11,9 +11,10 @@
 --        details, body} of the newest compaction in one of the forms}
 --
 -- Bodies are the newest ones of the tail. A body is left out where its text and all later texts are over the budget, unless
--- it or an older message is in every window, or all are asked for, or a compaction stands for it. Where they have more than NEAR bytes together, only the
--- FEW newest come, or one: a script copies each value twice more than a plain command does, while all clients wait, so plain
--- commands read the others. The whole text of a conversation of FEW_TOKENS is near enough, and its bytes are not added up.
+-- it or an older message is in every window, or all are asked for, or where a compaction stands for it. Where they have more
+-- than NEAR bytes together, only the FEW newest come, or one: a script copies each value twice more than a plain command does,
+-- while all clients wait, so plain commands read the others. The whole text of a conversation of FEW_TOKENS is near enough, and
+-- its bytes are not added up. The newest body comes always.
 -- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
 local COVERED = 64 -- messages that are read although the compaction stands for them
 local ENOUGH, SLACK, NEAR, FEW, FEW_TOKENS, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 16384, 4194304, 4000
@@ -107,7 +108,7 @@ local function read_tail(fields, length, reach)
       end
       newest = newest + 1
     end
-    bodies = redis.call('LRANGE', log, -newest, -1)
+    bodies = redis.call('LRANGE', log, -math.max(1, newest), -1)
   end
   return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction}
 end
