@@ -6,6 +6,7 @@ and the history is read again.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
@@ -68,12 +69,19 @@ class Histories:
             raise no_entry()
         for later in await self._compactions_since(target, seq, change):
             step: Change = {**change, "token": f"{change['token']}.{later}"}
-            await self._redact(target, later, **step)
-            change["if_match"] = ""  # it stood
+            with suppress(NotFound):  # a rewind took it away meanwhile
+                await self._redact(target, later, **step)
+                change["if_match"] = ""  # it stood
         return await self._redact(target, name, **change)
 
     async def _compactions_since(self, target: Target, seq: int, change: Change) -> list[int]:
-        """Return the seqs of the compactions behind message ``seq``, newest first. Raises NotFound, PreconditionFailed."""
+        """Return the seqs of the compactions behind message ``seq``, newest first. Raises NotFound, Conflict."""
+        for _ in range(_ATTEMPTS):
+            with suppress(HistoryEdited):
+                return await self._read_compactions_since(target, seq, change)
+        raise _busy()
+
+    async def _read_compactions_since(self, target: Target, seq: int, change: Change) -> list[int]:
         state, done = await asyncio.gather(self._reader.get(target), self._was_done(target, change["token"]))
         if done or not state.compactions or seq > state.length:
             return []
