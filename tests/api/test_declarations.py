@@ -29,7 +29,7 @@ def fields(declared: dict[Any, Any]) -> Any:
 
 def is_unchecked(kind: type[Any], field: str) -> bool:
     """Whether every value is right for a field: of metadata, and of members that are kept as they are."""
-    return field.startswith("metadata.") or issubclass(kind, FreeMembers) and field in FreeMembers.__struct_fields__
+    return field.startswith("metadata.") or (issubclass(kind, FreeMembers) and field in FreeMembers.__struct_fields__)
 
 
 async def refused(client: httpx.AsyncClient, handler: Any, conversation: str, **rest: Any) -> dict[str, str]:
