@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, history, window
+from dialogue import append, assistant, calling, history, user, window
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from validators import anthropic, gemini
@@ -322,3 +322,17 @@ async def test_results_of_gemini_in_another_order_are_sorted(client: httpx.Async
     await append(client, conversation, *turns, format="gemini")
     made = await window(client, conversation, model="gemini-2.5-flash", format="gemini")
     assert [part["functionResponse"]["name"] for part in made["request"]["contents"][2]["parts"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("limit", "told"), [(2, None), (30, {"messages": 1, "reasons": {"unanswered_call": 1}})])
+async def test_a_call_is_told_where_the_window_reaches_back_to_it(
+    client: httpx.AsyncClient, conversation: str, limit: int, told: dict[str, Any] | None
+) -> None:
+    """A call that the limit leaves out is no mend, though the question before it is sent: stored and in a body alike."""
+    entries = [user("q"), calling("a"), *(assistant(f"Part {n}") for n in range(4))]
+    query = {"model": "gpt-4o", "limit": limit, "unanswered": "drop"}
+    await append(client, conversation, *entries)
+    stored = (await client.get(f"/conversations/{conversation}/window", params=query)).json()
+    given = (await client.post("/window", json={**query, "messages": entries})).json()
+    assert (stored.get("mended"), given.get("mended")) == (told, told)
+    assert stored["request"] == given["request"]

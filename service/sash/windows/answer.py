@@ -1,6 +1,6 @@
 """A window as JSON: the encoded figures, then the stored bodies, spliced in unchanged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -174,7 +174,7 @@ def made(
     query, parts, model = asked.query, asked.parts, asked.limits.model
     seqs, mends = window.seqs, Mends()
     if history.order is not None:
-        _note(mends, history.order, history, seqs)
+        _note(mends, history.order, history, window)
         seqs = list(map(history.name, seqs))
     request = _request(asked, history, window, bodies, documents, mends)
     if hints is not None:
@@ -216,16 +216,18 @@ def made(
     return Made(body, asked, history, window, head)
 
 
-def _note(mends: Mends, order: Order, history: History, seqs: Sequence[int]) -> None:
-    """Note the mends that follow from the order of the window's messages."""
-    for place in seqs:
+def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
+    """Note the mends that follow from the order of the window's messages.
+
+    A call that is left out is a mend where the window reaches back to it, and not where budget or limit end the window.
+    """
+    for place in window.seqs:
         if place in order.late:
             mends.add(LATE_RESULT, history.name(place))
         if place in order.lines or place in order.dropped:
             mends.add(UNANSWERED_CALL, history.name(place))
-    for place in order.gone if seqs else ():
-        if place > seqs[0]:
-            mends.add(UNANSWERED_CALL, history.name(place))
+    for place in order.gone & window.passed:
+        mends.add(UNANSWERED_CALL, history.name(place))
 
 
 def _explain(asked: Asked, window: Window, history: History, documents: Documents, mends: Mends) -> list[Explained]:
