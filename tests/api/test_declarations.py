@@ -33,7 +33,7 @@ def is_unchecked(kind: type[Any], field: str) -> bool:
 async def refused(client: httpx.AsyncClient, handler: Any, conversation: str, **rest: Any) -> dict[str, str]:
     """Send a request with one wrong field, which must answer 400, and return the first error."""
     await client.post("/conversations", json={"id": conversation})
-    path = template_of(next(iter(handler.paths))).format(conversation_id=conversation)
+    path = template_of(next(iter(handler.paths))).format(conversation_id=conversation, seq=1)
     answer = await client.request(next(iter(handler.http_methods)), path, **rest)
     assert answer.status_code == 400, answer.text
     place: dict[str, str] = answer.json().get("errors", [{"pointer": answer.json()["type"], "detail": ""}])[0]
