@@ -19,7 +19,7 @@ import pytest
 import redis
 from click.testing import CliRunner
 from conftest import Served
-from store.servers import Cluster, Sentinels, binaries, wait_until
+from store.servers import Cluster, Sentinels, binaries, free_port, wait_until
 from store.servers import server as one_server
 
 from sash.cli import main
@@ -286,6 +286,31 @@ def examined(*arguments: str, **variables: str) -> tuple[int, list[dict[str, Any
     others = {name: None for name in os.environ if name.startswith("SASH_")}
     result = CliRunner().invoke(main, ["doctor", *arguments], env={**others, **variables}, catch_exceptions=False)
     return result.exit_code, json.loads(result.stdout)
+
+
+def test_object_storage_is_tried(tmp_path: Path) -> None:
+    """The doctor writes, reads and erases an object, and names what is wrong with a URL or a storage."""
+    folder = tmp_path / "media"
+    good = examined(SASH_DATA_DIR=str(tmp_path / "data"), SASH_MEDIA_URL=folder.as_uri())[1]
+    (tmp_path / "file").touch()
+    bad = examined(SASH_DATA_DIR=str(tmp_path / "data"), SASH_MEDIA_URL=(tmp_path / "file" / "media").as_uri())
+    away = examined(
+        SASH_DATA_DIR=str(tmp_path / "data"),
+        SASH_MEDIA_URL="s3://bucket/prefix",
+        SASH_STORE_TIMEOUT_SECONDS="1",
+        AWS_ENDPOINT_URL=f"http://127.0.0.1:{free_port()}",
+        AWS_ACCESS_KEY_ID="test",
+        AWS_SECRET_ACCESS_KEY="test",
+        AWS_REGION="us-east-1",
+    )
+
+    found = {each["subject"]: each for each in good}["SASH_MEDIA_URL"]
+    assert found["verdict"] == "good", found
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+    for status, findings in (bad, away):
+        wrong = {each["subject"]: each for each in findings}["SASH_MEDIA_URL"]
+        assert (status, wrong["verdict"]) == (1, "problem")
+        assert wrong["change"]
 
 
 def test_all_is_well_with_the_defaults(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import IO
 import httpx
 import pytest
 import redis
+from api.pictures import pictured
 from conftest import ROOT, Served
 from store.servers import free_port
 
@@ -346,3 +347,32 @@ def condition(url: str) -> str:
     with contextlib.suppress(httpx.TransportError):
         return str(httpx.get(f"{url}/status").json()["condition"]["name"])
     return ""
+
+
+# ---- pictures and files
+
+
+def test_pictures_are_files_beside_the_embedded_store(tmp_path: Path) -> None:
+    """With ``SASH_MEDIA_URL=file:`` pictures are files in the data directory, and are there after a restart."""
+    message = pictured("look", 1)
+    with running(tmp_path, SASH_MEDIA_URL="file:", SASH_WORKERS="2") as served:
+        for n in range(4):
+            sent = httpx.post(f"{served.url}/conversations/c-{n}/messages", json={"messages": [message]})
+            assert sent.status_code == 201, sent.text
+        served.stop()
+        served.start()
+        window = httpx.get(f"{served.url}/conversations/c-1/window?model=gpt-4o-mini").json()
+        erased = [httpx.delete(f"{served.url}/conversations/c-{n}").status_code for n in range(3)]
+
+    names = [str(path.relative_to(tmp_path / "data" / "media")) for path in (tmp_path / "data" / "media").rglob("*-*")]
+    assert window["request"]["messages"] == [message]
+    assert erased == [204] * 3
+    assert [name.rpartition("/")[0] for name in names if name.count("/") == 2] == ["default/c-3"]
+
+
+def test_a_media_url_that_cannot_be_used(tmp_path: Path) -> None:
+    """A folder that cannot be made is one line, and the start ends."""
+    (tmp_path / "file").touch()
+    line = refused(tmp_path / "data", SASH_MEDIA_URL=(tmp_path / "file" / "media").as_uri())
+    assert "SASH_MEDIA_URL" in line
+    assert "cannot be used" in line

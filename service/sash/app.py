@@ -22,6 +22,7 @@ from sash.api import (
     count_handlers,
     docs,
     history_handlers,
+    media_handlers,
     message_handlers,
     operation_handlers,
     owner_handlers,
@@ -56,6 +57,7 @@ from sash.operations.tracing import OpenTelemetry, wants_spans
 from sash.operations.watch import Watch
 from sash.settings import Settings, read_models
 from sash.store.data.limits import RateLimits
+from sash.store.data.object_storage import open_objects
 from sash.store.data.stores import Stores, stores_of
 from sash.store.data.usage import model_or_unknown
 from sash.store.redis import datafiles
@@ -73,6 +75,7 @@ ROUTES = (
     message_handlers.append_messages,
     message_handlers.list_messages,
     message_handlers.get_message,
+    media_handlers.get_media,
     history_handlers.redact_message,
     history_handlers.change_message,
     history_handlers.rewind_conversation,
@@ -114,7 +117,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     store = _store(settings, metrics)
     models = read_models(settings.models_file, settings.tokenizers)
     embedder = _embedder(settings, metrics)
-    counts = Counts(store.reader, store.columns)
+    counts = Counts(store.reader, store.columns, store.media)
     recall = _recall(settings, store, counts, embedder)
     context = Context(
         settings=settings,
@@ -137,7 +140,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         metrics.windows.know(model.id for model in list_models(models))
         await store.client.open()
         watching = context.watching
-        tasks = [asyncio.create_task(each.run()) for each in (watching.watch, watching.statistics)]
+        running = (watching.watch, watching.statistics, store.erasures)
+        tasks = [asyncio.create_task(each.run()) for each in running]
         try:
             yield
         finally:
@@ -200,7 +204,12 @@ def _store(settings: Settings, metrics: Metrics) -> Stores:
         data_files=os.environ.get(datafiles.VARIABLE, ""),
         observer=metrics,
     )
-    return stores_of(client, retention_seconds=settings.retention_seconds, encryption_keys=settings.encryption_key)
+    return stores_of(
+        client,
+        retention_seconds=settings.retention_seconds,
+        encryption_keys=settings.encryption_key,
+        objects=open_objects(settings.media_place, settings.store_timeout_seconds),
+    )
 
 
 def _recall(settings: Settings, store: Stores, counts: Counts, embedder: Embedder | None) -> Recall:

@@ -17,6 +17,7 @@
     ├── PreconditionFailed      412  If-Match names another state
     ├── TooLarge                413
     ├── UnsupportedMediaType    415
+    ├── RangeNotSatisfiable     416
     ├── MisdirectedRequest      421  Host is not a name of this service
     ├── Unprocessable           422  readable, but cannot be done
     │   ├── OrphanToolResult    422
@@ -285,6 +286,15 @@ class UnsupportedMediaType(Problem):
     """
 
     slug, title, status = "unsupported-media-type", "The body must be plain JSON", 415
+
+
+class RangeNotSatisfiable(Problem):
+    """The header ``Range`` asks for bytes behind the end of the picture or file.
+
+    Ask for a part of it, or leave the header out: ``Content-Range`` has its size.
+    """
+
+    slug, title, status = "range-not-satisfiable", "The range is behind the end", 416
 
 
 class MisdirectedRequest(Problem):

@@ -26,6 +26,7 @@ from granian.server.mp import MPServer, WorkerProcess
 from sash.listeners import BACKLOG, listen
 from sash.operations.registry import FOLDER_VARIABLE, WORKER_VARIABLE, ended
 from sash.settings import Settings, SettingsError, mask_url, read_models
+from sash.store.data.object_storage import open_objects
 from sash.store.redis import datafiles
 from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed
 
@@ -99,8 +100,9 @@ def run(settings: Settings) -> int:
     try:
         read_models(settings.models_file, settings.tokenizers)
         listeners = listen(settings)
-    except SettingsError as error:
-        for line in error.lines:
+        open_objects(settings.media_place, settings.store_timeout_seconds)
+    except (SettingsError, ValueError) as error:
+        for line in str(error).splitlines():
             _say(line)
         return _SETTING_WRONG
     if settings.encryption_key:
@@ -270,7 +272,8 @@ def _metrics_folder(workers: int) -> str | None:
 
 def _environment(settings: Settings, store_url: str) -> dict[str, str]:
     """The environment variables to change for workers: command-line options, and the store's URL."""
-    return {
+    media = {"SASH_MEDIA_URL": settings.media_place} if settings.media_place else {}
+    return media | {
         "SASH_REDIS_URL": store_url,
         "SASH_HOST": settings.host,
         "SASH_PORT": str(settings.port),

@@ -19,6 +19,7 @@ import msgspec
 
 from sash.core.chat.bounds import TEN_YEARS_SECONDS
 from sash.variables import (
+    MEDIA_HERE,
     ApiKey,
     Variable,
     address,
@@ -31,6 +32,7 @@ from sash.variables import (
     master_keys,
     names,
     number,
+    object_url,
     one_key,
     origins,
     store_url,
@@ -86,6 +88,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     http2: Annotated[bool, Variable(flag)] = False
     data_dir: Annotated[Path, Variable(Path)] = Path("sash-data")
     redis_url: Annotated[str | None, Variable(store_url)] = None
+    media_url: Annotated[str | None, Variable(object_url)] = None
+    """Where pictures and files over 8 KB are kept; None for the store itself, ``file:`` for the data directory."""
     api_keys: Annotated[tuple[ApiKey, ...], Variable(tenant_keys, secret=True)] = ()
     require_keys: Annotated[bool, Variable(flag)] = False
     allow_anonymous: Annotated[bool, Variable(flag)] = False
@@ -151,6 +155,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if lines:
             raise SettingsError(tuple(sorted(lines)))
         return settings
+
+    @property
+    def media_place(self) -> str | None:
+        """The URL of object storage for pictures and files; None where the store keeps them."""
+        return (self.data_dir.absolute() / "media").as_uri() if self.media_url == MEDIA_HERE else self.media_url
 
     @property
     def anonymous(self) -> bool:
@@ -260,6 +269,9 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, set[str]]]:
             "set SASH_REDIS_URL, or write durable"
         )
         yield line, {"durability", "redis_url"}
+    if settings.media_url == MEDIA_HERE and settings.redis_url is not None:
+        line = "SASH_MEDIA_URL is 'file:', a folder of the embedded store: with SASH_REDIS_URL write file:///path, or s3://bucket"
+        yield line, {"media_url", "redis_url"}
     if settings.store_timeout_seconds > settings.request_timeout_seconds:
         line = (
             f"SASH_STORE_TIMEOUT_SECONDS is {settings.store_timeout_seconds:g}, longer than a request may last: "

@@ -134,6 +134,19 @@ def http_url(value: str) -> str:
     return value
 
 
+MEDIA_HERE = "file:"
+"""The folder ``media`` of the data directory."""
+_MEDIA_URL = re.compile(r"file:///\S+|(?:s3|gs)://[A-Za-z0-9._-]+(?:/\S*)?|az://[A-Za-z0-9-]+/[A-Za-z0-9-]+(?:/\S*)?")
+
+
+def object_url(value: str) -> str:
+    if value != MEDIA_HERE and not _MEDIA_URL.fullmatch(value):
+        raise ValueError(
+            "file:, or a URL like file:///path, s3://bucket/prefix, gs://bucket/prefix, az://account/container"
+        )
+    return value
+
+
 def store_url(value: str) -> str:
     scheme, mark, rest = value.partition("://")
     if not mark or scheme not in _REDIS_URLS:

@@ -46,10 +46,10 @@ async def etag_of(client: httpx.AsyncClient, conversation: str) -> str:
     return (await client.get(f"/conversations/{conversation}")).headers["etag"]
 
 
-async def history(client: httpx.AsyncClient, conversation: str) -> list[dict[str, Any]]:
+async def history(client: httpx.AsyncClient, conversation: str, media: str = "described") -> list[dict[str, Any]]:
     """Return all stored messages, oldest first; an empty list when the conversation does not exist."""
     stored: list[dict[str, Any]] = []
-    url: str | None = f"/conversations/{conversation}/messages?limit=1000"
+    url: str | None = f"/conversations/{conversation}/messages?limit=1000&media={media}"
     while url:
         answer = await client.get(url)
         if answer.status_code == 404:

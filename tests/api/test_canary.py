@@ -1,5 +1,6 @@
 """Messages, users' ids and API keys appear in no log, metric, statistic or trace."""
 
+import hashlib
 import json
 import logging
 from collections.abc import Iterator
@@ -26,9 +27,16 @@ ENTRY: dict[str, Any] = {
 }
 TALK = f"/conversations/{CANARY}-talk"
 BILL = {"model": CANARY, "prompt_tokens": 5, "window_tokens": 5}
+PICTURE = CANARY + "A" * (12_000 - len(CANARY))
+PICTURED = {
+    "role": "user",
+    "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}", "detail": "low"}}],
+}
 DONE: tuple[tuple[str, str, Any], ...] = (
     ("POST", "/conversations", {"id": f"{CANARY}-made", "owner": f"{CANARY}-owner", "system": CANARY}),
     ("POST", f"{TALK}/messages?model=gpt-4o-mini", {"messages": [ENTRY, {"message": ENTRY["message"]}]}),
+    ("POST", f"{TALK}/messages", {"messages": [PICTURED]}),
+    ("GET", f"{TALK}/media/{hashlib.sha256(PICTURE.encode()).hexdigest()[:32]}", None),
     ("PATCH", TALK, {"owner": f"{CANARY}-owner", "metadata": {CANARY: CANARY}, "model": CANARY}),
     ("GET", TALK, None),
     ("GET", f"{TALK}/messages", None),

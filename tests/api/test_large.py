@@ -169,3 +169,22 @@ async def test_whoever_is_gone_gives_his_turn_to_the_next() -> None:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
     await asyncio.wait_for(ask(take), 3)
+
+
+async def test_a_large_answer_is_not_passed_over() -> None:
+    """An answer of a known size waits for its room, before those that come later, and is then made alone."""
+    making = Making(1_000_000)
+    first = await making.take(600_000)
+    large = asyncio.ensure_future(making.take(5_000_000))
+    await asyncio.sleep(0)
+    small = asyncio.ensure_future(making.take(100_000))
+    await asyncio.sleep(0.01)
+    assert [large.done(), small.done()] == [False, False]
+
+    making.give(first, None)
+    assert await large == 1_000_000
+    await asyncio.sleep(0.01)
+    assert not small.done()
+
+    making.give(1_000_000, None)
+    assert await small == 100_000

@@ -36,7 +36,7 @@ async def test_pages_by_bytes(client: httpx.AsyncClient, conversation: str, orde
     }
     await begun(client, conversation, user("first"), *heavy[what], user("last"))
 
-    pages, url = [], f"/conversations/{conversation}/messages?limit=1000&order={order}"
+    pages, url = [], f"/conversations/{conversation}/messages?limit=1000&media=inline&order={order}"
     while url:
         answer = await client.get(url)
         assert len(answer.content) < MOST + 10_000
@@ -55,7 +55,7 @@ async def test_a_copy_is_whole(client: httpx.AsyncClient, conversation: str, fre
     exported = await client.get(f"/conversations/{conversation}/export")
 
     assert forked.status_code == 201
-    assert [entry["message"] for entry in await history(client, copy)] == sent
+    assert [entry["message"] for entry in await history(client, copy, media="inline")] == sent
     assert len(exported.text.splitlines()) == 6
 
 

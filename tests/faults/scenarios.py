@@ -3,6 +3,7 @@
 from faults.clients_killed import clients_killed
 from faults.cluster_work import cluster_primary_frozen, cluster_reshaped
 from faults.hostile import disk_full, disk_full_everysec, slow_clients
+from faults.pictures_kept import pictures, pictures_disk_full
 from faults.processes_killed import cancelled, replies_dropped, rolling, scripts_flushed, service_killed, store_killed
 from faults.runs import Scenario
 from faults.store_trouble import cluster_primary_killed, out_of_memory, slot_moved, store_absent
@@ -24,4 +25,6 @@ SCENARIOS: dict[str, Scenario] = {
     "slow-clients": slow_clients,
     "disk-full": disk_full,
     "disk-full-everysec": disk_full_everysec,
+    "pictures": pictures,
+    "pictures-disk-full": pictures_disk_full,
 }

@@ -46,6 +46,14 @@ class Behind:
         count = int(self.client.hget(key, "n") or 0)
         return indexed_values(self.client, key, 1, count)
 
+    def media(self, name: str) -> dict[str, int]:
+        """Return the number of messages that have each picture of a conversation, by its stored name in hex."""
+        fields = self.client.hgetall(keys_of(name).media)
+        texts = {field[1:] for field in fields if len(field) > 16}
+        counted = {field: int(value.split()[0]) for field, value in fields.items() if len(field) == 16}
+        assert texts == counted.keys()
+        return {field.hex(): count for field, count in counted.items()}
+
     def times_left(self, name: str) -> dict[bytes, int]:
         """Return the milliseconds left for each key that expires with a conversation; -1 for a key without expiry."""
         kept = [key.encode() for key in keys_of(name).kept]

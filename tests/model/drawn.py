@@ -36,9 +36,13 @@ _SHAPES = (
     "late result",
     "compaction",
     "sealed compaction",
+    "picture",
+    "pictures",
 )
 _SIZES = (1, 8, 60, 0)
 _FILLINGS = ("word ", "é 날 ", "<|endoftext|> ", 'a "quote"\n')
+_PICTURE = 8_300
+"""Characters of a picture's base64, which leave its message."""
 _IDS = 20
 _NAMED = 6
 _EXTRAS = 8
@@ -165,6 +169,11 @@ def _message(  # noqa: C901 - a case for each shape
             return _compaction(
                 "responses", {"type": "compaction", "id": f"cmp_{words.mark()}", "encrypted_content": "c2Vh" * 9}
             )
+        case "picture":
+            return {"role": "user", "content": [{"type": "text", "text": text}, _picture(words.mark())]}
+        case "pictures":  # one of them is in other messages too
+            same = _picture(f"same{len(text) % 3}")
+            return {"role": "user", "content": [_picture(words.mark()), {"type": "text", "text": text}, same, same]}
         case "thought":
             return {"role": "assistant", "content": text, "reasoning_content": words.text(8)}
         case "refusal":
@@ -177,6 +186,11 @@ def _message(  # noqa: C901 - a case for each shape
 def _compaction(form: str, own: dict[str, Any]) -> dict[str, Any]:
     """Return a provider's compaction as it is exported, so that it can be sent beside chat messages."""
     return {"role": "assistant", "content": None, "native": {"format": form, "messages": [own]}}
+
+
+def _picture(begins: str) -> dict[str, Any]:
+    data = begins + "A" * (_PICTURE - len(begins))
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}", "detail": "low"}}
 
 
 def _call(identity: str, words: Words, *, custom: bool) -> dict[str, Any]:

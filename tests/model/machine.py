@@ -1,6 +1,7 @@
 """A state machine: clients do anything in any order, on few names, and each answer is compared with the model."""
 
 import asyncio
+import base64
 import dataclasses
 import itertools
 import json
@@ -8,6 +9,7 @@ import random
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
@@ -50,8 +52,10 @@ from model.world import (
     Op,
     Talk,
     World,
+    as_shown,
     is_compaction,
     marks_of,
+    pictures_in,
     waiting,
 )
 from model.world import (
@@ -173,6 +177,7 @@ class Machine(RuleBasedStateMachine):
         self.cursors: dict[Name, list[tuple[str, str, int, int]]] = {}
         self.sent: list[tuple[Name, list[dict[str, Any]]]] = []
         self.files: list[list[dict[str, Any]]] = []
+        self.pictures: dict[str, bytes] = {}
         self.snapshots: list[tuple[Snapshot, World]] = []
         self.transcript: list[str] = []
         self.started = time.monotonic()
@@ -597,7 +602,7 @@ class Machine(RuleBasedStateMachine):
                 assert answer.slug == "not-found", self._told("not there", answer)
                 return
             expected = _from(talk, order, seen if order == "asc" else talk.length - seen, limit)
-            self._check_page(talk, answer, expected)
+            self._check_page(name, talk, answer, expected)
             seen += len(expected)
             cursor = answer.json["next_cursor"]
             assert (cursor is None) == (seen >= talk.length), self._told("the end of the pages", answer)
@@ -610,12 +615,13 @@ class Machine(RuleBasedStateMachine):
             if stop == 0:
                 return
 
-    def _check_page(self, talk: Talk, answer: Answer, expected: list[int]) -> None:
+    def _check_page(self, name: Name, talk: Talk, answer: Answer, expected: list[int]) -> None:
         shown = answer.json["messages"]
         assert [message["seq"] for message in shown] == expected, self._told(f"should be {expected}", answer)
         for message in shown:
             entry = talk.entries[message["seq"] - 1]
-            same = (message["id"], message["message"], message["pinned"]) == (entry.id, entry.message, entry.pinned)
+            said = as_shown(entry.message, name[1])
+            same = (message["id"], message["message"], message["pinned"]) == (entry.id, said, entry.pinned)
             assert same, self._told(f"should be {entry}", answer)
 
     @step(place=PLACES, via=numbers(2), which=ANY, limit=numbers(7))
@@ -632,7 +638,7 @@ class Machine(RuleBasedStateMachine):
         elif life != talk.life:
             assert answer.slug == "invalid-cursor", self._told("a cursor of another life", answer)
         else:
-            self._check_page(talk, answer, _from(talk, order, min(following, talk.length), limit))
+            self._check_page(name, talk, answer, _from(talk, order, min(following, talk.length), limit))
 
     @step(place=PLACES, via=numbers(2), which=ANY)
     def message(self, place: Any, via: int, which: int) -> None:
@@ -640,11 +646,30 @@ class Machine(RuleBasedStateMachine):
         name = self.name(place)
         talk = self.world.talks.get(name)
         seq = which % (talk.length + 2) if talk else which
-        answer = self.get(via, name, f"/messages/{seq}")
+        inline = which % 2 == 0
+        answer = self.get(via, name, f"/messages/{seq}{'?media=inline' if inline else ''}")
         if talk is None or not 1 <= seq <= talk.length:
             assert answer.slug == "not-found", self._told("no such message", answer)
         else:
-            assert answer.json["message"] == talk.entries[seq - 1].message, self._told("another message", answer)
+            said = talk.entries[seq - 1].message
+            expected = said if inline else as_shown(said, name[1])
+            assert answer.json["message"] == expected, self._told("another message", answer)
+
+    @step(place=PLACES, via=numbers(2), which=ANY)
+    def picture(self, place: Any, via: int, which: int) -> None:
+        """Read a picture that a message has, or that one had: it is there as long as a message has it."""
+        name = self.name(place)
+        talk = self.world.talks.get(name)
+        there = {d: data for entry in (talk.entries if talk else ()) for d, data in pictures_in(entry.message).items()}
+        self.pictures |= there
+        if not self.pictures:
+            return
+        digest = sorted(self.pictures)[which % len(self.pictures)]
+        answer = self.ask(via, name[0], Request("GET", f"/conversations/{name[1]}/media/{digest}"))
+        if digest in there:
+            assert answer.body == base64.b64decode(there[digest]), self._told("another picture", answer)
+        else:
+            assert answer.status == 404, self._told("a picture that no message has", answer)
 
     @step(tenant=one_of(*TENANTS), owner=one_of(*OWNERS), via=numbers(2), limit=numbers(4))
     def listing(self, tenant: str, owner: str, via: int, limit: int) -> None:
@@ -935,9 +960,17 @@ class Machine(RuleBasedStateMachine):
             assert not back, self._told(f"erased, and still in {key!r}: {back}")
         for name, talk in self.world.talks.items():
             self._check_index(name, talk)
+            self._check_media(name, talk)
             for key, left in self.service.behind.times_left("/".join(name)).items():
                 together = abs(left - talk.left_ms) < self.slow_ms if talk.left_ms else left == -1
                 assert together, self._told(f"{key!r} ends in {left} ms, and {name} in {talk.left_ms or 'no time'}")
+
+    def _check_media(self, name: Name, talk: Talk) -> None:
+        """Check that the store has the pictures of the conversation's messages, counts them, and has no others."""
+        expected = Counter(digest for entry in talk.entries for digest in pictures_in(entry.message))
+        found = self.service.behind.media("/".join(name))
+        same = sorted(found.values()) == sorted(expected.values()) if self.service.encrypted else found == expected
+        assert same, self._told(f"pictures of {name} are {found}, and not {expected}")
 
     def _check_index(self, name: Name, talk: Talk) -> None:
         """Check that the index holds the words of present messages in their order, and no others."""

@@ -5,8 +5,10 @@ operation. Only windows are not computed here. The service makes them from a his
 check those windows.
 """
 
+import base64
 import copy
 import dataclasses
+import hashlib
 import itertools
 import json
 import re
@@ -112,6 +114,26 @@ def _emptied(call: dict[str, Any]) -> dict[str, Any]:
     if call["type"] == "custom":
         return {"id": call["id"], "type": "custom", "custom": {"name": call["custom"]["name"], "input": ""}}
     return {"id": call["id"], "type": "function", "function": {"name": call["function"]["name"], "arguments": "{}"}}
+
+
+def pictures_in(message: dict[str, Any]) -> dict[str, bytes]:
+    """Return the pictures that leave a message, in base64, by digest."""
+    parts = message["content"] if isinstance(message.get("content"), list) else []
+    urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    found = [url.partition(",")[2].encode() for url in urls if url.startswith("data:")]
+    return {hashlib.sha256(data).hexdigest()[:32]: data for data in found}
+
+
+def as_shown(message: dict[str, Any], conversation: str) -> dict[str, Any]:
+    """Return a message as pages show it: in place of a picture its path, and beside that its facts."""
+    shown = copy.deepcopy(message)
+    for part in shown["content"] if pictures_in(message) else ():
+        if part["type"] == "image_url" and part["image_url"]["url"].startswith("data:"):
+            (digest, data), *_ = pictures_in({"content": [part]}).items()
+            size = len(base64.b64decode(data))
+            facts = {"digest": digest, "type": "image/png", "bytes": size, "width": None, "height": None}
+            part["image_url"] |= {"url": f"/conversations/{conversation}/media/{digest}", "media": facts}
+    return shown
 
 
 def waiting(messages: Sequence[dict[str, Any]], *, is_again: bool) -> list[str]:

@@ -13,7 +13,9 @@ import redis
 from sash.store.data.layout import PREFIX, keys_of
 from sash.store.redis.versions import LAYOUT_KEY
 
-_FOR_GOOD = re.compile(r"sash:\{[^/{}]+/keys/data\}:wrapped|sash:\{keys\}:(?:tenants|masters)|sash:\{logs\}:key")
+_FOR_GOOD = re.compile(
+    r"sash:\{[^/{}]+/keys/data\}:wrapped|sash:\{keys\}:(?:tenants|masters)|sash:\{media\}:store|sash:\{logs\}:key"
+)
 _CONVERSATION = re.compile(r"sash:\{([^/{}]+)/([^/{}]+)\}:conversation")
 
 

@@ -50,7 +50,7 @@ class Shelf:
             )
 
     def staging(self, conversation: str, token: str = "token") -> Staging:
-        return Staging(self.client, target_at("t", conversation), token=token)
+        return Staging(self.client, target_at("t", conversation), token=token, conversations=self.conversations)
 
 
 @pytest_asyncio.fixture

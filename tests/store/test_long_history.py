@@ -134,7 +134,9 @@ async def test_no_script_keeps_the_store_long(tmp_path: Any) -> None:
         admin.config_set("slowlog-log-slower-than", SLOW_MILLISECONDS * 1000)
         async with opened(own.url) as conversations:
             histories = Histories(conversations._client, conversations)
-            staging = Staging(conversations._client, target_at("default", "long"), token="t")
+            staging = Staging(
+                conversations._client, target_at("default", "long"), token="t", conversations=conversations
+            )
             for _ in range(1000):
                 await staging.add(noted(200, "said"))
             await staging.publish(settings=b"{}", version=1, created_ms=1, updated_ms=1, ttl_ms=None, summary=None)
@@ -159,7 +161,7 @@ async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conve
     from sash.windows.vocabulary_counts import Counts  # noqa: PLC0415
 
     await fill(conversations, conversation, 5000)
-    counts = Counts(conversations.reader, Columns(conversations._client))
+    counts = Counts(conversations.reader, Columns(conversations._client), conversations.media)
     index = Index(conversations._client, conversations.reader, conversations.data_keys)
     recaller = Recaller(conversations.reader, index, counts)
     windows = Windows(conversations, Calibrations(conversations._client), counts, {}, recaller)

@@ -142,7 +142,12 @@ def fresh_id(request: Req, place: int = 0) -> str:
     return new_id(began_ms, seed=f"{token}:{place}")
 
 
+def exchange_of(request: Req) -> Exchange:
+    """The request with its answer, as the ring keeps them."""
+    exchange: Exchange = request.scope["sash.exchange"]  # type: ignore[typeddict-item]
+    return exchange
+
+
 def extend_deadline(request: Req) -> None:
     """Move the request's deadline to a full timeout from now: a transfer that makes progress may go on."""
-    exchange: Exchange = request.scope["sash.exchange"]  # type: ignore[typeddict-item]
-    exchange.extend()
+    exchange_of(request).extend()

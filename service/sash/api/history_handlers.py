@@ -27,12 +27,14 @@ from sash.api.context import (
     was_done,
 )
 from sash.api.conversation_handlers import conversation_body, merge_patch, refuse_large
-from sash.api.message_handlers import named_entry, stored_message
+from sash.api.message_handlers import named_entry
 from sash.api.openapi.operation import documented
 from sash.api.schemas import ChangeEntry, Conversation, StoredMessage
+from sash.api.shown_messages import in_parts, stored_message
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
 from sash.core.chat.mistakes import invalid
+from sash.core.law.apart import Text
 from sash.core.law.conversation_settings import decode_settings, owner_of
 from sash.core.providers.native import read_compaction
 from sash.problems import BadRequest, ConversationExists, NotFound, Problem
@@ -41,8 +43,10 @@ from sash.store.data.entries import stored_entries, wall_ms
 from sash.store.data.histories import Change, make_summary, no_entry, require_version
 from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
-from sash.store.data.replies import State
+from sash.store.data.replies import Message, State
+from sash.store.data.scripts import HistoryEdited
 from sash.store.data.staging import Staging
+from sash.store.data.stored_messages import SMALL_STEP_BYTES
 
 
 class Rewind(msgspec.Struct, forbid_unknown_fields=True):
@@ -125,7 +129,7 @@ async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     page = await context.store.reader.entry(target, name)
     if not page.messages:
         raise no_entry()
-    body = msgspec.json.encode(stored_message(page.messages[0], page))
+    body = msgspec.json.encode(stored_message(page.messages[0], page, target))
     return Response(body, headers={"ETag": etag(page.etag)})
 
 
@@ -237,12 +241,14 @@ async def _last(context: Context, source: Target, wanted: Fork, state: State) ->
 async def _copy(request: Req, source: Target, copy: Target, state: State, at_seq: int) -> None:
     context = context_of(request)
     settings, _ = decode_settings(state.settings)
-    data_keys = context.store.data_keys
-    staging = Staging(context.store.client, copy, token=request_token(request), data_keys=data_keys)
+    store = context.store
+    staging = Staging(store.client, copy, token=request_token(request), conversations=store.conversations)
     try:
         async for page in context.store.reader.chunks(source, at_seq, state):
-            await staging.add(stored_entries(page.messages, page.grounding, page.metadata))
-            extend_deadline(request)
+            for part in in_parts(page.messages, SMALL_STEP_BYTES):
+                contents = await _contents(context, source, part, state)
+                await staging.add(stored_entries(part, page.grounding, page.metadata, contents))
+                extend_deadline(request)
         await context.store.owners.put(copy, settings)
         now = wall_ms()
         await staging.publish(
@@ -256,6 +262,15 @@ async def _copy(request: Req, source: Target, copy: Target, state: State, at_seq
     except BaseException:
         await staging.abandon()
         raise
+
+
+async def _contents(context: Context, source: Target, part: list[Message], state: State) -> dict[bytes, Text]:
+    """The contents of messages' pictures and files. Raises Conflict when the conversation was edited meanwhile."""
+    try:
+        media = (each for message in part for each in message.record.media)
+        return await context.store.media.read(source, media, made=state.made)
+    except HistoryEdited:
+        raise changed() from None
 
 
 async def _require_unedited(context: Context, source: Target, copy: Target, state: State) -> None:

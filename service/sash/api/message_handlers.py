@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal
@@ -33,7 +33,6 @@ from sash.api.context import (
     tell_made,
     was_done,
 )
-from sash.api.conversation_handlers import timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.direct import Answer
 from sash.api.openapi.operation import documented
@@ -45,9 +44,9 @@ from sash.api.schemas import (
     MessagePage,
     StoredMessage,
 )
+from sash.api.shown_messages import MediaForm, stored_message, with_media
 from sash.core.chat.bounds import IDS
-from sash.core.chat.messages import Document, Entry, EntryName, Grounding, decode_entries, decode_json
-from sash.core.counts.counting import reference_tokens
+from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_json
 from sash.core.counts.families import ASSISTANT
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
@@ -55,15 +54,14 @@ from sash.core.law.parameters import WindowFormat, WindowQuery
 from sash.core.law.records import Flags
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.given import ReadEntries, chat_entries, read_entries
-from sash.core.providers.members import FOREIGN, Names, as_it_came
-from sash.core.providers.native import own_messages
+from sash.core.providers.members import Names
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import (
-    FormatCannotCarry,
     Internal,
     InvalidCursor,
     NotFound,
     Problem,
+    StoreUnavailable,
     TooLarge,
     Unprocessable,
     WindowDoesNotFit,
@@ -72,14 +70,15 @@ from sash.store.data.conversations import Writing
 from sash.store.data.entries import Earlier, check_entries, lacks_call, prepare, wall_ms
 from sash.store.data.histories import no_entry
 from sash.store.data.layout import Target
-from sash.store.data.replies import Message, Page, Tail
-from sash.store.data.scripts import Appended, AppendReply, Forgotten
-from sash.store.data.stored_messages import NewEntry
+from sash.store.data.replies import Page, Tail
+from sash.store.data.scripts import Appended, AppendReply, Forgotten, HistoryEdited
+from sash.store.data.stored_messages import STEP_BYTES, NewEntry
 from sash.windows.asked import limits_of
 
 _EARLIER = 100
 """Messages in which the call of a result without its id is looked for."""
 _AT_ONCE = 32
+_ATTEMPTS = 8
 _MESSAGES_AN_ENTRY = 10  # on average: an entry may be a list of items, and the store stands 6 us for each message
 _log = get_logger()
 _DEFAULTS = encode_settings(ConversationSettings())
@@ -120,6 +119,13 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
     format: Annotated[
         WindowFormat, Meta(description="A provider's format, in which each message is given too, as `own`.")
     ] = "openai"
+    media: MediaForm = "described"
+
+
+class MessageQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """How to give a message."""
+
+    media: MediaForm = "described"
 
 
 @post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)
@@ -270,7 +276,8 @@ async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail |
         return _no_window(request, tail)
     context, started = context_of(request), time.perf_counter()
     try:
-        made, state = await context.windows.of_tail(target, query, tail)
+        room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
+        made, state = await context.windows.of_tail(target, query, tail, room)
         tell_made(request, context, target, made, state, time.perf_counter() - started)
     except Problem as problem:
         if isinstance(problem, WindowDoesNotFit) and not query.explain:
@@ -371,17 +378,16 @@ def _legacy_call(entry: NewEntry, appended: Appended) -> list[str]:
 @documented("Read the history", "messages", query=PageQuery, gives=MessagePage)
 async def list_messages(request: Req) -> Response[bytes]:
     """The history in pages. Pages of long messages are shorter than ``limit``; only the last ``next_cursor`` is null."""
-    context, target = context_of(request), target_of(request)
-    query = query_of(request, PageQuery)
+    target, query = target_of(request), query_of(request, PageQuery)
     start, life = _place(query.cursor, query.order) if query.cursor is not None else (None, None)
     if query.order == "asc":
         first = start or 1
-        page = await context.store.reader.page(target, first, first + query.limit - 1)
+        page = await _page(request, target, first, first + query.limit - 1, media=query.media)
         last = page.messages[-1].seq if page.messages else page.length
         following = last + 1 if last < page.length else None
     else:
         span = (max(1, start - query.limit + 1), start) if start else (-query.limit, -1)
-        page = await context.store.reader.page(target, *span, newest_first=True)
+        page = await _page(request, target, *span, media=query.media, newest_first=True)
         first = page.messages[0].seq if page.messages else 1
         following = first - 1 if first > 1 else None
     if life not in (None, page.life):
@@ -393,28 +399,50 @@ async def list_messages(request: Req) -> Response[bytes]:
     for message in page.messages:
         if len(stored) % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # a page may have a thousand messages: let other requests run between them
-        stored.append(stored_message(message, page, query.format))
+        stored.append(stored_message(message, page, target, query.format))
     cursor = cursor_of(f"{query.order[0]}{following}:{page.life}") if following else None
     if cursor:
         path = f"/conversations/{target.id}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
         path += "" if query.format == CHAT else f"&format={query.format}"
+        path += "" if query.media == "described" else f"&media={query.media}"
         headers["Link"] = f'<{path}>; rel="next"'
     body = msgspec.json.encode(MessagePage(stored if query.order == "asc" else stored[::-1], cursor))
     return Response(body, headers=headers)
 
 
 @get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")
-@documented("Read a message", "messages", gives=StoredMessage)
+@documented("Read a message", "messages", query=MessageQuery, gives=StoredMessage)
 async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     """One entry."""
-    target = target_of(request)
-    page = await context_of(request).store.reader.entry(target, named_entry(seq))
+    target, name = target_of(request), named_entry(seq)
+    read = partial(context_of(request).store.reader.entry, target, name)
+    page = await _shown(request, target, read, media=query_of(request, MessageQuery).media)
     if not page.messages:
         raise no_entry()
     headers = {"ETag": etag(page.etag)}
     if is_known(request, page.etag):
         return Response(b"", status_code=304, headers=headers)
-    return Response(msgspec.json.encode(stored_message(page.messages[0], page)), headers=headers)
+    return Response(msgspec.json.encode(stored_message(page.messages[0], page, target)), headers=headers)
+
+
+async def _page(
+    request: Req, target: Target, first: int, last: int, *, media: MediaForm, newest_first: bool = False
+) -> Page:
+    """A page of messages. With pictures and files in their places it may be shorter."""
+    read = partial(context_of(request).store.reader.page, target, first, last, newest_first=newest_first)
+    return await _shown(request, target, read, media=media, newest_first=newest_first)
+
+
+async def _shown(
+    request: Req, target: Target, read: Callable[[], Awaitable[Page]], *, media: MediaForm, newest_first: bool = False
+) -> Page:
+    for _ in range(_ATTEMPTS):
+        page = await read()
+        if media == "described":
+            return page
+        with suppress(HistoryEdited):
+            return await with_media(request, target, page, STEP_BYTES, newest_first=newest_first)
+    raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
 
 def named_entry(value: str) -> int | str:
@@ -424,43 +452,6 @@ def named_entry(value: str) -> int | str:
     if not value.isascii() or not value.isdigit() or not 0 < len(value) <= 15 or int(value) == 0:
         raise no_entry()
     return int(value)
-
-
-def _as_it_came(message: Message) -> bytes:
-    """The message as the client sent it, with the members that are not sent to providers."""
-    extra = message.record.measure.extra
-    if extra is None or extra.native_in(FOREIGN) is None:
-        return message.body
-    return msgspec.json.encode(as_it_came(msgspec.json.decode(message.body)))
-
-
-def _own(message: Message, form: str) -> list[dict[str, Any]] | None:
-    """The message in a provider's form; None in chat form, and where the form has no place for it."""
-    if form == CHAT:
-        return None
-    with suppress(FormatCannotCarry):
-        return own_messages(form, msgspec.json.decode(message.body))
-    return None
-
-
-def stored_message(message: Message, page: Page, form: str = CHAT) -> StoredMessage:
-    """A message of a page in the form that clients read."""
-    record, grounding, metadata = message.record, page.grounding.get(message.seq), page.metadata.get(message.seq)
-    documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
-    return StoredMessage(
-        seq=message.seq,
-        id=message.identity.id,
-        created_at=timestamp(message.identity.created_ms),
-        message=msgspec.Raw(_as_it_came(message)),
-        tokens=EncodingTokens(*reference_tokens(record.measure, parallel=record.parallel)),
-        pinned=record.pinned,
-        grounding=Grounding(documents) if documents else None,
-        grounding_tokens=EncodingTokens(*record.grounding) if record.grounding else None,
-        metadata=msgspec.Raw(metadata) if metadata else None,
-        redacted=bool(record.flags & Flags.REDACTED),
-        own=_own(message, form),
-        status=message.identity.status,  # type: ignore[arg-type] # checked at the append
-    )
 
 
 def _place(cursor: str, order: str) -> tuple[int, str]:

@@ -17,16 +17,17 @@ from sash.api.body import is_known, query_of, query_with_metadata, refuse_state
 from sash.api.context import Req, context_of, extend_deadline, tenant_of, was_done
 from sash.api.conversation_handlers import conversation_body
 from sash.api.cursors import Cursor, cursor_of, place_in
-from sash.api.message_handlers import stored_message
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation
 from sash.api.search_handlers import FoundMessage, SearchQuery
+from sash.api.shown_messages import stored_message, with_media
 from sash.core.chat.bounds import IDS, OWNERS, WHAT_OWNERS_ARE
 from sash.core.chat.messages import OwnerId
 from sash.core.law.conversation_settings import read_settings
 from sash.problems import BadRequest, InvalidCursor, NotFound, Pointer
 from sash.store.data.layout import target_at
 from sash.store.data.owners import ListedConversation
+from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.data.tenants import Place
 
 _LOOKED = 1000
@@ -180,7 +181,9 @@ async def search_owner(request: Req, owner_id: FromPath[str]) -> FoundOfOwner:
         if isinstance(page, BaseException):
             raise page
         if page.made == hit.state.made and page.messages:  # skips text that was redacted since the search
-            stored = msgspec.structs.asdict(stored_message(page.messages[0], page))
+            if wanted.media == "inline":
+                page = await with_media(request, hit.target, page, STEP_BYTES)  # noqa: PLW2901 - the same page, whole
+            stored = msgspec.structs.asdict(stored_message(page.messages[0], page, hit.target))
             messages.append(FoundInConversation(**stored, score=round(hit.score, 3), conversation_id=hit.target.id))
     return FoundOfOwner(messages, SearchedOwner(conversations, count))
 

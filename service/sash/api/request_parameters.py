@@ -25,6 +25,9 @@ class Path(msgspec.Struct):
             description="The message's sequence number, or `id:` and its own id, as in `id:m-7`.",
         ),
     ]
+    digest: Annotated[
+        str, Meta(pattern="^[0-9a-f]{32}$", description="The digest of a picture or file.", examples=["0f" * 16])
+    ]
     model_id: Annotated[str, Meta(min_length=1, description="The model's name.", examples=["gpt-4o-mini"])]
     slug: Annotated[str, Meta(description="The end of a problem's `type`.", examples=["window-does-not-fit"])]
 

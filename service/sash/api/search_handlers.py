@@ -12,10 +12,11 @@ from sash.api.body import (
     target_of,
 )
 from sash.api.context import Req, context_of
-from sash.api.message_handlers import stored_message
 from sash.api.openapi.operation import documented
 from sash.api.schemas import StoredMessage
+from sash.api.shown_messages import MediaForm, stored_message, with_media
 from sash.core.law.recall import Searched
+from sash.store.data.stored_messages import STEP_BYTES
 
 
 class SearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -23,6 +24,7 @@ class SearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     query: Annotated[str, Meta(min_length=1, max_length=10_000, description="The text to search for.")]
     limit: Annotated[int, Meta(ge=1, le=100, description="The largest number of messages.")] = 10
+    media: MediaForm = "described"
 
 
 class FoundMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=True):
@@ -50,6 +52,8 @@ async def search_messages(request: Req) -> Found:
     messages = []
     for (_, score), page in zip(found, pages, strict=True):
         if page.made == state.made and page.messages:  # skips text that was redacted since the search
-            stored = msgspec.structs.asdict(stored_message(page.messages[0], page))
+            if wanted.media == "inline":
+                page = await with_media(request, target, page, STEP_BYTES)  # noqa: PLW2901 - the same page, whole
+            stored = msgspec.structs.asdict(stored_message(page.messages[0], page, target))
             messages.append(FoundMessage(**stored, score=round(score, 3)))
     return Found(messages, searched)

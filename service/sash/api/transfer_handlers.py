@@ -38,17 +38,20 @@ from sash.api.context import (
 )
 from sash.api.conversation_handlers import conversation_body, exported_body
 from sash.api.import_lines import Imported, ImportLine, at_line, message_member, prepare_lines, read_head
-from sash.api.message_handlers import stored_message
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation, Lines, StoredMessage
+from sash.api.shown_messages import in_parts, stored_message, with_media
 from sash.core.chat.messages import Id
 from sash.core.law.conversation_settings import encode_settings
 from sash.core.law.records import Record
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import Target, target_at
+from sash.store.data.reading import changed
 from sash.store.data.replies import Message, Page, State
+from sash.store.data.scripts import HistoryEdited
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
+from sash.store.data.stored_messages import SMALL_STEP_BYTES
 
 NDJSON = "application/x-ndjson"
 _NDJSON = re.compile(r'application/(x-)?ndjson(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*', re.IGNORECASE)
@@ -97,17 +100,27 @@ async def _lines(
     yield exported_body(target.id, state) + b"\n"
     page = first
     while page is not None:
-        yield await run_in_turn_if_large(sum(len(message.body) for message in page.messages), _page_lines, page)
-        extend_deadline(request)
+        for part in in_parts(page.messages, SMALL_STEP_BYTES):
+            whole = await _whole(request, target, msgspec.structs.replace(page, messages=part))
+            yield await run_in_turn_if_large(sum(len(each.body) for each in whole.messages), _page_lines, target, whole)
+            extend_deadline(request)
         page = await anext(rest, None)
 
 
-def _page_lines(page: Page) -> bytes:
-    return b"".join(msgspec.json.encode(_exported(message, page)) + b"\n" for message in page.messages)
+async def _whole(request: Req, target: Target, page: Page) -> Page:
+    """The page with pictures and files in their places. Raises Conflict when the conversation was edited meanwhile."""
+    try:
+        return await with_media(request, target, page, SMALL_STEP_BYTES)
+    except HistoryEdited:
+        raise changed() from None
 
 
-def _exported(message: Message, page: Page) -> ExportedMessage:
-    stored = stored_message(message, page)
+def _page_lines(target: Target, page: Page) -> bytes:
+    return b"".join(msgspec.json.encode(_exported(message, target, page)) + b"\n" for message in page.messages)
+
+
+def _exported(message: Message, target: Target, page: Page) -> ExportedMessage:
+    stored = stored_message(message, page, target)
     return ExportedMessage(
         **msgspec.structs.asdict(stored),
         digest=None if stored.redacted else message.identity.digest.hex(),
@@ -168,8 +181,8 @@ async def _import(
     """Store a conversation. The head of its file and its ``first`` lines were read before."""
     context = context_of(request)
     await context.store.conversations.require_absent(target, token=request_token(request))
-    data_keys = context.store.data_keys
-    staging = Staging(context.store.client, target, token=request_token(request), data_keys=data_keys)
+    store = context.store
+    staging = Staging(store.client, target, token=request_token(request), conversations=store.conversations)
     try:
         await _stage(request, staging, imported, first)
         async for batch in batches:

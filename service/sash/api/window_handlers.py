@@ -38,7 +38,8 @@ async def get_window(request: Req) -> Answer:
     query = query_of(request, WindowQuery)
     started = time.perf_counter()
     try:
-        found = await context.windows.read(target, query, if_none_match(request))
+        room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
+        found = await context.windows.read(target, query, if_none_match(request), room)
     except WindowDoesNotFit as problem:
         if not query.explain:
             context.watching.metrics.windows.does_not_fit(problem.model)

@@ -95,7 +95,7 @@ class SashSession:
     def _added(self, limit: int | None) -> Asking[list[Any]]:
         """All items, or the last ``limit``, as they were added. They are read from the end."""
         found: list[Any] = []
-        query: dict[str, Any] = {"order": "desc", "format": "responses"}
+        query: dict[str, Any] = {"order": "desc", "format": "responses", "media": "inline"}
         while limit is None or len(found) < limit:
             page, _ = yield Ask("GET", f"{self._path}/messages", {**query, "limit": min(_PAGE, limit or _PAGE)})
             messages = page["messages"] if page else []
@@ -117,7 +117,7 @@ class SashSession:
 
     def _popped(self) -> Asking[Any]:
         for _ in range(_POPS):
-            last = {"order": "desc", "limit": 1, "format": "responses"}
+            last = {"order": "desc", "limit": 1, "format": "responses", "media": "inline"}
             page, version = yield Ask("GET", f"{self._path}/messages", last)
             if not page or not page["messages"]:
                 return None

@@ -281,7 +281,7 @@ def paged(
 
 def listed(path: str, limit: int | None = None) -> Asking[list[dict[str, Any]]]:
     """The last ``limit`` entries, or all of them, oldest first."""
-    return (yield from paged(f"{path}/messages", "messages", {"order": "desc"}, limit))[::-1]
+    return (yield from paged(f"{path}/messages", "messages", {"order": "desc", "media": "inline"}, limit))[::-1]
 
 
 def turn(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str, Any]) -> Asking[list[Pair]]:

@@ -73,6 +73,8 @@ def examine(variables: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(subject, "problem", *halves(rest))
     else:
         yield from _check_settings(settings)
+        if settings.media_place is not None:
+            yield _check_media(settings.media_place, settings.store_timeout_seconds)
         if settings.redis_url is not None:
             yield Finding("store address", "good", mask_url(settings.redis_url))
         findings = asyncio.run(check_store(settings.redis_url, settings.data_dir.absolute(), settings.durability))
@@ -141,6 +143,24 @@ def _check_settings(settings: Settings) -> Iterator[Finding]:
             yield Finding("SASH_MODELS_FILE", "problem", str(error), "correct the file")
         else:
             yield Finding("SASH_MODELS_FILE", "good", f"{len(models)} models")
+
+
+def _check_media(url: str, seconds: float) -> Finding:
+    """Return the finding about object storage, in which an object is written, read and erased."""
+    from sash.problems import Problem  # noqa: PLC0415 - help needs no storage
+    from sash.store.data.object_storage import open_objects, try_objects  # noqa: PLC0415
+
+    name, shown = "SASH_MEDIA_URL", mask_url(url)
+    try:
+        objects = open_objects(url, seconds)
+        assert objects is not None  # noqa: S101 - there is a URL
+        asyncio.run(try_objects(objects))
+    except ValueError as error:
+        found, change = halves(str(error).removeprefix(f"{name} "))
+        return Finding(name, "problem", found, change or "correct the URL, or make the folder or bucket")
+    except Problem as problem:
+        return Finding(name, "problem", f"{shown}: {problem.detail}", "look at the storage, and at its credentials")
+    return Finding(name, "good", f"{shown} takes, gives, lists and erases an object")
 
 
 def _check_tokeniser() -> Finding:

@@ -22,7 +22,7 @@ from sash.core.law.hints import hinted
 from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
-from sash.core.law.render import Bodies, Marked, chat_messages, chat_request, other_request
+from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_request
 from sash.core.law.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.view import History, Order
 from sash.core.law.window import Window
@@ -243,7 +243,7 @@ def _explain(asked: Asked, window: Window, history: History, documents: Document
 
 def _request(
     asked: Asked, history: History, window: Window, bodies: Bodies, documents: Documents, mends: Mends
-) -> Object | list[bytes]:
+) -> Object | list[Body]:
     """The window's ``request``: its messages as JSON for chat completions, or an object to be encoded."""
     form, parts = asked.query.format, asked.parts
     sources = documents.sources
@@ -271,7 +271,7 @@ def _request(
     return chat_messages(parts, window, bodies, grounding, marked, mends)
 
 
-def _with_hints(asked: Asked, request: Object | list[bytes], hints: Hints) -> Object:
+def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Object:
     """The request with hints for the prompt cache."""
     given: Object = msgspec.json.decode(chat_request(asked.parts, request)) if isinstance(request, list) else request
     return hinted(asked.query.format, asked.limits.model.provider, given, hints.rules, hints.places, hints.key)

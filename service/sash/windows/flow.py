@@ -9,7 +9,7 @@
 ``stored.py`` answers from the store and ``stateless.py`` from the request.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -29,7 +29,7 @@ from sash.windows.answer import Made, made, with_lines
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
 from sash.windows.media_lines import edited
-from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords
+from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords, WithMedia
 from sash.windows.recalling import (
     NOTHING,
     block_place,
@@ -85,11 +85,12 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
         if asked.recollection is not None:
             choice = recollected(choice, in_places_of(asked.recollection, history))
         bodies = seen.bodies
-        if history.order is not None:
-            bodies = yield from _bodies_in_places(choice, history, seen)
-            choice = with_lines(choice, history, history.order, bodies, asked.limits.model)
+        if seen.has_media or history.order is not None:
+            bodies = yield from _bodies(choice, history, seen)
         elif not bodies.have(choice.seqs):
             bodies = yield Texts(choice.seqs, history)
+        if history.order is not None:
+            choice = with_lines(choice, history, history.order, bodies, asked.limits.model)
         trimmed = None
         if choice.edits:
             choice, bodies, trimmed = edited(choice, history, bodies, asked.limits.model)
@@ -102,7 +103,7 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
 
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
     """The chosen messages, and the history and the documents with places in place of seqs."""
-    documents, history = documents_of(asked, *seen), seen.history
+    documents, history = documents_of(asked, seen.history, seen.bodies, seen.grounding), seen.history
     if history.summary is not None:
         found = compacted(history, asked.query)
         if found is None:
@@ -119,11 +120,19 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
     return build(asked, history, documents), history, documents
 
 
-def _bodies_in_places(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Bodies]:
-    """The bodies of a window's messages, by their places."""
-    seqs, bodies = sorted(map(history.name, choice.seqs)), seen.bodies
-    if not bodies.have(seqs):
+def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Bodies]:
+    """The bodies of a window's messages, with their pictures and files, by their places."""
+    seqs: Sequence[int] = choice.seqs
+    if history.order is not None:
+        seqs = sorted(map(history.name, seqs))
+    bodies = seen.bodies
+    if seen.has_media:
+        lines = {history.name(place) for place, each in choice.edits.items() if each.limit == 0}
+        bodies = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], seen.history)
+    elif not bodies.have(seqs):
         bodies = yield Texts(seqs, seen.history)
+    if history.order is None:
+        return bodies
     return Bodies(history.length + 1, (), {place: bodies.body(history.name(place)) for place in choice.seqs})
 
 

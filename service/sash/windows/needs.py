@@ -12,11 +12,15 @@ from sash.windows.recalling import Old, Question
 
 
 class SeenHistory(NamedTuple):
-    """What was read of a history so far: its newest messages, their bodies, and the documents that a window may send."""
+    """What was read of a history so far: its newest messages, their bodies, and the documents that a window may send.
+
+    ``has_media``: some messages have pictures or files beside them.
+    """
 
     history: History
     bodies: Bodies
     grounding: Mapping[int, StoredGrounding]
+    has_media: bool = False
 
 
 class Older(msgspec.Struct, frozen=True):
@@ -29,6 +33,15 @@ class Texts(msgspec.Struct, frozen=True):
     """The bodies of messages in a history: ``seqs`` are ascending. The answer is the Bodies that were read so far."""
 
     seqs: Sequence[int]
+    history: History
+
+
+class WithMedia(msgspec.Struct, frozen=True):
+    """The bodies of messages in a history, with the pictures and files of ``filled`` in their places. Both are ascending.
+    The answer is the Bodies that were read so far."""
+
+    seqs: Sequence[int]
+    filled: Sequence[int]
     history: History
 
 
@@ -59,4 +72,4 @@ class Apart(msgspec.Struct, frozen=True):
     records: Mapping[int, Record]
 
 
-Need = Older | Texts | Search | WholeRecords | Apart
+Need = Older | Texts | WithMedia | Search | WholeRecords | Apart

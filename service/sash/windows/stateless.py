@@ -123,7 +123,7 @@ def _whole(entries: list[_Given], asked: Asked, *, digests: bool) -> SeenHistory
 
 def _answer(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
     """What a flow needs, from memory. Only of a chat older messages than ``seen`` are needed, and only without recall."""
-    history, bodies, _ = seen
+    history, bodies = seen.history, seen.bodies
     match need:
         case Older(first_seq) if chat is not None:
             return chat.seen(first_seq)
@@ -140,7 +140,7 @@ def _answer(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
 def _searchable(text: str, last_seq: int, history: History, bodies: Bodies) -> Searchable:
     """What recall knows of these messages. Their words are computed here, without an index."""
     first = bound(history.length)
-    said = [said_in(msgspec.json.decode(body)) for body in bodies.run(first, last_seq)]
+    said = [said_in(msgspec.json.decode(bodies.body(seq))) for seq in range(first, last_seq + 1)]
     # The same as from the store: plain records of the searched messages only.
     records = Records(history.records.packed[(first - 1) * RECORD_BYTES : last_seq * RECORD_BYTES])
     question = Question([(plain_number(word),) for word in dict.fromkeys(words_of(text))])

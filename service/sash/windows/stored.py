@@ -15,6 +15,7 @@ from sash.core.law.conversation_settings import ConversationSettings, decode_set
 from sash.core.law.hints import cache_key
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.walk import SKIP_HORIZON
+from sash.core.providers import PROVIDERS
 from sash.core.providers.members import NO_NAMES, Names
 from sash.problems import Internal, Problem, StoreUnavailable
 from sash.processor import PROCESSOR
@@ -28,9 +29,9 @@ from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, Limits, limits_of
 from sash.windows.flow import advance, window
-from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords
+from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords, WithMedia
 from sash.windows.recaller import Recaller, is_long
-from sash.windows.tail import GrowingTail
+from sash.windows.tail import LARGE_BYTES, GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
 _ATTEMPTS = 8
@@ -75,8 +76,12 @@ class Windows:
         limits = limits_of(query, ConversationSettings(reserve=0), self.models)
         return Plan(reach_of(query, limits), follows=limits.model.exact and not query.recall_max_tokens)
 
-    async def read(self, target: Target, query: WindowQuery, known: Sequence[str] = ()) -> tuple[Made, State] | Known:
+    async def read(
+        self, target: Target, query: WindowQuery, known: Sequence[str] = (), room: Room = no_limit
+    ) -> tuple[Made, State] | Known:
         """The window and the conversation's state; or Known if the state has one of the ETags ``known``; ``*`` is any.
+
+        ``room`` waits for the memory of pictures and files.
 
         Raises NotFound, ConversationDamaged, UnknownModel, WindowDoesNotFit, FormatCannotCarry, Unprocessable.
         """
@@ -86,7 +91,7 @@ class Windows:
             return tail
         state = tail.state
         if not known or (state.etag not in known and "*" not in known) or not self._follows(query, state):
-            return await self.of_tail(target, query, tail)
+            return await self.of_tail(target, query, tail, room)
         return Known(state.etag)
 
     def _follows(self, query: WindowQuery, state: State) -> bool:
@@ -105,8 +110,10 @@ class Windows:
         reach = self.plan(query).reach
         return await self._conversations.append_and_read(target, entries, reach, **writing)
 
-    async def of_tail(self, target: Target, query: WindowQuery, tail: Tail) -> tuple[Made, State]:
-        """The window of a tail. If the history was edited meanwhile, the tail is read again."""
+    async def of_tail(
+        self, target: Target, query: WindowQuery, tail: Tail, room: Room = no_limit
+    ) -> tuple[Made, State]:
+        """The window of a tail. If the history was edited meanwhile, the tail is read again. ``room`` is as in ``read``."""
         for _ in range(_ATTEMPTS):
             settings, parts = decode_settings(tail.state.settings, self._send)
             limits = limits_of(query, settings, self.models)
@@ -119,7 +126,7 @@ class Windows:
             state = tail.state
             asked = Asked(wanted, limits, parts, target.id, state.version, f'"{state.etag}"', recall, cache_key=key)
             try:
-                return await self._make(target, asked, tail), tail.state
+                return await self._make(target, asked, tail, room), tail.state
             except HistoryEdited:
                 tail = await self._read_again(target, asked)
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
@@ -130,9 +137,9 @@ class Windows:
             raise Internal("The store answered 'unchanged', which was not asked.")
         return tail
 
-    async def _make(self, target: Target, asked: Asked, tail: Tail) -> Made:
+    async def _make(self, target: Target, asked: Asked, tail: Tail, room: Room) -> Made:
         """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
-        read = GrowingTail(self._reader, target, tail)
+        read = GrowingTail(self._reader, self._conversations.media, target, tail, room)
         seen = await self._seen(asked, read)
         flow, answer, quick = window(asked, seen), None, _is_quick(asked, read, seen)
         while True:
@@ -153,6 +160,10 @@ class Windows:
             case Texts(seqs, history):
                 await read.read_bodies(seqs, history)
                 return read.bodies
+            case WithMedia(seqs, filled, history):
+                await read.read_bodies(seqs, history)
+                await read.fill(filled)
+                return read.bodies
             case Search(text, last_seq):
                 return await self._recaller.read(read.target, text, asked.recall or "", last_seq, read.state)
             case WholeRecords(seqs, old):
@@ -172,13 +183,18 @@ class Windows:
         history = read.history(asked.limits.model.column, asked.query.format)
         if grounding:
             await read.read_bodies(sorted(grounding), history)
-        return SeenHistory(history, read.bodies, grounding)
+        has_media = bool(read.records.details or read.outside) and read.has_media
+        if has_media and grounding:
+            await read.fill(grounding)  # their documents' places are those in the whole message
+        return SeenHistory(history, read.bodies, grounding, has_media)
 
 
 def _is_quick(asked: Asked, read: GrowingTail, seen: SeenHistory) -> bool:
     """Whether choosing and writing takes a few milliseconds at most, and so needs no thread."""
     if seen.grounding or not read.is_short:
         return False
+    if read.filled_bytes > LARGE_BYTES and not PROVIDERS[asked.query.format].is_chat_form:
+        return False  # the whole messages are decoded, and encoded in another form
     # A summary and results that are cut are counted in the model's own vocabulary.
     may_count = TOOL in read.records.roles or seen.history.summary is not None
     return not (may_count and asked.limits.model.vocabulary is not None)

@@ -1,11 +1,12 @@
 """A conversation's newest messages, and the reading of older ones as a window needs them."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from sash.core.counts.families import TOOL
+from sash.core.law.apart import StoredMedium
 from sash.core.law.compaction import newest_summary
 from sash.core.law.records import Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
@@ -13,6 +14,7 @@ from sash.core.law.runs import runs
 from sash.core.law.view import History
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
+from sash.store.data.media_contents import MediaContents
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import STEP_BYTES
@@ -21,15 +23,26 @@ _SHORT = 2000
 """Plain messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
 _DETAILED = 10
 """The work of a message with details, such as a tool call or another script than Latin, in plain messages."""
-_LARGE_BYTES = 65_536
-"""The largest tool result that is cut in a few milliseconds; with a larger one, the window is built in a thread."""
+LARGE_BYTES = 65_536
+"""The largest tool result, or pictures together, that take a few milliseconds; with a larger one, the window is built in a
+thread."""
+
+
+Room = Callable[[int], Awaitable[None]]
+"""Waits until there is memory for so many bytes of an answer."""
+
+
+async def no_limit(size_bytes: int) -> None:
+    """Room for any answer."""
 
 
 class GrowingTail:
     """The messages that were read of one state of a conversation. A read raises HistoryEdited if the state has changed."""
 
-    def __init__(self, reader: Reader, target: Target, tail: Tail) -> None:
+    def __init__(self, reader: Reader, media: MediaContents, target: Target, tail: Tail, room: Room) -> None:
         self._reader = reader
+        self._media = media
+        self._room = room
         self.target = target
         self.state = tail.state
         self.first_seq = tail.first_seq
@@ -42,13 +55,16 @@ class GrowingTail:
         """The bodies that were read so far."""
         self.said: Sequence[int] = ()
         """Counts of the records in the model's own vocabulary, in the form of ``Records.said``."""
+        self._filled: set[int] = set()
+        self.filled_bytes = 0
+        """Bytes of the bodies that have their pictures and files in their places."""
 
     @property
     def is_short(self) -> bool:
         """Whether its window takes a few milliseconds at most, and so is built without a thread."""
         records = self.records
         work = len(records.flags) + (_DETAILED * records.detailed if records.details else 0)
-        return work <= _SHORT and not (TOOL in records.roles and max(records.sizes()) > _LARGE_BYTES)
+        return work <= _SHORT and not (TOOL in records.roles and max(self.filled_bytes, *records.sizes()) > LARGE_BYTES)
 
     async def read_older(self, first_seq: int) -> None:
         """Read records from ``first_seq`` on, and put them before the tail."""
@@ -82,6 +98,36 @@ class GrowingTail:
             apart = {**bodies.outside, **dict(zip(missing, found, strict=True))}
             bodies = Bodies(bodies.first_seq, bodies.tail, apart)
         self.bodies = bodies
+
+    @property
+    def has_media(self) -> bool:
+        """Whether a message that was read has pictures or files that are stored beside it."""
+        return bool(self.records.with_media) or any(each.record.media for each in self.outside.values())
+
+    def media(self, seqs: Iterable[int]) -> dict[int, tuple[StoredMedium, ...]]:
+        """The pictures and files of messages that were read, by seq, where these stand beside the messages."""
+        first = self.first_seq
+        found = {first + index: self.records.details[index].media for index in self.records.with_media}
+        found |= {seq: message.record.media for seq, message in self.outside.items() if message.record.media}
+        return {seq: found[seq] for seq in seqs if seq in found and seq not in self._filled}
+
+    async def fill(self, seqs: Iterable[int]) -> None:
+        """Put the pictures and files of messages into their bodies, which were read. All are read in one round trip."""
+        media = self.media(seqs)
+        if not media:
+            return
+        await self._room(sum(each.length for found in media.values() for each in found))
+        bodies = {seq: self.bodies.body(seq) for seq in media}
+        whole = await self._media.filled(self.target, bodies, media, made=self.state.made)
+        tail, outside = [*self.bodies.tail], {**self.bodies.outside}
+        for seq, body in whole.items():
+            if seq >= self.bodies.first_seq:
+                tail[seq - self.bodies.first_seq] = body
+            else:
+                outside[seq] = body
+        self.bodies = Bodies(self.bodies.first_seq, tail, outside)
+        self._filled |= whole.keys()
+        self.filled_bytes += sum(each.length for found in media.values() for each in found)
 
     async def apart(self, records: Mapping[int, Record]) -> dict[int, bytes]:
         """Read the bodies of single messages, by seq, beside those of the window."""

@@ -8,6 +8,7 @@ import asyncio
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 import msgspec
@@ -21,6 +22,7 @@ from sash.problems import Problem
 from sash.processor import PROCESSOR
 from sash.store.data.columns import BLOCK, Column, Columns
 from sash.store.data.layout import Target
+from sash.store.data.media_contents import MediaContents
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State
 from sash.store.data.scripts import HistoryEdited
@@ -39,8 +41,9 @@ _decode = msgspec.json.Decoder().decode
 class Counts:
     """Counts messages for windows. It holds a conversation's data only while it counts."""
 
-    def __init__(self, reader: Reader, columns: Columns) -> None:
+    def __init__(self, reader: Reader, columns: Columns, media: MediaContents) -> None:
         self._reader = reader
+        self._media = media
         self._columns = columns
         self._filling: dict[tuple[Target, str], asyncio.Task[None]] = {}
         self._one = asyncio.Semaphore(1)
@@ -75,7 +78,8 @@ class Counts:
         if missing:
             if not vocabulary.is_loaded:
                 await PROCESSOR.run(vocabulary.count, "")
-            counted = _count_at_once(column, missing, seqs, records.sizes(), read.bodies, vocabulary)
+            files = {seq for seq, found in read.media(missing).items() if any(each.is_text for each in found)}
+            counted = _count_at_once(column, missing, seqs, records.sizes(), read.bodies, vocabulary, files)
             stretches = runs(missing, 0, counted)
             left = [(at, records[bisect_left(seqs, at) : bisect_left(seqs, end) + 1]) for at, end in stretches]
             key = (target, f"{vocabulary.name} {column.first_seq}")
@@ -105,7 +109,7 @@ class Counts:
                     await self._columns.write(target, column, counted[0], counted[-1], made=state.made)
                 for first, records in reversed(list(_blocks(left))):
                     for step in in_steps([(first, records)], SMALL_STEP_BYTES):
-                        bodies = await self._reader.bodies(target, step, state=state)
+                        bodies = await self._bodies(target, step[0][0], step[0][1], state)
                         await PROCESSOR.run(_count, column, step[0][0], bodies, vocabulary)
                     last = first + len(records) - 1
                     await self._columns.write(target, column, first, last, made=state.made)
@@ -113,6 +117,16 @@ class Counts:
             pass  # the next window starts the task again
         finally:
             del self._filling[key]
+
+    async def _bodies(self, target: Target, first: int, records: Records, state: State) -> list[bytes]:
+        """The bodies of messages from ``first`` on, with their text files, which are counted, too. Raises HistoryEdited."""
+        bodies = await self._reader.bodies(target, [(first, records)], state=state)
+        media = {place: records.details[place].media for place in records.with_media}
+        texts = {place: found for place, found in media.items() if any(each.is_text for each in found)}
+        if texts:
+            whole = await self._media.filled(target, {place: bodies[place] for place in texts}, texts, made=state.made)
+            bodies = [b"".join(whole[place]) if place in whole else body for place, body in enumerate(bodies)]
+        return bodies
 
 
 def _count_at_once(
@@ -122,13 +136,15 @@ def _count_at_once(
     sizes: Sequence[int],
     bodies: Bodies,
     vocabulary: Vocabulary,
+    files: AbstractSet[int],
 ) -> int:
-    """Count the newest ``missing`` messages if they were read and are short. Returns where these begin in ``missing``."""
+    """Count the newest ``missing`` messages if they were read and are short, up to one with a text file beside it
+    (``files``). Returns where these begin in ``missing``."""
     place, room = len(missing), _AT_ONCE_BYTES
     while place and bodies.have(missing[place - 1 : place]):
         seq = missing[place - 1]
         room -= sizes[bisect_left(seqs, seq)] + _A_MESSAGE_BYTES
-        if room < 0:
+        if room < 0 or seq in files:
             break
         place -= 1
         _count(column, seq, [bodies.body(seq)], vocabulary)

@@ -65,7 +65,9 @@ async def pops() -> None:
     search["action"] = {"type": "search", "query": "gradle"}
     said = {"type": "output_text", "text": "Yes.", "annotations": []}
     reply = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [said]}
-    items = [{"role": "user", "content": "A talk?"}, search, reply]
+    image = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 9000, "detail": "auto"}
+    question = {"role": "user", "content": [{"type": "input_text", "text": "A talk?"}, image]}
+    items = [question, search, reply]
     await session.add_items(items)
     assert await session.get_items() == items
     assert [await session.pop_item() for _ in range(4)] == [*reversed(items), None]

@@ -13,7 +13,7 @@ from sash.api.openapi import examples
 from sash.api.openapi.components import Json, components, plain, schema_of, union
 from sash.api.openapi.faults import problem_responses, problem_schemas, response_name
 from sash.api.openapi.links import all_links, links_of
-from sash.api.openapi.operation import OPERATORS, Operation, operation_of
+from sash.api.openapi.operation import ANY_TYPE, OPERATORS, Operation, operation_of
 from sash.api.request_parameters import HEADERS, all_parameters, declarer
 from sash.api.ring.layer import FIGURES_PATHS, is_open
 from sash.api.ring.paths import template_of
@@ -125,6 +125,13 @@ class Route:
         headers = dict(self._headers(status))
         if status == 304 or declared.gives is None:
             return {"description": _UNCHANGED if status == 304 else "Done.", "headers": headers}
+        if declared.gives_types == ANY_TYPE:
+            said = declared.also[1] if declared.also and declared.also[0] == status else declared.summary
+            return {
+                "description": said.removesuffix(".") + ".",
+                "headers": headers,
+                "content": {"*/*": {"schema": {}, "example": ""}},
+            }
         schema, said = schema_of(declared.gives)
         example = examples.example_of(str(self.handler.operation_id), status).answer
         if declared.also and declared.also[0] == status:
@@ -170,7 +177,7 @@ class Route:
 def _components(routes: Sequence[Route]) -> Json:
     declared = [route.declared for route in routes]
     statuses = {status for route in routes for status in route.errors()}
-    types = [each for operation in declared for each in (operation.takes, operation.gives) if each]
+    types = [each for operation in declared for each in (operation.takes, operation.gives) if each not in (None, bytes)]
     schemas = components([Pointer, *WINDOWS.values(), *types])
     parameters = all_parameters({each.query: None for each in declared if each.query}, schemas)
     names = {value: window.__name__ for value, window in WINDOWS.items()}

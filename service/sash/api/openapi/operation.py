@@ -7,6 +7,8 @@ import msgspec
 from litestar.handlers import HTTPRouteHandler
 
 JSON: Final = "application/json"
+ANY_TYPE: Final = ("*/*",)
+"""The media types of an answer that is a picture or a file."""
 OPERATORS: Final = "operations"
 """The tag of pages and probes for operators, which ignore query parameters, as scrapers and balancers may add their own."""
 _Handler = TypeVar("_Handler", bound=Callable[..., Any])
@@ -22,7 +24,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """The body: a Struct, or ``str`` for text."""
     takes_types: tuple[str, ...] = (JSON,)
     gives: Any = None
-    """The body of a successful answer: a Struct, a type with a title, ``str`` for text, or None without a body.
+    """The body of a successful answer: a Struct, a type with a title, ``str`` for text, ``bytes`` for a picture or file, or
+    None without a body.
     A Struct that the handler returns need not be named."""
     gives_types: tuple[str, ...] = (JSON,)
     also: tuple[int, str] | None = None

@@ -52,6 +52,8 @@ class Exchange(msgspec.Struct, eq=False):
     span: Span | None = None
     charge: int = 0
     """Bytes charged to the budget of answers being made (``large.Making``)."""
+    is_page: bool = True
+    """Whether the charge is that of a page, whose size was not known."""
     was_cut: bool = False
     status: int = 0
     size_bytes: int = 0
@@ -129,11 +131,17 @@ class Exchange(msgspec.Struct, eq=False):
             return RequestTimeout(f"The body did not arrive within {seconds:g} seconds.")
         return DeadlineExceeded(f"The request did not finish in {seconds:g} seconds; try again.")
 
+    async def make_room(self, size_bytes: int) -> None:
+        """Wait until the budget of answers being made has room for so many bytes of this one."""
+        self.made(None)  # first: two answers that each hold a part, and wait for more, would wait for ever
+        self.charge = await self.shared.making.take(size_bytes)
+        self.is_page = False
+
     def made(self, size_bytes: int | None) -> None:
         """Give the charge back. ``size_bytes`` is the size of the answer, and None if none was made."""
         charge, self.charge = self.charge, 0
         if charge:
-            self.shared.making.give(charge, size_bytes)
+            self.shared.making.give(charge, size_bytes if self.is_page else None)
 
 
 def _with_head(methods: bytes) -> bytes:

@@ -3,8 +3,9 @@
 A slow reader keeps its answer's bytes in memory until the deadline. So all answers being sent share a budget in bytes.
 When a new answer does not fit, the slowest one is cut: the one whose client took the fewest bytes a second.
 
-Making answers has a budget too, for pages of a history. A page's size is not known beforehand, so each is charged the
-size of the latest pages. Small pages hardly ever wait, and few large ones are made at the same time.
+Making answers has a budget too, for pages of a history, and for the pictures and files in answers. A page's size is not
+known beforehand, so each is charged the size of the latest pages. Small pages hardly ever wait, and few large answers are
+made at the same time.
 """
 
 import asyncio
@@ -45,32 +46,36 @@ class LargeAnswer(Protocol):
 
 
 class Making:
-    """The budget of answers being made. Each is charged the size of the latest ones."""
+    """The budget of answers being made. Each is charged its size, where that is known, or that of the latest ones."""
 
     def __init__(self, limit_bytes: int = _MAKING_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._left = limit_bytes
         self._like = float(limit_bytes // 8)
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
-    async def take(self) -> int:
-        """Wait until the budget has room. Returns the bytes that are charged."""
-        while self._left < self._charge:
+    async def take(self, size_bytes: int = 0) -> int:
+        """Wait until the budget has room for an answer of this size; 0 if it is not known.
+
+        Returns the bytes that are charged: the whole budget for an answer that is larger, which is then made alone.
+        """
+        turn: asyncio.Future[None] | None = None
+        # Behind those that wait already: an answer with many pictures would otherwise wait for as long as others come.
+        while (self._waiting and turn is None) or self._left < self._charge(size_bytes):
             turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
+            self._waiting.append((turn, size_bytes))
             try:
                 await turn
             except asyncio.CancelledError:
                 self._next()  # this request is cancelled, and may have been given a turn: pass the turn on
                 raise
-        charge = self._charge
+        charge = self._charge(size_bytes)
         self._left -= charge
         self._next()
         return charge
 
-    @property
-    def _charge(self) -> int:
-        return int(min(self._limit_bytes, max(_LEAST_BYTES, self._like)))
+    def _charge(self, size_bytes: int) -> int:
+        return int(min(self._limit_bytes, size_bytes or max(_LEAST_BYTES, self._like)))
 
     def give(self, charge: int, size_bytes: int | None) -> None:
         """Give a charge back. ``size_bytes`` is the size of the answer, and None if none was made."""
@@ -80,8 +85,8 @@ class Making:
         self._next()
 
     def _next(self) -> None:
-        while self._waiting and self._left >= self._charge:
-            turn = self._waiting.popleft()
+        while self._waiting and self._left >= self._charge(self._waiting[0][1]):
+            turn, _ = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return

@@ -24,6 +24,8 @@ DETAILS = {"auto": AUTO, "high": AUTO, "low": LOW, "original": ORIGINAL}
 Image = tuple[int, int, int]  # width and height in pixels (0, 0: unknown), and detail
 _TAKEN = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8|RIFF....WEBP", re.DOTALL)
 """The beginning of an image in a format that providers take."""
+_HEADER = 64 * 1024
+"""Characters of base64 in which most headers state the size; the rest of a picture is decoded only if these do not."""
 _LONG_SIDE, _SHORT_SIDE, _TILE = 2048, 768, 512
 
 
@@ -32,6 +34,10 @@ def image_size(url: str) -> tuple[int, int] | None:
     head, _, payload = url.partition(",")
     if not head.startswith("data:") or not head.endswith(";base64"):
         return None
+    return _stated(payload[:_HEADER]) or (_stated(payload) if len(payload) > _HEADER else None)
+
+
+def _stated(payload: str) -> tuple[int, int] | None:
     try:
         data = base64.b64decode(payload)
         width, height = imagesize.get(BytesIO(data), exif_rotation=False) if _TAKEN.match(data) else (0, 0)

@@ -13,6 +13,7 @@ import numpy as np
 from sash.core.counts.measures import Extra
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import Rows, extra_of
+from sash.core.law.apart import StoredMedium
 
 _FEW: Final = 64
 """Details that are decoded sooner than found."""
@@ -31,7 +32,8 @@ class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
     ``row`` has the numbers of its tokens (core/counts/rows.py). It is empty for plain text, and where ``extra`` has them.
     ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
     their numbers add where each digit is a token. ``links`` join it to its calls, or to the call that it answers
-    (``Calls.links``). The garbage collector does not look at details: thousands are read at once, and none is in a cycle.
+    (``Calls.links``). ``media`` are stored beside the log (``apart.py``). The garbage collector does not look at details:
+    thousands are read at once, and none is in a cycle.
     """
 
     digest: bytes
@@ -43,6 +45,7 @@ class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
     status: str | None = None
     digits: int = 0
     links: str = ""
+    media: tuple[StoredMedium, ...] = ()
 
     @property
     def measured(self) -> Extra | None:

@@ -48,7 +48,7 @@ def enclosures(history: History, form: str) -> list[Enclosed]:
 
 
 def _of(record: Record, seq: int, form: str) -> Iterator[Enclosed]:
-    return _sent(media_in(record.measure.extra, record.size), record.measure.role, seq, form)
+    return _sent(media_in(record.measure.extra, record.whole_size), record.measure.role, seq, form)
 
 
 def _sent(media: Sequence[Medium], role: int, seq: int, form: str) -> Iterator[Enclosed]:
@@ -74,7 +74,7 @@ def text_bytes(history: History, form: str) -> tuple[Number, Mapping[int, int]]:
         is_own = columns["form"] == form_number(form)
         own = np.where(columns["sent"] > 0, columns["sent"] + MESSAGE_BYTES, sizes)
         sizes = np.where(is_own, own, sizes - columns["beside_size"])
-        for index in records.rare:
+        for index in {*records.rare, *records.with_media}:
             sizes[index] = text_bytes_of(records[index], form)
     return sizes, {seq: text_bytes_of(record, form) for seq, record in history.outside.items()}
 
@@ -82,8 +82,8 @@ def text_bytes(history: History, form: str) -> tuple[Number, Mapping[int, int]]:
 def text_bytes_of(record: Record, form: str) -> int:
     """Bytes of one message in a request, with lines in place of its media."""
     extra = record.measure.extra
-    media, beside = media_in(extra, record.size), extra.beside if extra is not None else None
-    size = record.size + MESSAGE_BYTES * (1 + record.calls)
+    media, beside = media_in(extra, record.whole_size), extra.beside if extra is not None else None
+    size = record.whole_size + MESSAGE_BYTES * (1 + record.calls)
     if beside is not None and beside.format == form and beside.sent:
         size = beside.sent + MESSAGE_BYTES
         media = [each for each in media if each.form in ("", form) and each.kind != REPLY]
@@ -130,4 +130,4 @@ def most_bytes(records: Records, outside: Mapping[int, Record]) -> int:
     rare += [record.measure.extra for record in outside.values()]
     size += sum(extra.beside.sent for extra in rare if extra is not None and extra.beside is not None)
     size += int(np.sum(records.columns["sent"])) if records.details else 0
-    return size + sum(record.size + MESSAGE_BYTES * (1 + record.calls) for record in outside.values())
+    return size + sum(record.whole_size + MESSAGE_BYTES * (1 + record.calls) for record in outside.values())

@@ -149,7 +149,7 @@ class _Fitting:
         measure, extra = record.measure, record.measure.extra
         if not numbers or extra is None:
             return record
-        media = tuple(media_in(extra, record.size))
+        media = tuple(media_in(extra, record.whole_size))
         if media != extra.media:
             measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
         lines = medium_lines(record, numbers, self.history.name(place), self.place)

@@ -4,7 +4,7 @@ A record has 24 bytes for every message, so that a tail of records is read as co
 messages takes one addition for each. Facts that few messages have (tool calls, names, images, documents) are in
 ``Details``, which are read only if a flag says so::
 
-    0  flags   1  role   2  calls   3  128 if in progress, 64 if a provider's compaction
+    0  flags   1  role   2  calls   3  128 if in progress, 64 if a provider's compaction, 16 with media beside the log
     4-7  tokens in o200k_base   8-11  in cl100k_base   12-15  bytes of the body   16-23  digest of role and content; numbers
     are little-endian
 """
@@ -29,6 +29,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.rows import Row, Rows, columns_of, stored_row, stretch
+from sash.core.law.apart import GAP, StoredMedium
 from sash.core.law.details import Details, StoredDetails
 from sash.core.law.identities import Identity, long_form, short_form
 from sash.core.law.reasons import Reason
@@ -44,9 +45,11 @@ _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
-"""A bit in byte 3: the message is in progress. The lowest five bits are reserved, and 0."""
+"""A bit in byte 3: the message is in progress. The lowest four bits are reserved, and 0."""
 _COMPACTION_BIT: Final = 64
 """A bit in byte 3: the message is a provider's compaction."""
+_MEDIA_BIT: Final = 16
+"""A bit in byte 3: the message has pictures or files that are stored beside it."""
 _COVERED_BIT: Final = 32
 """A bit in byte 3 while a window is made, not stored: a compaction stands for the message."""
 
@@ -87,8 +90,8 @@ _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One message. ``size`` is the body's bytes, ``calls`` its number of tool calls. ``grounding``, ``digits`` and ``links``
-    are as in its details."""
+    """One message. ``size`` is the body's bytes in the log, ``calls`` its number of tool calls. ``grounding``, ``digits``,
+    ``links`` and ``media`` are as in its details."""
 
     flags: int
     measure: Measure
@@ -100,6 +103,12 @@ class Record(msgspec.Struct, frozen=True):
     """Tokens of its text in the model's own vocabulary, if counted; not stored in the record."""
     digits: int = 0
     links: str = ""
+    media: tuple[StoredMedium, ...] = ()
+
+    @property
+    def whole_size(self) -> int:
+        """The body's bytes with its media in their places."""
+        return self.size + sum(each.length - GAP for each in self.media)
 
     @property
     def pinned(self) -> bool:
@@ -128,9 +137,9 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def rich(self) -> bool:
-        """Whether its cost depends on more than role and text."""
+        """Whether its cost, or what is sent, depends on more than role and text."""
         extra = self.measure.extra
-        return self.grounding is not None or (extra is not None and not extra.is_mix)
+        return self.grounding is not None or bool(self.media) or (extra is not None and not extra.is_mix)
 
     @property
     def mixed(self) -> bool:
@@ -145,6 +154,7 @@ def encode_record(record: Record) -> bytes:
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
     in_byte_3 = _OPEN_BIT if record.flags & Flags.IN_PROGRESS else 0
     in_byte_3 |= _COMPACTION_BIT if record.flags & Flags.COMPACTION else 0
+    in_byte_3 |= _MEDIA_BIT if record.media else 0
     return _LAYOUT.pack(
         flags & _STORED, one.role, record.calls, in_byte_3, o200k, cl100k, record.size, record.content_digest
     )
@@ -155,16 +165,18 @@ def details_of(record: Record, identity: Identity) -> Details:
     short, stamp = short_form(identity)
     extra = record.measure.extra
     row = stored_row(extra) if extra is not None else None
+    stored = None if row else extra
     return Details(
         identity.digest,
         short,
         stamp,
         row or b"",
-        None if row else extra,
+        stored,
         record.grounding,
         identity.status,
         record.digits,
         record.links,
+        record.media,
     )
 
 
@@ -175,6 +187,7 @@ def _places(flag: int) -> bytes:
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
 _OUT = _places(_OPEN_BIT | _COMPACTION_BIT | _COVERED_BIT)
 _COVERED = _places(_COVERED_BIT)
+_MEDIA = _places(_MEDIA_BIT)
 _NOTHING = Details(b"", "")
 _A_RESULT = bytes((TOOL,))
 _DETAILED = _places(_IN_DETAILS)
@@ -253,6 +266,7 @@ class Records(Sequence[Record]):
             self.packed, index * RECORD_BYTES
         )
         extra, grounding, digits, links = None, None, 0, ""
+        media: tuple[StoredMedium, ...] = ()
         if flags & Flags.PARALLEL:
             flags |= int(self.places[index])
         if in_byte_3 & _OPEN_BIT:
@@ -261,12 +275,12 @@ class Records(Sequence[Record]):
             flags |= Flags.COMPACTION
         if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
             details = self.details[index]
-            extra, grounding, digits = details.measured, details.grounding, details.digits
+            extra, grounding, digits, media = details.measured, details.grounding, details.digits, details.media
         if self.details and (calls or role in _RESULTS or flags & _GROUPED):
             links = self.details[index].links
         measure = Measure(role, o200k, cl100k, extra)
         said = self.said[index] - 1 if self.said and self.said[index] else None
-        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, said, digits, links)
+        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, said, digits, links, media)
 
     def before(self, newer: "Records") -> "Records":
         """These records, followed by the ``newer`` ones."""
@@ -323,6 +337,11 @@ class Records(Sequence[Record]):
     def rich(self) -> Iterator[int]:
         """Indexes of messages whose cost depends on their details, ascending."""
         return indexes_of(self.flags.translate(_RICH))
+
+    @cached_property
+    def with_media(self) -> list[int]:
+        """Indexes of messages with media that are stored beside the log, ascending."""
+        return [*indexes_of(self.packed[3::RECORD_BYTES].translate(_MEDIA))]
 
     @cached_property
     def rare(self) -> list[int]:

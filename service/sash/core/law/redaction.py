@@ -47,5 +47,6 @@ def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
         size=len(encoded),
         content_digest=digest([message["role"], message["content"]], 8),
         grounding=None,
+        media=(),
     )
     return redacted, encoded

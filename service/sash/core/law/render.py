@@ -1,13 +1,14 @@
 """A window's ``request`` as bytes: stored bodies spliced into the arguments of a provider's SDK."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
 from sash.core.counts.beside import Beside
+from sash.core.law.apart import Pieces
 from sash.core.law.conversation_settings import FixedParts
 from sash.core.law.grounding import Grounded, splice
 from sash.core.law.notes import note_message, summary_message
@@ -45,12 +46,16 @@ class Marked(msgspec.Struct, frozen=True):
 _NOTHING: Final = Marked()
 
 
+Body = bytes | Pieces
+"""A message's JSON; in pieces where pictures or files have been put into their places."""
+
+
 class Bodies(msgspec.Struct, frozen=True):
     """Bodies of a tail of messages, and of single messages before the tail."""
 
     first_seq: int
-    tail: Sequence[bytes]
-    outside: Mapping[int, bytes]
+    tail: Sequence[Body]
+    outside: Mapping[int, Body]
     edited: Mapping[int, bytes] = {}
     """Bodies of messages that are not sent as they were stored."""
     spans: Mapping[int, tuple[int, int]] = {}
@@ -66,9 +71,10 @@ class Bodies(msgspec.Struct, frozen=True):
         """One message's JSON as it is sent, before documents are added."""
         if seq in self.edited:
             return self.edited[seq]
-        return self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
+        found = self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
+        return found if isinstance(found, bytes) else b"".join(found)
 
-    def run(self, first: int, last: int) -> Sequence[bytes]:
+    def run(self, first: int, last: int) -> Sequence[Body]:
         """Bodies of messages ``first`` to ``last`` of the tail, as stored."""
         return self.tail[first - self.first_seq : last - self.first_seq + 1]
 
@@ -80,14 +86,15 @@ def chat_messages(
     grounding: Mapping[int, StoredGrounding],
     marked: Marked = _NOTHING,
     mends: Mends | None = None,
-) -> list[bytes]:
+) -> list[Body]:
     """The window's messages for chat completions, as JSON. Only messages that are ``marked`` as odd are decoded.
 
     ``mends`` gathers the changes. Raises FormatCannotCarry.
     """
     lines = _lines(window) if window.summary is not None or window.note else ()
     kept = _kept(window, bodies, grounding)
-    few_shots, mends = parts.few_shots, Mends() if mends is None else mends
+    few_shots: Sequence[Body] = parts.few_shots
+    mends = Mends() if mends is None else mends
     if marked is not _NOTHING:
         changes = Mends()
         kept = _chat_forms(window, kept, marked, bodies.edited, changes) if marked.beside else kept
@@ -98,7 +105,7 @@ def chat_messages(
         odd = dict(enumerate(parts.odd_shots))
         shots = msgspec.structs.replace(marked, odd={place: bits for place, bits in odd.items() if bits})
         found = Mends()
-        few_shots = tuple(_as_taken(range(len(few_shots)), few_shots, shots, found))
+        few_shots = _as_taken(range(len(few_shots)), few_shots, shots, found)
         mends.add_names(found.reasons(), 0)
     seqs: Sequence[int] = window.seqs
     if window.recalled is not None and window.recalled.block:
@@ -111,22 +118,38 @@ def chat_messages(
     return [*parts.system, *few_shots, *lines, *kept] or [b""]
 
 
-def chat_request(parts: FixedParts, messages: list[bytes], *, before: bytes = b"", after: bytes = b"") -> bytes:
+def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b"", after: bytes = b"") -> bytes:
     """``before``, the ``request`` of these messages for chat completions, and ``after``. All bytes are copied once."""
     tools = b',"tools":' + parts.tools if parts.tools else b""
     choice = b',"tool_choice":' + parts.tool_choice if parts.tools and parts.tool_choice else b""
-    messages[0] = before + b'{"messages":[' + messages[0]
-    messages[-1] = b"".join((messages[-1], b"]", tools, choice, b"}", after))
-    return b",".join(messages)
+    head, end = before + b'{"messages":[', b"".join((b"]", tools, choice, b"}", after))
+    first = messages[0]
+    messages[0] = head + first if isinstance(first, bytes) else (head, *first)
+    last = messages[-1]
+    messages[-1] = last + end if isinstance(last, bytes) else (*last, end)
+    try:
+        return b",".join(messages)  # type: ignore[arg-type] # as nearly always
+    except TypeError:
+        return _joined(messages)
 
 
-def _as_taken(seqs: Sequence[int], bodies: Sequence[bytes], marked: Marked, mends: Mends) -> list[bytes]:
+def _joined(bodies: Sequence[Body]) -> bytes:
+    """The bodies, of which some may be in pieces, with commas between them."""
+    pieces = [piece for body in bodies for piece in (b",", *((body,) if isinstance(body, bytes) else body))]
+    return b"".join(pieces[1:])
+
+
+def _whole(body: Body) -> bytes:
+    return body if isinstance(body, bytes) else b"".join(body)
+
+
+def _as_taken(seqs: Sequence[int], bodies: Sequence[Body], marked: Marked, mends: Mends) -> list[Body]:
     """Bodies of which the odd ones are changed so that the provider accepts them."""
     forms = list(bodies)
     for index, seq in enumerate(seqs):
         if odd := marked.odd.get(seq):
             message, changes = sent_as_chat(
-                msgspec.json.decode(forms[index]),
+                msgspec.json.decode(_whole(forms[index])),
                 odd,
                 is_openais=marked.is_openais,
                 is_strict=marked.is_strict,
@@ -139,8 +162,8 @@ def _as_taken(seqs: Sequence[int], bodies: Sequence[bytes], marked: Marked, mend
 
 
 def _chat_forms(
-    window: Window, bodies: Sequence[bytes], marked: Marked, edited: Mapping[int, bytes], mends: Mends
-) -> list[bytes]:
+    window: Window, bodies: Sequence[Body], marked: Marked, edited: Mapping[int, bytes], mends: Mends
+) -> list[Body]:
     """Bodies without native parts; ``edited`` bodies have none. Raises FormatCannotCarry if content would be lost."""
     refusals = Refusals(OPENAI.name, mends, drops=marked.drops)
     forms = list(bodies)
@@ -149,7 +172,7 @@ def _chat_forms(
             if found.told:
                 mends.add(AS_TEXT, seq)
             if seq not in edited:
-                forms[index] = forms[index][: -found.size - 1] + b"}"
+                forms[index] = _whole(forms[index])[: -found.size - 1] + b"}"
             if forms[index] == _NULL:
                 forms[index] = _EMPTY
                 mends.add(EMPTY_CONTENT, seq)
@@ -175,7 +198,7 @@ def other_request(
 
     ``drops`` and ``model`` are as in ``Refusals``.
     """
-    fixed = (*parts.few_shots, *_lines(window))
+    fixed: Sequence[Body] = (*parts.few_shots, *_lines(window))
     seqs, kept = [0] * len(fixed) + list(window.seqs), [*fixed, *_kept(window, bodies, grounding)]
     if window.recalled is not None and window.recalled.block:
         place = len(fixed) + window.recalled.place(window.seqs)
@@ -199,21 +222,24 @@ def other_request(
     )
 
 
-def _with_lines(window: Window, seqs: Sequence[int], bodies: Sequence[bytes]) -> tuple[list[int], list[bytes]]:
+def _with_lines(window: Window, seqs: Sequence[int], bodies: Sequence[Body]) -> tuple[list[int], list[Body]]:
     """The messages with the lines behind them, which have their seqs."""
     told = [(seq, each) for seq, body in zip(seqs, bodies, strict=True) for each in (body, *window.lines.get(seq, ()))]
     return [seq for seq, _ in told], [body for _, body in told]
 
 
-def _fitted(window: Window, bodies: Sequence[bytes], marked: Marked) -> list[bytes]:
+def _fitted(window: Window, bodies: Sequence[Body], marked: Marked) -> list[Body]:
     """Bodies of which the lines have the ids and names of their calls as these are sent."""
     lines = {line for behind in window.lines.values() for line in behind}
     fits = msgspec.structs.replace(marked, odd={0: CALLED})
-    return [_as_taken((0,), (each,), fits, Mends())[0] if each in lines else each for each in bodies]
+    return [
+        _as_taken((0,), (each,), fits, Mends())[0] if isinstance(each, bytes) and each in lines else each
+        for each in bodies
+    ]
 
 
-def _decoded(bodies: Iterable[bytes]) -> list[Object]:
-    messages: list[Object] = msgspec.json.decode(b"[" + b",".join(bodies) + b"]")
+def _decoded(bodies: Sequence[Body]) -> list[Object]:
+    messages: list[Object] = msgspec.json.decode(b"[" + b",".join(map(_whole, bodies)) + b"]")
     return messages
 
 
@@ -234,9 +260,9 @@ def _lines(window: Window) -> tuple[bytes, ...]:
     return tuple(lines)
 
 
-def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[bytes]:
+def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:
     """The kept messages in order. Runs of consecutive messages in the tail are copied as slices."""
-    pieces: list[bytes] = []
+    pieces: list[Body] = []
     seqs = window.seqs
     if (
         seqs

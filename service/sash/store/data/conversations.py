@@ -2,18 +2,23 @@
 
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 from typing import NotRequired, TypedDict, Unpack
 
 import msgspec
 
 from sash.core.law.records import RECORD_BYTES, Flags
-from sash.problems import ConversationExists, Internal, Problem
+from sash.problems import Conflict, ConversationExists, Internal, PreconditionFailed, Problem, Unprocessable
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, id_field, unpack_many
+from sash.store.data.media_contents import MediaContents
+from sash.store.data.media_erasures import MediaErasures
+from sash.store.data.media_texts import kept_media
+from sash.store.data.object_storage import ObjectStorage
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
-from sash.store.data.scripts import AppendReply, EntryArguments, EntryRest, Forgotten, Known, Reach, Written
+from sash.store.data.scripts import AppendReply, EntryArguments, EntryRest, Forgotten, Known, MediaMoved, Reach, Written
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.redis.client import Client
@@ -33,11 +38,21 @@ class Writing(TypedDict):
 class Conversations:
     """All conversations of a deployment. Every call names a tenant, which sees only its own."""
 
-    def __init__(self, client: Client, *, retention_ms: int | None = None, data_keys: DataKeys | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        retention_ms: int | None = None,
+        data_keys: DataKeys | None = None,
+        objects: ObjectStorage | None = None,
+    ) -> None:
         self._client = client
         self._retention_ms = retention_ms
         self.data_keys = data_keys or DataKeys(client)
         self.reader = Reader(client, self.data_keys)
+        self._objects = objects
+        self.media = MediaContents(client, self.data_keys, objects)
+        self.erasures = MediaErasures(client, objects)
 
     def ttl_ms(self, ttl_seconds: int | None) -> int | None:
         """Return how long a conversation is kept after its last change, in milliseconds; None for ever."""
@@ -106,6 +121,8 @@ class Conversations:
         """Append; with ``reach``, the reply has the tail that a window likely needs."""
         sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(target.tenant, target.name)
         entries = list(entries)
+        if self._objects is not None:
+            entries = await self.media.placed(target, sealer, entries, target.keys.media)
         if sealer.active:
             writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
         while True:
@@ -124,7 +141,13 @@ class Conversations:
                     if await self._stored_digest(target, entries[index].identity.id) == entries[index].identity.digest:
                         entries[index] = msgspec.structs.replace(entries[index], as_before=True)
                         continue
-            return await self._opened(target, call.read(reply))
+            try:
+                return await self._opened(target, call.read(reply))
+            except MediaMoved:
+                entries = await self.media.placed(target, sealer, entries, target.keys.media, again=True)
+            except (Conflict, PreconditionFailed, Unprocessable):
+                await self.media.discard(target, sealer, entries)
+                raise
 
     async def _opened(self, target: Target, reply: AppendReply) -> AppendReply:
         """The reply with its settings opened; with none where they cannot be opened, because the turn is stored already."""
@@ -182,7 +205,8 @@ class Conversations:
 
     async def erase(self, target: Target, *, life: str = "", if_match: str = "") -> None:
         """Erase all of a conversation: of one ``life``, or of any. Raises NotFound, PreconditionFailed."""
-        await self._client.run(scripts.erase(target.keys, life=life, if_match=if_match))
+        call = scripts.erase(target.keys, life=life, if_match=if_match)
+        await self.erasures.after(target, partial(self._client.run, call))
 
 
 def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
@@ -199,5 +223,6 @@ def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
         documents=entry.grounding_tokens if entry.grounding else None,
         progress=bool(entry.record.flags & Flags.IN_PROGRESS),
         compaction=entry.compaction,
+        media=kept_media(sealer, entry.record.media, entry.contents) if entry.record.media else (),
     )
     return EntryArguments(id_field(entry.identity.id), *entry.tokens, stored, rest)

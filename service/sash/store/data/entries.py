@@ -26,6 +26,7 @@ from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import DEVELOPER, TOOL
 from sash.core.counts.measures import Extra, measure
 from sash.core.counts.unicode_scripts import extra_digits
+from sash.core.law.apart import LARGE, Text, split
 from sash.core.law.grounding import Template, added_tokens, content_text
 from sash.core.law.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
 from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding
@@ -34,9 +35,11 @@ from sash.core.providers.native import check_native, compaction_of
 from sash.core.providers.recognition import foreign
 from sash.problems import Unprocessable
 from sash.store.data.layout import encode_grounding, encode_json
+from sash.store.data.media_texts import plain_contents
 from sash.store.data.replies import Message
 from sash.store.data.stored_messages import NewEntry
 
+_NO_CONTENTS: Mapping[bytes, Text] = {}
 _PLAIN_MEMBERS = 2
 """Role and content: a message with no other member and a text has no members of the client's own."""
 _EXPORTED_BYTES = 16
@@ -148,12 +151,17 @@ def _prepare(entry: Entry, template: Template, stamp: int, send: Names) -> NewEn
     calls = calls_of(message)
     identity = entry.id or ulid_of(stamp << CHANCE_BITS | secrets.randbits(CHANCE_BITS))
     record, body, grounding = measure_entry(entry, message, calls, template, content_digest(message, identity))
+    contents: Mapping[bytes, Text] = _NO_CONTENTS
+    if len(body) > LARGE:
+        body, media, contents = split(message)
+        record = msgspec.structs.replace(record, size=len(body), media=media)
     measured, compaction = record.measure, compaction_of(message) if record.flags & Flags.COMPACTION else None
     tokens = reference_tokens(measured)
     return NewEntry(
         identity=Identity(id=identity, stamp=stamp, digest=entry_digest(entry), status=entry.status),
         record=record,
         body=body,
+        contents=contents,
         grounding=grounding,
         metadata=encode_json(entry.metadata) if entry.metadata else b"",
         makes=None if in_progress else calls.opens or None,
@@ -243,9 +251,12 @@ def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
 
 
 def stored_entries(
-    messages: Sequence[Message], grounding: Mapping[int, StoredGrounding], metadata: Mapping[int, bytes]
+    messages: Sequence[Message],
+    grounding: Mapping[int, StoredGrounding],
+    metadata: Mapping[int, bytes],
+    contents: Mapping[bytes, Text],
 ) -> list[NewEntry]:
-    """Return the messages of a page as entries of a new conversation."""
+    """Return the messages of a page as entries of a new conversation. ``contents`` are of their media, by stored name."""
     return [
         stored_entry(
             message.identity,
@@ -253,21 +264,31 @@ def stored_entries(
             message.body,
             encode_grounding(grounding[message.seq]) if message.seq in grounding else b"",
             metadata.get(message.seq, b""),
+            contents,
         )
         for message in messages
     ]
 
 
-def stored_entry(identity: Identity, record: Record, body: bytes, grounding: bytes, metadata: bytes) -> NewEntry:
-    """Return an entry from the stored values of a message."""
+def stored_entry(
+    identity: Identity,
+    record: Record,
+    body: bytes,
+    grounding: bytes,
+    metadata: bytes,
+    contents: Mapping[bytes, Text],
+) -> NewEntry:
+    """Return an entry from the stored values of a message. ``contents`` are as in ``stored_entries``."""
+    media, texts = plain_contents(body, record.media, contents)
     message = msgspec.json.decode(body) if record.grouped else {}
     calls = calls_of(message) if message else NO_CALLS
     compaction = compaction_of(message) if record.compaction else None
     placed = Flags.PARALLEL | Flags.LATE if record.measure.role == TOOL else 0  # the append tells them anew
     return NewEntry(
         identity=identity,
-        record=msgspec.structs.replace(record, flags=record.flags & ~placed, links=calls.links),
+        record=msgspec.structs.replace(record, flags=record.flags & ~placed, links=calls.links, media=media),
         body=body,
+        contents=texts,
         grounding=grounding,
         metadata=metadata,
         makes=None if record.in_progress else calls.opens or None,

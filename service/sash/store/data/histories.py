@@ -5,8 +5,10 @@ and the history is read again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
@@ -25,10 +27,11 @@ from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, id_field, life_of
 from sash.store.data.replies import Page, State, read_compactions
-from sash.store.data.scripts import Forgotten, HistoryEdited, Rewound, SummaryTooLong, Written
+from sash.store.data.scripts import Forgotten, Freed, HistoryEdited, Rewound, SummaryTooLong, Written
 from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import seal_message
 from sash.store.redis.client import Client
+from sash.store.redis.lua import ScriptCall
 
 T = TypeVar("T")
 
@@ -58,8 +61,9 @@ class Histories:
         self._client = client
         self._reader = conversations.reader
         self._data_keys = conversations.data_keys
+        self._erasures = conversations.erasures
 
-    async def redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Written:
+    async def redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Freed:
         """Remove the content of an entry, by its seq or ``id:`` and its id, and that of the compactions that may hold it.
 
         Raises NotFound, PreconditionFailed.
@@ -97,17 +101,17 @@ class Histories:
             standing = read_compactions((kept or b"").partition(b" ")[2])
         return found
 
-    async def _redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Written:
+    async def _redact(self, target: Target, name: int | str, **change: Unpack[Change]) -> Freed:
         for _ in range(_ATTEMPTS):
             page, done = await asyncio.gather(self._reader.entry(target, name), self._was_done(target, change["token"]))
             if done:
-                return Written(page.version, page.etag)
+                return Freed(page.version, page.etag)
             if not page.messages or page.life != change["life"]:
                 raise no_entry()
             message = page.messages[0]
             if message.record.flags & Flags.REDACTED:
                 require_version(page, change["if_match"])
-                return Written(page.version, page.etag)
+                return Freed(page.version, page.etag)
             record, body = redact_record(message.record, message.body)
             identity = msgspec.structs.replace(message.identity, digest=NO_DIGEST)
             sealer = await self._data_keys.sealer(target.tenant, target.name)
@@ -125,8 +129,9 @@ class Histories:
                 grounded=0 if message.record.grounding is None else 1,
                 grounding=message.record.grounding or (0, 0),
                 words=pack_words([said_in(msgspec.json.decode(body))], sealer.number)[0],
+                media=" ".join(sorted({f"{each.name.hex()} 1" for each in message.record.media})),
             )
-            written = await self._client.run(call)
+            written = await self._erasing(target, message.record.media, call)
             if written is not None:
                 return written
         raise _busy()
@@ -149,7 +154,7 @@ class Histories:
             state, done = await asyncio.gather(self._reader.get(target), self._was_done(target, change["token"]))
             if done:
                 await self._sweep(target, state.life, progress)  # the earlier run may have ended before it was done
-                return Rewound(state.version, state.etag, 0)
+                return Rewound(state.version, state.etag, stale=0)
             if state.life != change["life"]:
                 raise scripts.no_conversation()
             require_version(state, change["if_match"])
@@ -174,20 +179,20 @@ class Histories:
     ) -> Rewound:
         """Rewind one state. Raises HistoryEdited, PreconditionFailed, NotFound."""
         gone, forgotten = await self._forgotten(target, to_seq, state, progress)
-        rewound = await self._client.run(
-            scripts.rewind(
-                target.keys,
-                life=state.life,
-                if_match=state.etag,
-                token=change["token"],
-                now_ms=change["now_ms"],
-                to_seq=to_seq,
-                less=forgotten.less,
-                open=forgotten.open,
-                question=forgotten.question,
-                unpinned=forgotten.unpinned,
-            )
+        call = scripts.rewind(
+            target.keys,
+            life=state.life,
+            if_match=state.etag,
+            token=change["token"],
+            now_ms=change["now_ms"],
+            to_seq=to_seq,
+            less=forgotten.less,
+            open=forgotten.open,
+            question=forgotten.question,
+            media=forgotten.media,
+            unpinned=forgotten.unpinned,
         )
+        rewound = await self._erasing(target, gone.media, call)
         await self._clean(target, life_of(rewound.etag), gone, to_seq, progress, stale=rewound.stale > 0)
         return rewound
 
@@ -213,6 +218,8 @@ class Histories:
             to_seq = await self.known_seq(target, to, state, "#/after_seq")
             try:
                 gone, forgotten = await self._forgotten(target, to_seq, state, progress)
+                if gone.media:
+                    await self._erasures.note(target)
                 appended = await append(forgotten)
             except HistoryEdited:
                 continue  # another write came first: compute the figures again
@@ -231,7 +238,7 @@ class Histories:
             progress()
         open_group, unpinned = await self._boundary(target, to_seq, state)
         question = await self._question(target, to_seq, state)
-        return gone, Forgotten(to_seq, state.etag, gone.totals, open_group.decode(), question, unpinned)
+        return gone, Forgotten(to_seq, state.etag, gone.totals, open_group.decode(), question, unpinned, gone.counted)
 
     async def _clean(
         self, target: Target, life: str, gone: "_Gone", to_seq: int, progress: Callable[[], None], *, stale: bool
@@ -242,6 +249,12 @@ class Histories:
         async for ids in self._left_behind(target, gone, to_seq):
             await self._client.run(scripts.forget_ids(target.keys, life=life, ids=ids))
             progress()
+
+    async def _erasing(self, target: Target, media: Collection[Any], call: ScriptCall[T]) -> T:
+        """Run a script that takes messages with these media away, and erase the objects that no message has then."""
+        run: Any = partial(self._client.run, call)
+        result: Any = await (self._erasures.after(target, run) if media else run())
+        return result  # type: ignore[no-any-return] # of the call
 
     async def _sweep(self, target: Target, life: str, progress: Callable[[], None]) -> None:
         """Drop the documents and metadata that a rewind has left of forgotten messages, in steps."""
@@ -348,12 +361,20 @@ class _Gone:
         self.names_ids = names_ids
         self.totals = [0, 0, 0, 0, 0]
         self.ids: list[str | bytes | int] = []
+        self.media: Counter[bytes] = Counter()
+
+    @property
+    def counted(self) -> str:
+        """The media of these messages, each with the number of messages that have it."""
+        return " ".join(f"{name.hex()} {count}" for name, count in self.media.items())
 
     def add(self, first: int, records: Records) -> None:
         for index, record in enumerate(records):
             tokens = _tokens(record)
             added = (*tokens, 0, 0, 0) if record.grounding is None else (*tokens, 1, *record.grounding)
             self.totals = [total + one for total, one in zip(self.totals, added, strict=True)]
+            if record.media:
+                self.media.update({each.name for each in record.media})
             if self.names_ids:
                 self.ids += (id_field(records.identity(index).id), first + index)
                 if record.calls:

@@ -15,6 +15,7 @@ Every key of a conversation carries one hash tag, so that a script touches one s
     sash:{tenant/conversation}:word_blocks    hash    messages' words as numbers (core/law/words.py), for recall: blocks.py
     sash:{tenant/conversation}:vector_blocks  hash    messages' embeddings, for semantic recall: blocks.py
     sash:{tenant/conversation}:columns        hash    tokens in vendors' vocabularies (columns.py), made when asked for
+    sash:{tenant/conversation}:media          hash    pictures and files over 8 KB, once each (media_contents.py)
     sash:{tenant/conversation}:done           hash    token of a request that changed older messages -> when
 
 The log, the counts and the details have the same length; a message's seq is its place, from 1. So the cost of reading a tail
@@ -35,7 +36,7 @@ Fields of the conversation hash: ``id`` tenant/conversation, checked on every re
 this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;
 ``created``, ``updated`` milliseconds; ``ttl`` milliseconds; ``t0``, ``t1`` tokens of all messages in o200k_base and
 cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documents add; ``pins`` messages in ``pinned``;
-``user`` seq of the newest user message; ``draft`` seq and tokens of replies in progress, newest first;
+``user`` seq of the newest user message; ``draft`` seq, tokens and media of replies in progress, newest first;
 ``rich`` 1 when the details of a message are needed for its cost, ``scripts`` when they are needed for estimates alone;
 ``sealed`` 1 when a message is encrypted; ``open`` the tool group that waits for results, JSON; ``summary`` JSON, and
 ``through`` the last seq that it covers; ``compactions`` the forms of the providers' compactions that stand, each with the
@@ -101,6 +102,7 @@ class Keys(NamedTuple):
     word_blocks: str
     vector_blocks: str
     columns: str
+    media: str
     done: str
 
     @property
@@ -181,7 +183,8 @@ def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
     parts = msgspec.structs.astuple(details)
     is_plain = not any(parts[_PLAIN_PARTS:])
     plain = parts[: _PLAIN_PARTS - (details.stamp is None)]
-    return encode_record(record), _encode_details(plain if is_plain else details)
+    kept = plain if is_plain else parts if record.media else parts[:-1]
+    return encode_record(record), _encode_details(kept)
 
 
 def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Records:

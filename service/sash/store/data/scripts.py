@@ -29,6 +29,7 @@ from sash.problems import (
     TooManyPinned,
 )
 from sash.store.data.layout import HISTORY, Keys, new_name
+from sash.store.data.media_texts import KeptMedium
 from sash.store.data.sealing import no_key_set
 from sash.store.redis.lua import SCRIPTS, ScriptCall
 
@@ -96,7 +97,20 @@ class Written(msgspec.Struct, frozen=True):
 _read_written = _ok(lambda version, etag: Written(int(version), etag.decode()))
 
 
-class Rewound(Written, frozen=True):
+class Freed(Written, frozen=True):
+    """The state after messages were taken away. ``objects`` in object storage have no message any more."""
+
+    objects: tuple[str, ...] = ()
+
+
+def _freed(version: bytes, etag: bytes, *objects: bytes) -> Freed:
+    return Freed(int(version), etag.decode(), tuple(each.decode() for each in objects))
+
+
+_read_freed = _ok(_freed)
+
+
+class Rewound(Freed, frozen=True, kw_only=True):
     """The state after a rewind. ``stale`` is the last seq with documents or metadata still to be dropped, 0 for none."""
 
     stale: int
@@ -108,6 +122,10 @@ class Appended(msgspec.Struct, frozen=True):
     seq: int
     duplicate: bool
     parallel: bool
+
+
+class MediaMoved(Exception):  # noqa: N818 - it reads as what happened
+    """A medium of an append is neither given nor in its conversation any more; nothing was stored."""
 
 
 class AppendReply(msgspec.Struct, frozen=True):
@@ -138,6 +156,7 @@ class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
     progress: bool = False
     compaction: str | None = None
     """The form of the compaction that it is, which stands for all messages before it."""
+    media: Sequence[KeptMedium] = ()
 
 
 class EntryArguments(msgspec.Struct, frozen=True):
@@ -169,6 +188,8 @@ class Forgotten(msgspec.Struct, frozen=True):
     open: str
     question: int
     unpinned: Sequence[int]
+    media: str = ""
+    """Names in hex, each with the number of forgotten messages that have it."""
 
 
 class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -204,8 +225,8 @@ def append(
     done before: then only the places of its entries are asked for. With ``reach`` the reply has the tail that a window
     likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step.
 
-    The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, ConversationDamaged, for a repeat
-    Conflict and NotFound, and HistoryEdited where ``after`` was made for another state.
+    The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, ConversationDamaged, MediaMoved, for
+    a repeat Conflict and NotFound, and HistoryEdited where ``after`` was made for another state.
     """
     asked = _AppendRest(before, ttl_ms, repeats, after, reach)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
@@ -354,7 +375,7 @@ class _Erase(msgspec.Struct, frozen=True, kw_only=True):
     if_match: str
 
 
-erase = script("erase", _Erase, _read_written)
+erase = script("erase", _Erase, _read_freed)
 """Erase a conversation. The call raises NotFound, PreconditionFailed."""
 
 
@@ -363,7 +384,7 @@ class _Redact(msgspec.Struct, frozen=True, kw_only=True):
 
     ``standing`` are the record and the details that must be there. The conversation's totals become less by ``less`` tokens
     in both encodings, by ``grounded`` messages with documents, and by the documents' ``grounding`` tokens in both. ``words``
-    are the new message's, for recall.
+    are the new message's, for recall. ``media`` are those that it had, as in ``Forgotten``.
     """
 
     life: str
@@ -380,10 +401,16 @@ class _Redact(msgspec.Struct, frozen=True, kw_only=True):
     grounded: int
     grounding: tuple[int, int]
     words: bytes
+    media: str = ""
 
 
-redact = script("redact", _Redact, lambda reply: None if reply == [b"changed"] else _read_written(reply))
+redact = script("redact", _Redact, lambda reply: None if reply == [b"changed"] else _read_freed(reply))
 """Redact a message; gives None where another record is there. The call raises NotFound, PreconditionFailed."""
+
+
+def _rewound(version: bytes, etag: bytes, stale: int, *objects: bytes) -> Rewound:
+    freed = _freed(version, etag, *objects)
+    return Rewound(freed.version, freed.etag, freed.objects, stale=int(stale))
 
 
 class _Amend(msgspec.Struct, frozen=True, kw_only=True):
@@ -429,10 +456,11 @@ class _Rewind(msgspec.Struct, frozen=True, kw_only=True):
     less: Sequence[int]
     open: str
     question: int
+    media: str = ""
     unpinned: Sequence[int]
 
 
-rewind = script("rewind", _Rewind, _ok(lambda version, etag, stale: Rewound(int(version), etag.decode(), int(stale))))
+rewind = script("rewind", _Rewind, _ok(_rewound))
 """Forget the messages after one. The call raises NotFound, PreconditionFailed."""
 
 
@@ -517,6 +545,8 @@ def _refusal(reply: list[Any]) -> Exception:
             return moved(int(version), etag.decode())
         case [b"damaged", part]:
             return damaged(part.decode())
+        case [b"media"]:
+            return MediaMoved()
         case _:
             return Internal("The store answered what no script answers.")
 

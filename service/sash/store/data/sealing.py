@@ -53,6 +53,7 @@ class Kind:
     METADATA: Final = b"metadata"
     SETTINGS: Final = b"settings"
     SUMMARY: Final = b"summary"
+    MEDIA: Final = b"media"
 
 
 class Purpose:
@@ -62,6 +63,7 @@ class Purpose:
     CONTENT: Final = b"content"
     REQUEST: Final = b"request"
     WORDS: Final = b"words"
+    MEDIA: Final = b"media"
 
 
 class UnknownKey(Exception):  # noqa: N818 - it reads as what happened

@@ -14,15 +14,16 @@ from collections.abc import Sequence
 from sash.core.law.records import Summary
 from sash.problems import EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
 from sash.store.data import scripts
-from sash.store.data.conversations import entry_arguments
-from sash.store.data.datakeys import DataKeys
+from sash.store.data.conversations import Conversations, entry_arguments
 from sash.store.data.layout import PARTS, Target, encode_json, new_name
 from sash.store.data.replies import visible_owner
+from sash.store.data.scripts import MediaMoved
 from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import NewEntry
 from sash.store.redis.client import Client
 
 _KEEP_MS = 600_000
+_MEDIA = PARTS.index("media")
 _UNPUBLISHED = 1  # done: a new conversation has none
 
 
@@ -45,9 +46,10 @@ class OrphanEntry(Exception):  # noqa: N818
 class Staging:
     """A conversation under construction; ``token`` makes a repeated publication of one request succeed."""
 
-    def __init__(self, client: Client, target: Target, *, token: str, data_keys: DataKeys | None = None) -> None:
+    def __init__(self, client: Client, target: Target, *, token: str, conversations: Conversations) -> None:
         self._client = client
-        self._data_keys = data_keys or DataKeys(client)
+        self._data_keys = conversations.data_keys
+        self._media = conversations.media
         self._target = target
         prefix = target.keys.log.removesuffix("log") + f"staged-{new_name()}:"
         self._staged = [prefix + part for part in PARTS]
@@ -60,6 +62,7 @@ class Staging:
         if not entries:
             return
         sealer = await self._data_keys.sealer(self._target.tenant, self._target.name)
+        entries = await self._media.placed(self._target, sealer, entries, self._staged[_MEDIA])
         call = scripts.append(
             self._staged,
             name=self._target.name,
@@ -72,7 +75,7 @@ class Staging:
         )
         try:
             reply = await self._client.run(call)
-        except PreconditionFailed:
+        except (PreconditionFailed, MediaMoved):
             raise _lost() from None
         except (EntryConflict, OrphanToolResult) as problem:
             index = int(problem.errors[0].pointer.split("/")[2])

@@ -1,14 +1,16 @@
 """Messages as they are stored: records, and the text of users, which is sealed where encryption is on."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from sash.core.law.apart import Text
 from sash.core.law.identities import Identity
 from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Record, Records, StoredGrounding, encode_record
 from sash.core.law.redaction import NO_DIGEST
 from sash.store.data.layout import decode_grounding, pack
+from sash.store.data.media_texts import stored_media
 from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed
 
 _DIGESTS_BYTES = 2 * DIGEST_BYTES  # the digests of the entry and of its content, before a sealed body
@@ -40,6 +42,8 @@ class NewEntry(msgspec.Struct, frozen=True):
     """The form of the compaction that it is."""
     as_before: bool = False
     """Whether to compare it with an entry that was stored before encryption had a key."""
+    contents: Mapping[bytes, Text] = {}
+    """The texts of its media in the message, by name."""
 
 
 class Stored(NamedTuple):
@@ -74,7 +78,9 @@ def seal_message(
     plain = identity.digest + record.content_digest
     if identity.digest != NO_DIGEST and not as_before:
         identity = msgspec.structs.replace(identity, digest=sealer.digest(Purpose.ENTRY, identity.digest))
-    record = msgspec.structs.replace(record, content_digest=sealer.digest(Purpose.CONTENT, record.content_digest))
+    media = stored_media(sealer, record.media) if record.media else ()
+    said = sealer.digest(Purpose.CONTENT, record.content_digest)
+    record = msgspec.structs.replace(record, content_digest=said, media=media)
     packed, details = pack(record, identity)
     owner = packed[1:]
     return Stored(

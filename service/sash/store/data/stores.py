@@ -12,6 +12,9 @@ from sash.store.data.conversations import Conversations
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.histories import Histories
 from sash.store.data.indexing import Index
+from sash.store.data.media_contents import MediaContents
+from sash.store.data.media_erasures import MediaErasures
+from sash.store.data.object_storage import ObjectStorage
 from sash.store.data.owners import Owners
 from sash.store.data.reading import Reader
 from sash.store.data.tenants import Tenants
@@ -26,6 +29,8 @@ class Stores(msgspec.Struct, frozen=True):
     data_keys: DataKeys
     conversations: Conversations
     reader: Reader
+    media: MediaContents
+    erasures: MediaErasures
     histories: Histories
     amendments: Amendments
     owners: Owners
@@ -37,16 +42,24 @@ class Stores(msgspec.Struct, frozen=True):
     api_keys: ApiKeys
 
 
-def stores_of(client: Client, *, retention_seconds: int | None, encryption_keys: Sequence[bytes]) -> Stores:
-    """Return the parts of the store behind ``client``."""
+def stores_of(
+    client: Client,
+    *,
+    retention_seconds: int | None,
+    encryption_keys: Sequence[bytes],
+    objects: ObjectStorage | None = None,
+) -> Stores:
+    """Return the parts of the store behind ``client``; ``objects`` keep its pictures and files, if given."""
     data_keys = DataKeys(client, encryption_keys)
     retention_ms = retention_seconds * 1000 if retention_seconds else None
-    conversations = Conversations(client, retention_ms=retention_ms, data_keys=data_keys)
+    conversations = Conversations(client, retention_ms=retention_ms, data_keys=data_keys, objects=objects)
     return Stores(
         client=client,
         data_keys=data_keys,
         conversations=conversations,
         reader=conversations.reader,
+        media=conversations.media,
+        erasures=conversations.erasures,
         histories=Histories(client, conversations),
         amendments=Amendments(client, conversations),
         owners=Owners(client, conversations),

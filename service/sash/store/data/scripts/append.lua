@@ -7,22 +7,25 @@
 --       7 '' or msgpack: before (messages that must be there), ttl (ms, of a new conversation), repeats (the life in which this
 --         same request was done before, so that only its entries' places are asked for), reach (of the tail that a window
 --         needs, as in tail.lua), after (what a rewind before the append forgets: seq, the last to keep; etag, the state that
---         these figures were made for; less, unpinned, as in forgetting.lua; open, the tool group that then waits, JSON or '';
+--         these figures were made for; less, unpinned, as in forgetting.lua; media, as in media.lua; open, the tool group that then waits, JSON or '';
 --         question, the newest user message then, or 0)
 --       then for each entry: field of its id, tokens in o200k, in cl100k, record, details, body, documents or '', metadata or '', and '' or
 --         msgpack of what few entries have: makes (ids of the tool calls that it makes), answers (the call that it answers),
 --         links (of these calls), parallel (tokens when it answers one of several calls), always (belongs in every window),
---         documents (their tokens), progress (it is still being written), compaction (the form of the compaction that it is);
---         tokens as {o200k, cl100k}
+--         documents (their tokens), progress (it is still being written), compaction (the form of the compaction that it is),
+--         media (as in media.lua); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
 --        1 for a duplicate, 1 for a parallel result}; with `reach`, {this reply, the tail, or {} where it cannot be read}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
---       the totals is unknown} {'orphan', index} {'pinned', index} {'again'} when `after` was made for another state {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
+--       the totals is unknown} {'orphan', index} {'pinned', index} {'again'} when `after` was made for another state {'media'}
+--       when a medium is neither here nor given {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of
+--       `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
 -- last refusal. The usual append has a short way without functions, because each call makes those that it passes anew.
 -- include conversation
 local ENTRY, WIDTH = 8, 9 -- the place of the first entry in ARGV, and each entry's number of places
+local LARGE = 8192 -- bytes of an entry's rest that only its media have
 local PARALLEL, REDACTED, LEGACY_CALL, LATE = 8, 16, 32, 32 -- late: a result that is not behind its call, or not its first
 -- Characters of a call's link. Among the entries' ids, a zero byte and a link lead to the call's message: its seq, and those of
 -- up to seven older messages that made a call of the same id, which count again after a rewind.
@@ -80,10 +83,10 @@ if is_usual then
   for at = ENTRY, #ARGV, WIDTH do
     local id, record, body, rest, parallel = ARGV[at], ARGV[at + 3], ARGV[at + 5], ARGV[at + 8], 0
     local o200k, cl100k, flags, role = ARGV[at + 1], ARGV[at + 2], string.byte(record, 1, 2)
-    is_usual = not (seqs[id] or ARGV[at + 6] ~= '' or ARGV[at + 7] ~= '' or has_pins and role == FUNCTION)
+    is_usual = not (#rest > LARGE or seqs[id] or ARGV[at + 6] ~= '' or ARGV[at + 7] ~= '' or has_pins and role == FUNCTION)
       and not redis.call('HGET', ids, id)
     rest = rest ~= '' and cmsgpack.unpack(rest)
-    if not is_usual or rest and (rest.always or rest.progress or rest.compaction) then
+    if not is_usual or rest and (rest.always or rest.progress or rest.compaction or rest.media) then
       is_usual = false
       break
     end
@@ -136,7 +139,7 @@ if is_usual then
 end
 
 -- ---- 2, the long way: any entries
--- include records, pins, versions, writing, blocks
+-- include records, pins, versions, writing, blocks, media
 
 local function record_at(seq) return redis.call('GETRANGE', counts, (seq - 1) * RECORD, seq * RECORD - 1) end
 local function details_at(seq) return redis.call('LINDEX', details, seq - 1) end
@@ -307,14 +310,15 @@ local drafts -- what entries in progress have in the totals, by their seqs, once
 local function drafts_now()
   if not drafts then
     drafts = {}
-    for seq, o200k, cl100k in string.gmatch(redis.call('HGET', conversation, 'draft') or '', '(%d+) (%d+) (%d+)') do
-      drafts[tonumber(seq)] = {tonumber(o200k), tonumber(cl100k)}
+    for seq, o200k, cl100k, names in string.gmatch(redis.call('HGET', conversation, 'draft') or '', '(%d+) (%d+) (%d+)m?(%x*)') do
+      drafts[tonumber(seq)] = {tonumber(o200k), tonumber(cl100k), names}
     end
   end
   return drafts
 end
 
--- The tokens that the entry in progress at `seq` has in the totals, if this step may replace it; else nil, and the reason: 1
+-- The tokens that the entry in progress at `seq` has in the totals, and its media, if this step may replace it; else nil, and
+-- the reason: 1
 -- where the stored text is longer, so that this is a late retry, 2 where these tokens are unknown.
 local function draft_for(step)
   local record = step.seq <= length and record_at(step.seq)
@@ -406,6 +410,7 @@ for at = ENTRY, #ARGV, WIDTH do
   }
   if seq then refusal = plan_known(index, step, earlier) else refusal = plan_new(index, step) end
   if refusal then return refusal end
+  if not step.duplicate and lacks_media(step.rest) then return {'media'} end
   if new_pins > 0 and tonumber(pins or 0) + new_pins > tonumber(ARGV[6]) then return {'pinned', index - 1} end
   plan[index] = step
 end
@@ -442,7 +447,7 @@ end
 
 -- Write what a message has that is new, or replaces the entry in progress.
 local function write_notes(step)
-  if step.rest.progress then drafts_now()[step.seq] = {ARGV[step.at + 1], ARGV[step.at + 2]} end
+  if step.rest.progress then drafts_now()[step.seq] = {ARGV[step.at + 1], ARGV[step.at + 2], names_of(step.rest)} end
   if step.metadata ~= '' then redis.call('HSET', metadata, step.seq, step.metadata) end
 end
 
@@ -461,12 +466,13 @@ local function write_beside(step)
   if step.rest.always or step.group and redis.call('HEXISTS', pinned, step.group) == 1 then
     for seq = step.group or step.seq, step.seq do redis.call('HSETNX', pinned, seq, pin_value(message_at(seq))) end
   end
+  hold_media(step.rest)
   write_notes(step)
 end
 
 if not exists then
   standing, ttl, life, pins = settings, asked.ttl, this_change, '0'
-  redis.call('UNLINK', words, vectors, done)
+  redis.call('UNLINK', words, vectors, media, done)
   redis.call('HSET', conversation, 's', settings, 'life', life, 'created', now, 'pins', 0)
   if ttl then redis.call('HSET', conversation, 'ttl', ttl) end
   -- A conversation is there once it has an id, which is written last: a command before may be denied.
@@ -474,6 +480,8 @@ if not exists then
 end
 if replaced then
   local seq, step = replaced.seq, replaced
+  hold_media(step.rest) -- first: a medium that both have stays
+  for name in string.gmatch(step.draft[3], string.rep('%x', 2 * NAME)) do release_all(name .. ' 1') end
   redis.call('LSET', log, seq - 1, step.body)
   redis.call('LSET', details, seq - 1, step.details)
   redis.call('SETRANGE', counts, (seq - 1) * RECORD, step.record)
@@ -497,6 +505,7 @@ if replaced then
   note('edited', edited)
 end
 for _, step in ipairs(added) do write_beside(step) end
+if after then release_all(after.media) end -- last: a medium that a new message has stays
 if replaced and not replaced.rest.progress then drafts_now()[replaced.seq] = nil end
 if drafts then
   local seqs, told_drafts = {}, {}
@@ -505,6 +514,7 @@ if drafts then
   for place = 1, math.min(#seqs, DRAFTS) do
     local seq = seqs[place]
     told_drafts[place] = table.concat({seq, drafts[seq][1], drafts[seq][2]}, ' ')
+    if drafts[seq][3] ~= '' then told_drafts[place] = told_drafts[place] .. 'm' .. drafts[seq][3] end
   end
   note('draft', table.concat(told_drafts, ' '))
 end

@@ -4,10 +4,10 @@
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 token of this request   4 now (ms)
 --       5 random name of this write   6 seq   7 record and details that must stand   8 new record   9 its details
 --       10 new body   11 12 tokens less, o200k and cl100k   13 messages with documents less   14 15 tokens of documents less
---       16 words of the new message, for recall
--- Gives {'ok', version, etag}, {'moved', version, etag}, {'changed'} when there is another record, or {} when that life has
--- ended
--- include conversation, records, pins, versions, writing, blocks, compactions
+--       16 words of the new message, for recall   17 its media, as in media.lua
+-- Gives {'ok', version, etag, then each object in object storage, as in media.lua}, {'moved', version, etag}, {'changed'} when
+-- there is another record, or {} when that life has ended
+-- include conversation, records, pins, versions, writing, blocks, compactions, media
 local SEALED = 1
 local version, life, change, ttl, through, compactions =
   unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through', 'compactions'))
@@ -40,6 +40,7 @@ if has(ARGV[8], RICH) then redis.call('HSET', conversation, 'rich', 1) end
 if string.byte(ARGV[10]) == SEALED then redis.call('HSET', conversation, 'sealed', 1) end
 redis.call('HDEL', grounding, seq)
 redis.call('HDEL', metadata, seq)
+release_all(ARGV[17])
 if redis.call('HEXISTS', pinned, seq) == 1 then
   redis.call('HSET', pinned, seq, pin_value(ARGV[8], ARGV[9], ARGV[10]))
 end
@@ -55,4 +56,4 @@ local etag = write_version(version + 1, life, ARGV[5], ARGV[4])
 redis.call('HSET', conversation, 'edited', ARGV[5])
 mark_done(ARGV[3], ARGV[4], ttl)
 renew(ttl)
-return {'ok', version + 1, etag}
+return with_freed({'ok', version + 1, etag})

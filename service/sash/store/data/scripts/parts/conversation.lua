@@ -1,7 +1,7 @@
 -- Functions that scripts about one conversation share. They take its keys in this order: conversation, log, counts, details, ids,
--- grounding, metadata, pinned, word_blocks, vector_blocks, columns, done.
+-- grounding, metadata, pinned, word_blocks, vector_blocks, columns, media, done.
 -- A script that reads gets the first eight.
-local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, done = unpack(KEYS)
+local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, media, done = unpack(KEYS)
 local RECORD, CHUNK = 24, 1000
 local RICH, MIXED = 64, 128 -- the two highest bits of a record's first byte
 

@@ -1,0 +1,112 @@
+"""Stored messages as clients read them: their pictures and files by their facts, or in their places."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from sash.api.context import Req, context_of, exchange_of
+from sash.api.conversation_handlers import timestamp
+from sash.api.schemas import EncodingTokens, StoredMessage
+from sash.core.chat.messages import Document, Grounding
+from sash.core.counts.counting import reference_tokens
+from sash.core.law.apart import Shown
+from sash.core.law.records import Flags
+from sash.core.providers import CHAT
+from sash.core.providers.members import FOREIGN, as_it_came
+from sash.core.providers.native import own_messages
+from sash.problems import FormatCannotCarry
+from sash.store.data.layout import Target
+from sash.store.data.replies import Message, Page
+
+MediaForm = Annotated[
+    Literal["described", "inline"],
+    Meta(
+        title="MediaForm",
+        description="Pictures and files over 8 KB: their path, and beside it their facts as `media` (`described`), or "
+        "themselves in their places (`inline`).",
+    ),
+]
+
+
+def media_path(target: Target) -> str:
+    """The path of a conversation's media, to which a digest is added."""
+    return f"/conversations/{target.id}/media/"
+
+
+async def with_media(request: Req, target: Target, page: Page, limit_bytes: int, *, newest_first: bool = False) -> Page:
+    """A page with pictures and files in their places. It has at most ``limit_bytes``, or one message.
+
+    Raises HistoryEdited, ConversationDamaged.
+    """
+    messages = page.messages[::-1] if newest_first else page.messages
+    (first, *_) = [*in_parts(messages, limit_bytes)] or [[]]
+    media = {message.seq: message.record.media for message in first if message.record.media}
+    if media:
+        await exchange_of(request).make_room(sum(each.length for found in media.values() for each in found))
+        bodies = {message.seq: message.body for message in first}
+        whole = await context_of(request).store.media.filled(target, bodies, media, made=page.made)
+        first = [
+            _whole(message, b"".join(whole[message.seq])) if message.seq in media else message for message in first
+        ]
+    return msgspec.structs.replace(page, messages=first[::-1] if newest_first else first)
+
+
+def _whole(message: Message, body: bytes) -> Message:
+    return msgspec.structs.replace(message, body=body, record=msgspec.structs.replace(message.record, media=()))
+
+
+def in_parts(messages: list[Message], limit_bytes: int) -> Iterator[list[Message]]:
+    """Yield the messages in parts of at most ``limit_bytes`` with their pictures and files, or of one message."""
+    part: list[Message] = []
+    held = 0
+    for message in messages:
+        size = message.record.size + sum(each.length for each in message.record.media)
+        if part and held + size > limit_bytes:
+            yield part
+            part, held = [], 0
+        part.append(message)
+        held += size
+    if part:
+        yield part
+
+
+def stored_message(message: Message, page: Page, target: Target, form: str = CHAT) -> StoredMessage:
+    """A message of a page in the form that clients read."""
+    record, grounding, metadata = message.record, page.grounding.get(message.seq), page.metadata.get(message.seq)
+    documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
+    body, own = _read(message, target, form)
+    return StoredMessage(
+        seq=message.seq,
+        id=message.identity.id,
+        created_at=timestamp(message.identity.created_ms),
+        message=msgspec.Raw(body),
+        tokens=EncodingTokens(*reference_tokens(record.measure, parallel=record.parallel)),
+        pinned=record.pinned,
+        grounding=Grounding(documents) if documents else None,
+        grounding_tokens=EncodingTokens(*record.grounding) if record.grounding else None,
+        metadata=msgspec.Raw(metadata) if metadata else None,
+        redacted=bool(record.flags & Flags.REDACTED),
+        own=own,
+        status=message.identity.status,  # type: ignore[arg-type] # checked at the append
+    )
+
+
+def _read(message: Message, target: Target, form: str) -> tuple[bytes, list[dict[str, Any]] | None]:
+    """The message as JSON, and in a provider's form: None in chat form, and where the form has no place for it."""
+    extra, media = message.record.measure.extra, message.record.media
+    has_foreign = extra is not None and extra.native_in(FOREIGN) is not None
+    if form == CHAT and not (has_foreign or media):
+        return message.body, None
+    shown = Shown(message.body, media, secrets.token_hex(16), media_path(target)) if media else None
+    decoded = msgspec.json.decode(shown.body if shown else message.body)
+    own = None
+    if form != CHAT:
+        with suppress(FormatCannotCarry):
+            own = own_messages(form, decoded)
+    if shown:
+        return msgspec.json.encode(shown.of(as_it_came(decoded) if has_foreign else decoded)), own and shown.of(own)
+    return msgspec.json.encode(as_it_came(decoded)) if has_foreign else message.body, own

@@ -1,0 +1,203 @@
+"""The contents of media: pictures and files that left their messages (core/law/apart.py), once each in a conversation.
+
+::
+
+    sash:{tenant/conversation}:media   hash   name -> messages that have it, bytes of the picture itself, place, type
+                                              ":" and name -> its text in the message: 0 and the text, or sealed
+    tenant/conversation/name-place            the same text, as an object, where there is object storage
+
+The name is of 16 bytes; where encryption is on, it is a digest with the tenant's key. The append script counts the messages
+that have a medium, and the scripts that redact, rewind and erase drop it after the last one. So a medium lives as long as
+its messages, in every step. Its place is ``-`` in the store; an object's is a random word, which is used once.
+
+An object is written before the append that names it. What no message has, is erased by ``media_erasures.py``.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from sash.core.law.apart import Pieces, StoredMedium, Text, pieces_of
+from sash.problems import NotFound, Problem, StoreUnavailable
+from sash.store.data import scripts
+from sash.store.data.datakeys import DataKeys
+from sash.store.data.layout import Target
+from sash.store.data.media_texts import HERE, About, about_of, open_text, seal_text
+from sash.store.data.object_storage import ObjectStorage
+from sash.store.data.replies import Made, check_history
+from sash.store.data.sealing import AnySealer, Purpose
+from sash.store.data.stored_messages import SMALL_STEP_BYTES, NewEntry
+from sash.store.redis.client import Client
+
+_PLACE_BYTES = 9
+
+
+class MediaContents:
+    """The contents of all conversations' media: in ``objects`` where that is given, else in the store."""
+
+    def __init__(self, client: Client, data_keys: DataKeys, objects: ObjectStorage | None = None) -> None:
+        self._client = client
+        self._data_keys = data_keys
+        self._objects = objects
+
+    # ---- reading
+
+    async def read(self, target: Target, media: Iterable[StoredMedium], *, made: Made) -> dict[bytes, Text]:
+        """Return the texts of media in their messages, by their stored names, together in one round trip.
+
+        The store takes one for each ``SMALL_STEP_BYTES``: for many large ones at once it takes three times as long.
+        ``made`` names the history that has them. Raises HistoryEdited, ConversationDamaged, StoreUnavailable.
+        """
+        wanted = {each.name: each for each in media}
+        if not wanted:
+            return {}
+        away = [each for each in wanted.values() if each.place]
+        here = [each for each in wanted.values() if not each.place]
+        if away:
+            stored, objects = await asyncio.gather(self._stored(target, here, made), self._away(target, away))
+            if None in objects.values():
+                await self._stored(target, (), made)  # raises where they were erased meanwhile
+        else:
+            stored, objects = await self._stored(target, here, made), {}
+        return await self._opened(target, stored | objects)
+
+    async def _away(self, target: Target, media: Sequence[StoredMedium]) -> dict[bytes, bytes | None]:
+        """Return the texts of media in object storage, by name."""
+        found = await asyncio.gather(*(self._object(object_path(target, each.name, each.place)) for each in media))
+        return dict(zip((each.name for each in media), found, strict=True))
+
+    async def _stored(self, target: Target, media: Sequence[StoredMedium], made: Made) -> dict[bytes, bytes | None]:
+        """Return the texts of media that the store itself holds, by name. Raises HistoryEdited."""
+        found: dict[bytes, bytes | None] = {}
+        step: list[tuple[Any, ...]] = []
+        names: list[bytes] = []
+        held = 0
+        for each in media:
+            if held >= SMALL_STEP_BYTES:
+                found |= zip(names, await self._client.commands(step), strict=True)
+                step, names, held = [], [], 0
+            step.append(("HGET", target.keys.media, b":" + each.name))
+            names.append(each.name)
+            held += each.length
+        # The history is read last: what was erased before is no damage.
+        *texts, history = await self._client.commands([*step, ("HMGET", target.keys.conversation, "life", "edited")])
+        check_history(history, made)
+        return found | dict(zip(names, texts, strict=True))
+
+    async def filled(
+        self, target: Target, bodies: Mapping[int, bytes], media: Mapping[int, Sequence[StoredMedium]], *, made: Made
+    ) -> dict[int, Pieces]:
+        """Return the bodies of messages, by seq, with their ``media`` in their places. Raises what ``read`` raises."""
+        contents = await self.read(target, (each for found in media.values() for each in found), made=made)
+        return {seq: pieces_of(bodies[seq], found, contents) for seq, found in media.items()}
+
+    async def about(self, target: Target, digest: bytes) -> About:
+        """Return a medium's facts, by the digest that clients know. Raises NotFound."""
+        (identity,) = await self._client.commands([("HGET", target.keys.conversation, "id")])
+        if identity is None:
+            raise scripts.no_conversation()
+        sealer = await self._data_keys.sealer(target.tenant, target.name)
+        for name in dict.fromkeys((sealer.digest(Purpose.MEDIA, digest), digest)):  # the second: from before encryption
+            (found,) = await self._client.commands([("HGET", target.keys.media, name)])
+            if found is not None:
+                return about_of(name, found)
+        raise _no_medium()
+
+    async def text(self, target: Target, about: About) -> Text:
+        """Return a medium's text in its message. Raises NotFound, ConversationDamaged, StoreUnavailable."""
+        text = None
+        if about.place != HERE:
+            text = await self._object(object_path(target, about.name, about.place))
+        ((stands, here),) = await self._client.commands([("HMGET", target.keys.media, about.name, b":" + about.name)])
+        if stands is None:
+            raise _no_medium()
+        return (await self._opened(target, {about.name: here if about.place == HERE else text}))[about.name]
+
+    async def _object(self, path: str) -> bytes | None:
+        if self._objects is None:
+            raise StoreUnavailable("This picture or file is in object storage: the service needs SASH_MEDIA_URL.")
+        return await self._objects.get(path)
+
+    async def _opened(self, target: Target, stored: Mapping[bytes, bytes | None]) -> dict[bytes, Text]:
+        there = {name: value for name, value in stored.items() if value is not None}
+        if len(there) < len(stored):
+            raise scripts.damaged("media")
+
+        def opened(sealer: AnySealer) -> dict[bytes, Text]:
+            return {name: open_text(sealer, name, value) for name, value in there.items()}
+
+        return await self._data_keys.reading(target.tenant, target.name, opened)
+
+    # ---- writing
+
+    async def placed(
+        self, target: Target, sealer: AnySealer, entries: Sequence[NewEntry], key: str, *, again: bool = False
+    ) -> list[NewEntry]:
+        """Return entries whose media have their places. Media that are not there are written to object storage.
+
+        ``key`` is the hash of the conversation's media. ``again``: the append found that a place had changed.
+
+        Raises StoreUnavailable, StoreFull.
+        """
+        contents = {name: text for entry in entries for name, text in entry.contents.items()}
+        if not contents or (self._objects is None and not again):
+            return list(entries)
+        names = {name: sealer.digest(Purpose.MEDIA, name) for name in contents}
+        (found,) = await self._client.commands([("HMGET", key, *names.values())])
+        standing = {
+            name: "" if place == HERE else place
+            for name, value in zip(names, found, strict=True)
+            if value is not None
+            for place in (about_of(name, value).place,)
+        }
+        fresh = {name: secrets.token_urlsafe(_PLACE_BYTES) for name in names if name not in standing}
+        if self._objects is None:
+            fresh = dict.fromkeys(fresh, "")
+        else:
+            await self._write(target, sealer, {name: (names[name], fresh[name], contents[name]) for name in fresh})
+        places = standing | fresh
+        return [_placed(entry, places, standing.keys()) if entry.contents else entry for entry in entries]
+
+    async def _write(self, target: Target, sealer: AnySealer, wanted: Mapping[bytes, tuple[bytes, str, Text]]) -> None:
+        objects = self._objects
+        assert objects is not None  # noqa: S101 - asked before
+        writes = [
+            objects.put(object_path(target, stored, place), seal_text(sealer, name, text))
+            for name, (stored, place, text) in wanted.items()
+        ]
+        for each in await asyncio.gather(*writes, return_exceptions=True):
+            if isinstance(each, BaseException):
+                raise each
+
+    async def discard(self, target: Target, sealer: AnySealer, entries: Sequence[NewEntry]) -> None:
+        """Remove the objects of entries that were refused. What is left of them is swept later."""
+        paths = {
+            object_path(target, sealer.digest(Purpose.MEDIA, each.name), each.place)
+            for entry in entries
+            for each in entry.record.media
+            if each.place and each.name in entry.contents
+        }
+        if self._objects is not None and paths:
+            with contextlib.suppress(Problem):
+                await self._objects.delete(paths)
+
+
+def object_path(target: Target, name: bytes, place: str) -> str:
+    """Return the path of a medium's object."""
+    return f"{target.name}/{name.hex()}-{place}"
+
+
+def _placed(entry: NewEntry, places: Mapping[bytes, str], standing: Iterable[bytes]) -> NewEntry:
+    """Return the entry with the places of its media; it brings the text of none that stands."""
+    replace, known = msgspec.structs.replace, set(standing)
+    media = tuple(replace(each, place=places[each.name]) for each in entry.record.media)
+    contents = {name: text for name, text in entry.contents.items() if name not in known}
+    return replace(entry, record=replace(entry.record, media=media), contents=contents)
+
+
+def _no_medium() -> NotFound:
+    return NotFound("The conversation has no such picture or file.")

@@ -1,0 +1,159 @@
+"""Erase objects that no message has any more, however often object storage or a process fails.
+
+::
+
+    sash:{media}:erasures   sorted set   what is to be erased -> when it is due, milliseconds since 1970: an object's path,
+                                         or tenant/conversation and when the erasure began
+    sash:{media}:store      string       the name of this store's objects; object storage has it too, at sash-store/<name>
+    sash:{media}:swept      string       expires when all objects are to be looked through again
+
+An erasure is noted before the script that takes messages away. The script names the objects that no message has then, and
+they are erased at once. Where that fails, each is noted by its path, and tried again until it is gone. Where the process
+dies in between, the first note stays: when it is due, the conversation's older objects without a message are erased.
+
+An object that was written for an append which then failed, or whose conversation expired, is swept once it is a day old. The
+sweep goes through all objects. It leaves what is not Sash's. It does nothing where another store's objects are in the
+same place: a new and empty store must not erase what belongs to messages of another.
+"""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from sash.problems import Problem
+from sash.store.data.entries import wall_ms
+from sash.store.data.layout import PREFIX, Target, keys_of, new_name
+from sash.store.data.media_texts import about_of
+from sash.store.data.object_storage import ObjectStorage, StoredObject
+from sash.store.data.scripts import Freed
+from sash.store.redis.client import Client
+
+ERASURES: Final = f"{PREFIX}{{media}}:erasures"
+_STORE: Final = f"{PREFIX}{{media}}:store"
+_SWEPT: Final = f"{PREFIX}{{media}}:swept"
+_NAMES: Final = "sash-store"
+_OBJECT: Final = re.compile(r"([^/]+/[^/]+)/([0-9a-f]{32})-([A-Za-z0-9_-]{12})")
+_GRACE_MS: Final = 10 * 60 * 1000
+"""Longer than a request takes: an append whose objects are written by then has ended."""
+UNUSED: Final = timedelta(days=1)
+"""The age at which an object without a message is swept."""
+_SWEEP_MS: Final = 6 * 3600 * 1000
+_PAUSE_SECONDS: Final = 5.0
+_BATCH: Final = 64
+_AT_ONCE_SECONDS: Final = 2.0
+"""The longest that an erasure waits for object storage; it goes on in the background."""
+
+
+class MediaErasures:
+    """The erasures of a deployment. Without ``objects`` there is nothing to erase beside the store."""
+
+    def __init__(self, client: Client, objects: ObjectStorage | None) -> None:
+        self._client = client
+        self._objects = objects
+
+    async def after(self, target: Target, change: Callable[[], Awaitable[Freed | None]]) -> Freed | None:
+        """Return the result of a change that takes messages away, once their objects are erased, or noted for it."""
+        if self._objects is None:
+            return await change()
+        noted = await self.note(target)
+        freed = await change()
+        if (
+            freed is None or freed.version
+        ):  # else it was damaged, and nobody knows its objects: they are looked for later
+            await self._erase([f"{target.name}/{each}" for each in freed.objects] if freed is not None else [])
+            await self._client.commands([("ZREM", ERASURES, noted)])
+        return freed
+
+    async def note(self, target: Target) -> str:
+        """Note that messages are taken away: the objects that no message has are looked for when it is due."""
+        noted = f"{target.name} {wall_ms()} {new_name()}"
+        if self._objects is not None:
+            await self._client.commands([("ZADD", ERASURES, wall_ms() + _GRACE_MS, noted)])
+        return noted
+
+    async def _erase(self, paths: Sequence[str]) -> None:
+        """Erase objects, or note them, so that they are erased later."""
+        if not paths or self._objects is None:
+            return
+        try:
+            async with asyncio.timeout(_AT_ONCE_SECONDS):
+                await self._objects.delete(paths)
+        except (Problem, TimeoutError):
+            words = [word for path in paths for word in (wall_ms(), path)]
+            await self._client.commands([("ZADD", ERASURES, *words)])
+
+    async def run(self) -> None:
+        """Erase what is due, and sweep what no message has, again and again."""
+        while self._objects is not None:
+            try:
+                await self.erase_due(wall_ms())
+                if await self._is_turn():
+                    await self.sweep(datetime.now(UTC))
+            except Problem:
+                pass  # the store or object storage is down: later
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def erase_due(self, now_ms: int) -> None:
+        """Erase what was due by then. Raises StoreUnavailable at the first that cannot be erased."""
+        while self._objects is not None:
+            words = ("ZRANGE", ERASURES, "-inf", now_ms, "BYSCORE", "LIMIT", 0, _BATCH)
+            (due,) = await self._client.commands([words])
+            if not due:
+                return
+            noted = [each.decode() for each in due]
+            await self._objects.delete([each for each in noted if " " not in each])
+            for each in noted:
+                if " " in each:
+                    name, began_ms, _ = each.split(" ")
+                    await self._erase_unused(f"{name}/", datetime.fromtimestamp(int(began_ms) / 1000, UTC))
+            await self._client.commands([("ZREM", ERASURES, *noted)])
+
+    async def sweep(self, now: datetime) -> int:
+        """Erase the objects of which no message has had use for a day. Returns their number. Raises StoreUnavailable."""
+        if self._objects is None or not await self._is_ours():
+            return 0
+        return await self._erase_unused("", now - UNUSED)
+
+    async def _erase_unused(self, prefix: str, before: datetime) -> int:
+        """Erase objects that were written ``before`` and that no message has."""
+        assert self._objects is not None  # noqa: S101 - asked before
+        erased = 0
+        async for batch in self._objects.list(prefix):
+            unused = await self._unused(each for each in batch if each.written < before)
+            await self._objects.delete(unused)
+            erased += len(unused)
+        return erased
+
+    async def _unused(self, objects: Iterable[StoredObject]) -> list[str]:
+        """Return the paths of Sash's objects that no message has."""
+        by_conversation: dict[str, list[tuple[str, bytes, str]]] = defaultdict(list)
+        for each in objects:
+            if found := _OBJECT.fullmatch(each.path):
+                by_conversation[found[1]].append((each.path, bytes.fromhex(found[2]), found[3]))
+        unused: list[str] = []
+        for conversation, its in by_conversation.items():
+            key = keys_of(conversation).media
+            (fields,) = await self._client.commands([("HMGET", key, *(name for _, name, _ in its))])
+            for (path, name, place), value in zip(its, fields, strict=True):
+                if value is None or about_of(name, value).place != place:
+                    unused.append(path)
+        return unused
+
+    async def _is_turn(self) -> bool:
+        """Whether this process is to sweep now: one of a deployment's does so every six hours."""
+        (said,) = await self._client.commands([("SET", _SWEPT, wall_ms(), "NX", "PX", _SWEEP_MS)])
+        return said is not None
+
+    async def _is_ours(self) -> bool:
+        """Whether the objects are this store's alone."""
+        assert self._objects is not None  # noqa: S101 - asked before
+        _, name = await self._client.commands([("SET", _STORE, new_name(), "NX"), ("GET", _STORE)])
+        mine = f"{_NAMES}/{name.decode()}"
+        found = [each.path async for batch in self._objects.list(_NAMES) for each in batch if each.path.count("/") == 1]
+        if not found:
+            await self._objects.put(mine, b"Pictures and files of one store of Sash.\n")
+            return True
+        return found == [mine]

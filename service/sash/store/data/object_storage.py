@@ -1,0 +1,165 @@
+"""Object storage for media, by obstore: a folder of files, S3 and what speaks it, Google Cloud Storage, Azure.
+
+An object is written once, under a name that is never used again, so that it can be erased at any time after its last
+message has gone. Credentials are those of the environment (``AWS_…``, ``GOOGLE_…``, ``AZURE_…``), or of the machine.
+"""
+
+import asyncio
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from sash.problems import StoreFull, StoreUnavailable
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_FULL: Final = re.compile(
+    r"os error (?:28|122)\b|StorageFull|InsufficientStorage|QuotaExceeded|status(?: code)?:? 507|507 Insufficient"
+)
+"""What a full disk (ENOSPC, EDQUOT) and full object storage say."""
+_AT_ONCE: Final = 16
+_RETRIES: Final = 2
+
+
+class StoredObject(NamedTuple):
+    """An object's path, and when it was written."""
+
+    path: str
+    written: datetime
+
+
+class ObjectStorage:
+    """Objects below ``url``. Every method raises StoreUnavailable where the storage does not answer in time."""
+
+    def __init__(self, url: str, *, timeout_seconds: float) -> None:
+        self._seconds = timeout_seconds
+        self._folder = folder_of(url)
+        self._store = _open(url, self._folder, timeout_seconds)
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def put(self, path: str, content: bytes) -> None:
+        """Write an object, durably. Raises StoreFull."""
+        import obstore  # noqa: PLC0415 - the extra may be missing
+
+        async with self._slots, self._answering():
+            await obstore.put_async(self._store, path, content, use_multipart=False)
+            if self._folder is not None:
+                await asyncio.to_thread(_sync, self._folder / path, self._folder)
+
+    async def get(self, path: str) -> bytes | None:
+        """Return an object; None where there is none."""
+        import obstore  # noqa: PLC0415
+
+        async with self._slots, self._answering():
+            try:
+                found = await obstore.get_async(self._store, path)
+                return bytes(await found.bytes_async())
+            except FileNotFoundError:
+                return None
+
+    async def delete(self, paths: Iterable[str]) -> None:
+        """Remove objects; those that are not there are no error."""
+        await asyncio.gather(*map(self._delete, paths))
+
+    async def _delete(self, path: str) -> None:
+        import obstore  # noqa: PLC0415
+
+        async with self._slots, self._answering():
+            try:
+                await obstore.delete_async(self._store, path)
+            except FileNotFoundError:
+                return
+
+    async def list(self, prefix: str = "") -> AsyncIterator[Sequence[StoredObject]]:
+        """Yield the objects whose paths begin with these whole parts, some hundreds at a time."""
+        import obstore  # noqa: PLC0415
+
+        batches = obstore.list(self._store, prefix=prefix or None, chunk_size=500).__aiter__()
+        while True:
+            async with self._answering():
+                try:
+                    batch: Any = await anext(batches)
+                except (StopAsyncIteration, FileNotFoundError):
+                    return
+            yield [StoredObject(each["path"], each["last_modified"]) for each in batch]
+
+    @asynccontextmanager
+    async def _answering(self) -> AsyncIterator[None]:
+        """Turn what goes wrong into a problem. What the storage says may have a conversation's id, and is not shown."""
+        from obstore.exceptions import BaseError  # noqa: PLC0415
+
+        try:
+            async with asyncio.timeout(self._seconds):
+                yield
+        except TimeoutError:
+            raise StoreUnavailable(f"The object storage did not answer within {self._seconds:g} seconds.") from None
+        except FileNotFoundError:
+            raise StoreUnavailable("The object storage has lost its folder or bucket.") from None
+        except (BaseError, OSError) as error:
+            if _FULL.search(str(error)):
+                raise StoreFull("The object storage is full: reading and erasing still work.") from None
+            raise StoreUnavailable("The object storage cannot serve now; try again.") from None
+
+
+def open_objects(url: str | None, timeout_seconds: float) -> ObjectStorage | None:
+    """Return the object storage at a URL; None for none. Raises ValueError with a line about SASH_MEDIA_URL."""
+    if url is None:
+        return None
+    try:
+        return ObjectStorage(url, timeout_seconds=timeout_seconds)
+    except ImportError:
+        line = "SASH_MEDIA_URL needs the extra media: pip install 'sash[media]', or unset it"
+    except Exception as error:  # noqa: BLE001 - obstore's own, and those of folders
+        said = str(error).partition("\n")[0]
+        line = f"SASH_MEDIA_URL is {url!r}, which cannot be used: {said}"
+    raise ValueError(line)
+
+
+async def try_objects(objects: ObjectStorage) -> None:
+    """Write, read, list and erase an object. Raises StoreUnavailable, StoreFull."""
+    path, content = f"sash-doctor/{secrets.token_hex(8)}", b"Written by sash doctor.\n"
+    await objects.put(path, content)
+    found = await objects.get(path)
+    listed = [each.path async for batch in objects.list("sash-doctor") for each in batch]
+    await objects.delete([path])
+    if found != content or path not in listed:
+        raise StoreUnavailable("The object storage does not give back what was written.")
+
+
+def folder_of(url: str) -> Path | None:
+    """Return the folder that a ``file:`` URL names; None for another URL."""
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def _open(url: str, folder: Path | None, seconds: float) -> "ObjectStore":
+    from obstore.store import LocalStore, from_url  # noqa: PLC0415
+
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return LocalStore(folder, automatic_cleanup=True)
+    wait = timedelta(seconds=seconds)
+    return from_url(
+        url,
+        client_options={"timeout": wait, "connect_timeout": wait, "allow_http": True},
+        retry_config={"max_retries": _RETRIES, "retry_timeout": wait},
+    )
+
+
+def _sync(path: Path, root: Path) -> None:
+    """Write a file and the folders on the way to it to the disk."""
+    for each in (path, *path.parents):
+        handle = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        if each == root:
+            return
