@@ -576,3 +576,39 @@ async def test_the_prompt_cache_is_expected_to_serve_the_item(client: httpx.Asyn
 
     assert first["expected_read_tokens"] == 0
     assert then["expected_read_tokens"] > 5000
+
+
+async def test_a_compaction_is_not_pinned_later_either(client: httpx.AsyncClient, conversation: str) -> None:
+    """``PATCH`` leaves a compaction without a pin, as an append does; its metadata changes."""
+    chat = Chat(client, conversation, **OPENAI)
+    await chat.append(*turns(*TALK), SEALED, {"role": "user", "content": "Go on"})
+    patch = {"pinned": True, "metadata": {"rating": 1}}
+    answer = await client.patch(f"{chat.path}/messages/4", json=patch)
+    assert answer.status_code == 200, answer.text
+    stored = (await client.get(f"{chat.path}/messages/4")).json()
+    assert (stored["pinned"], stored["metadata"]) == (False, {"rating": 1})
+
+
+async def test_a_limit_is_not_the_end_where_all_behind_a_compaction_is_kept(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """``stop_reason`` is the same for a stored history, of which the newest messages are read, and for one in a body."""
+    entries = [
+        {"message": {"role": "user", "content": "One"}},
+        {
+            "message": {
+                "role": "assistant",
+                "content": None,
+                "native": {"format": "anthropic", "messages": [{"role": "assistant", "content": [BLOCK]}]},
+            }
+        },
+        {"message": {"role": "user", "content": "Two"}, "pinned": True},
+        *({"message": {"role": "user", "content": f"More {n}"}} for n in range(3)),
+    ]
+    await client.post(f"/conversations/{conversation}/messages", json={"messages": entries})
+    for limit in (1, 2, 3):
+        query = {"model": "gpt-4o", "limit": limit}
+        stored = await client.get(f"/conversations/{conversation}/window", params=query)
+        given = await client.post("/window", json={**query, "messages": entries})
+        assert stored.json()["stop_reason"] == given.json()["stop_reason"] == ("summary" if limit == 3 else "limit")
+        assert stored.json()["request"] == given.json()["request"]

@@ -493,7 +493,9 @@ class World:
         entry = talk.entries[place]
         told = merged({"metadata": entry.metadata, "pinned": entry.pinned}, op.given["patch"])
         talk.entries[place] = dataclasses.replace(
-            entry, metadata=told.get("metadata") or None, pinned=bool(told.get("pinned"))
+            entry,
+            metadata=told.get("metadata") or None,
+            pinned=bool(told.get("pinned")) and not is_compaction(entry.message),
         )
         talk.change()
 

@@ -161,13 +161,11 @@ def _stop(state: Walk, bounds: Bounds, seq: int) -> Stop | None:
 
 def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
-    if view.history.covered and view.history.is_whole:
-        return _ended(state, view, bounds, "summary")
-    before = view.history.first_seq - 1
+    before, covered = view.history.first_seq - 1, view.history.covered
     stop = _stop(state, bounds, before)
-    seen = before == len(view.outside) and not view.headless
-    if seen and (before == 0 or stop or not bounds.documents_everywhere):
-        return _ended(state, view, bounds, "complete")
+    seen = before <= covered + sum(seq > covered for seq in view.outside) and not view.headless
+    if seen and (before <= covered or stop or not bounds.documents_everywhere):
+        return _ended(state, view, bounds, "summary" if covered else "complete")
     alone = view.headless and view.role(0) == FUNCTION  # its call may be before the tail
     if stop is None or stop != _stop(state, bounds, 1) or alone:
         state.stop = "older"

@@ -78,7 +78,7 @@ class Amendments:
         record = _marked(message.record, wanted)
         pin: set[int] = set()
         unpin: set[int] = set()
-        if wanted.pinned != message.record.pinned:
+        if record.pinned != message.record.pinned:
             state = await self._reader.get(target)
             if state.etag != page.etag:
                 raise scripts.moved(state.version, state.etag)
@@ -162,8 +162,8 @@ _CHANGED = Flags.PINNED | Flags.NOTED
 
 
 def _marked(record: Record, wanted: EntryNotes) -> Record:
-    """Return the record with the flags of a pin and of metadata."""
-    flags = (Flags.PINNED if wanted.pinned else 0) | (Flags.NOTED if wanted.metadata else 0)
+    """Return the record with the flags of a pin and of metadata. A compaction is never pinned, as when it is appended."""
+    flags = (Flags.PINNED if wanted.pinned and not record.compaction else 0) | (Flags.NOTED if wanted.metadata else 0)
     return msgspec.structs.replace(record, flags=record.flags & ~_CHANGED | flags)
 
 
