@@ -165,6 +165,14 @@ async def test_the_first_call_of_a_conversation(client: httpx.AsyncClient, conve
     assert await texts(client, conversation) == ["one"]
 
 
+async def test_a_conversation_that_others_begin_at_once(client: httpx.AsyncClient, conversation: str) -> None:
+    """After message 0 means in place of all: what another request began meanwhile is forgotten too."""
+    answers = await asyncio.gather(*(put(client, conversation, 0, user(f"q{n}", id=f"q{n}")) for n in range(12)))
+
+    assert [answer.status_code for answer in answers] == [201] * 12
+    assert len(await history(client, conversation)) == 1
+
+
 async def test_two_tabs_at_once(client: httpx.AsyncClient, conversation: str) -> None:
     """Concurrent edits leave one question each time: none is appended behind the other's."""
     await append(client, conversation, user("one", id="a"), assistant("two", id="b"))

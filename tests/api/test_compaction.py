@@ -602,7 +602,7 @@ async def test_a_limit_is_not_the_end_where_all_behind_a_compaction_is_kept(
                 "native": {"format": "anthropic", "messages": [{"role": "assistant", "content": [BLOCK]}]},
             }
         },
-        {"message": {"role": "user", "content": "Two"}, "pinned": True},
+        *({"message": {"role": "user", "content": f"Pinned {n}"}, "pinned": True} for n in range(2)),
         *({"message": {"role": "user", "content": f"More {n}"}} for n in range(3)),
     ]
     await client.post(f"/conversations/{conversation}/messages", json={"messages": entries})

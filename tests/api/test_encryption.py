@@ -424,10 +424,10 @@ async def test_a_compaction_may_be_the_newest_message(own: EmbeddedStore) -> Non
     block = {"type": "compaction", "content": "Summary."}
     said = [{"role": "user", "content": f"Word {number} " * 40} for number in range(100)]
     async with service(own, KEY) as client:
-        await client.post("/conversations/c-1/messages?format=anthropic", json={"messages": said})
+        await client.post("/conversations/newest/messages?format=anthropic", json={"messages": said})
         last = {"messages": [{"role": "assistant", "content": [block]}]}
-        await client.post("/conversations/c-1/messages?format=anthropic", json=last)
-        answer = await client.get("/conversations/c-1/window?model=claude-opus-4-6&format=anthropic&max_tokens=500")
+        await client.post("/conversations/newest/messages?format=anthropic", json=last)
+        answer = await client.get("/conversations/newest/window?model=claude-opus-4-6&format=anthropic&max_tokens=500")
         assert answer.status_code == 200, answer.text
         assert answer.json()["request"]["messages"][0] == last["messages"][0]
-        await client.delete("/conversations/c-1")
+        await client.delete("/conversations/newest")

@@ -104,7 +104,7 @@ CASES: dict[str, Case] = {
     "bytes in a path": Case(b"GET /conversations/\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n", *REFUSED),
     "half an escape in a path": Case(b"GET /conversations/%%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", [400], OPEN, 0),
     "a space in a path": Case(b"GET /conversations/a b HTTP/1.1\r\nHost: localhost\r\n\r\n", *REFUSED),
-    "a method of another server": Case(b"CONNECT example.org:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", [404], OPEN, 0),
+    "a method of another server": Case(b"CONNECT example.org:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", [405], OPEN, 0),
     "HTTP/0.9": Case(b"GET /livez\r\n\r\n", *REFUSED),
     "HTTP/3.0": Case(b"GET /livez HTTP/3.0\r\nHost: localhost\r\n\r\n", *REFUSED),
     "TLS": Case(bytes.fromhex("16030100a5010000a10303") + bytes(150), *REFUSED),

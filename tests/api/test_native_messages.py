@@ -122,7 +122,7 @@ async def test_encrypted_reasoning_of_earlier_turns_is_free(
 
     items = made["request"]["input"]
     assert [any(item.get("id") == f"rs_{turn}" for item in items) for turn in ("1", "2")] == sent
-    assert made["tokens"]["reasoning"] == (180 if sent[1] else 0)
+    assert made["tokens"]["reasoning"] == (183 if sent[1] else 0)
     assert (made["dropped"]["reasoning_tokens"] > 0) == (sent != [True, True])
     request = {"model": "gpt-5", **made["request"]}
     assert (await client.post("/count?format=responses", json=request)).json()["tokens"] == made["tokens"]["total"]

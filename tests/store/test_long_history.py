@@ -65,10 +65,8 @@ async def cut(conversations: Conversations, conversation: str, etag: str, keep: 
         token="t",
         now_ms=1,
         to_seq=keep,
-        less=(tokens[0] * gone, tokens[1] * gone),
-        grounded=gone,
-        grounding=(documents[0] * gone, documents[1] * gone),
-        open=b"",
+        less=(tokens[0] * gone, tokens[1] * gone, gone, documents[0] * gone, documents[1] * gone),
+        open="",
         question=keep,
         unpinned=(),
     )

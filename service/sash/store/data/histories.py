@@ -27,7 +27,15 @@ from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, id_field, life_of
 from sash.store.data.replies import Page, State, read_compactions
-from sash.store.data.scripts import Forgotten, Freed, HistoryEdited, Rewound, SummaryTooLong, Written
+from sash.store.data.scripts import (
+    NOTHING_STOOD,
+    Forgotten,
+    Freed,
+    HistoryEdited,
+    Rewound,
+    SummaryTooLong,
+    Written,
+)
 from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import seal_message
 from sash.store.redis.client import Client
@@ -200,13 +208,13 @@ class Histories:
         self,
         target: Target,
         to: int | str,
-        append: Callable[[Forgotten | None], Awaitable[T]],
+        append: Callable[[Forgotten], Awaitable[T]],
         progress: Callable[[], None],
     ) -> T:
         """Return what ``append`` gives, which forgets the messages after an entry, and appends, in one script.
 
-        The entry is named by its seq or ``id:`` and its id. ``append`` gets what is forgotten, None where there is no
-        conversation and nothing to keep. Raises NotFound, Unprocessable, Conflict, and what ``append`` raises.
+        The entry is named by its seq or ``id:`` and its id. ``append`` gets what is forgotten. Raises NotFound,
+        Unprocessable, Conflict, and what ``append`` raises.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -214,7 +222,9 @@ class Histories:
             except NotFound:
                 if to != 0:
                     raise
-                return await append(None)
+                with suppress(HistoryEdited):  # another request began the conversation first
+                    return await append(NOTHING_STOOD)
+                continue
             to_seq = await self.known_seq(target, to, state, "#/after_seq")
             try:
                 gone, forgotten = await self._forgotten(target, to_seq, state, progress)

@@ -12,7 +12,7 @@ its keys, in the order of ``layout.Keys``.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
@@ -190,6 +190,10 @@ class Forgotten(msgspec.Struct, frozen=True):
     unpinned: Sequence[int]
     media: str = ""
     """Names in hex, each with the number of forgotten messages that have it."""
+
+
+NOTHING_STOOD: Final = Forgotten(0, "0", (0,) * 5, "", 0, ())
+"""What is forgotten where no conversation is: the entity tag is that of a missing one."""
 
 
 class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -185,6 +185,9 @@ if after and is_repeated() then after = nil end
 if after then
   if not is_expected then return {'moved', version or 0, etag} end
   if etag ~= after.etag then return {'again'} end
+end
+if not exists then after = nil end -- there is nothing to forget
+if after then
   length, waiting, user = after.seq, after.open, after.question
   t0, t1, gn = (t0 or 0) - after.less[1], (t1 or 0) - after.less[2], (gn or 0) - after.less[3]
 -- include compactions
