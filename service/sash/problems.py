@@ -534,11 +534,13 @@ def problem_types(root: type[Problem] = Problem) -> Iterator[type[Problem]]:
 
 
 def all_figures() -> dict[str, Any]:
-    """The type of each member that problems have of their own, by name."""
+    """The type of each member that problems have of their own, by name; a union where types of problems differ in it."""
     found: dict[str, Any] = {}
     for kind in problem_types():
         figures = vars(kind).get("Figures")
         if figures is not None:
             fields = {field.name: field.type for field in msgspec.structs.fields(figures)}
-            found |= {name: each for name, each in fields.items() if name not in found}
+            for name, each in fields.items():
+                known = found.get(name, each)
+                found[name] = known if known == each else known | each
     return found
