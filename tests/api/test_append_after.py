@@ -8,6 +8,9 @@ import pytest
 from dialogue import append, assistant, calling, contents, etag_of, history, indexed, problem, result, user, window
 from test_rewind import ENTRIES, state
 
+from sash.problems import StoreUnavailable
+from sash.store.data import scripts
+
 
 async def put(
     client: httpx.AsyncClient, conversation: str, after: Any, *entries: Any, headers: Any = None, **query: Any
@@ -244,3 +247,25 @@ async def test_a_compaction_that_is_forgotten_stands_for_nothing(client: httpx.A
     assert standing == [[2], []]
     sent = (await window(client, conversation))["request"]["messages"]
     assert [each["content"] for each in sent] == ["hello", "again"]
+
+
+async def test_an_append_that_is_stored_is_answered_also_where_tidying_up_fails(
+    client: httpx.AsyncClient, conversation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the store is lost right after the append, before ids of forgotten messages are dropped, the answer is 201."""
+
+    def lost(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailable("The store does not answer.")
+
+    path = f"/conversations/{conversation}/messages"
+    old = [{"id": f"m-{number}", "role": "user", "content": f"{number}"} for number in (1, 2)]
+    await client.post(path, json={"messages": old})
+    with monkeypatch.context() as lose:
+        lose.setattr(scripts, "forget_ids", lost)
+        answer = await client.post(f"{path}?after_seq=1", json={"messages": [{**old[1], "id": "m-3"}]})
+
+    assert answer.status_code == 201, answer.text
+    again = await client.post(path, json={"messages": [{**old[1], "content": "new"}]})
+    assert again.status_code == 201, again.text
+    entries = (await client.get(path)).json()["messages"]
+    assert [entry["id"] for entry in entries] == ["m-1", "m-3", "m-2"]

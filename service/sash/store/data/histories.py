@@ -22,7 +22,7 @@ from sash.core.law.records import Flags, Record, Records, Summary
 from sash.core.law.redaction import NO_DIGEST, redact_record
 from sash.core.law.units import LONGEST_GROUP
 from sash.core.law.words import pack_words, said_in
-from sash.problems import Conflict, NotFound, PreconditionFailed, Unprocessable
+from sash.problems import Conflict, NotFound, PreconditionFailed, StoreUnavailable, Unprocessable
 from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, id_field, life_of
@@ -233,7 +233,10 @@ class Histories:
                 appended = await append(forgotten)
             except HistoryEdited:
                 continue  # another write came first: compute the figures again
-            await self._clean(target, state.life, gone, to_seq, progress, stale=state.length - to_seq > _CHUNK)
+            with suppress(
+                StoreUnavailable
+            ):  # the append is stored, and reads pass over what is left of forgotten messages
+                await self._clean(target, state.life, gone, to_seq, progress, stale=state.length - to_seq > _CHUNK)
             return appended
         raise _busy()
 

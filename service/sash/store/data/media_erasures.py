@@ -20,10 +20,11 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from sash.problems import Problem
+from sash.problems import Problem, StoreUnavailable
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX, Target, keys_of, new_name
 from sash.store.data.media_texts import about_of
@@ -60,11 +61,11 @@ class MediaErasures:
             return await change()
         noted = await self.note(target)
         freed = await change()
-        if (
-            freed is None or freed.version
-        ):  # else it was damaged, and nobody knows its objects: they are looked for later
+        is_known = freed is None or freed.version  # else it was damaged: its objects are looked for later
+        if is_known:
             await self._erase([f"{target.name}/{each}" for each in freed.objects] if freed is not None else [])
-            await self._client.commands([("ZREM", ERASURES, noted)])
+            with suppress(StoreUnavailable):  # the change is made; a note that stays is looked at once more
+                await self._client.commands([("ZREM", ERASURES, noted)])
         return freed
 
     async def note(self, target: Target) -> str:
