@@ -260,15 +260,15 @@ async def test_writes_to_a_primary_that_became_a_replica_are_refused_at_once(pai
 async def test_a_write_that_no_replica_has_is_not_acknowledged(pair: tuple[Server, Server]) -> None:
     """While the replica is stopped a replicated write raises StoreUnavailable; later the same write succeeds."""
     primary, replica = pair
-    async with client(primary, "replicated", 1.0) as made:
-        await made.commands([("SET", "sash:{t/c}:x", "1")])
+    async with client(primary, "replicated", 10) as patient, client(primary, "replicated", 1) as hasty:
+        await patient.commands([("SET", "sash:{t/c}:x", "1")])
         replica.signal(signal.SIGSTOP)
         try:
             with pytest.raises(StoreUnavailable, match="same ids"):
-                await made.commands([("SET", "sash:{t/c}:x", "2")])
+                await hasty.commands([("SET", "sash:{t/c}:x", "2")])
         finally:
             replica.signal(signal.SIGCONT)
-        assert await made.commands([("SET", "sash:{t/c}:x", "2")]) == [b"OK"]
+        assert await patient.commands([("SET", "sash:{t/c}:x", "2")]) == [b"OK"]
 
 
 @pytest.mark.parametrize(
