@@ -1,7 +1,8 @@
 """A stand-in for OpenAI, Anthropic and Gemini on loopback. It calls the tool ``find_talk``, or says where the talk is.
 
 It takes chat completions, Responses, Anthropic's Messages and Gemini's contents, whole and streamed, and reports the tokens
-that ``POST /count`` returns. What a provider refuses answers 400 with that provider's error (``standin/rules.py``).
+that ``POST /count`` returns. So do its counting endpoints: ``input_tokens``, ``count_tokens`` and ``countTokens``. What a
+provider refuses answers 400 with that provider's error (``standin/rules.py``).
 ``python tests/readme_provider.py [PORT [SASH]]`` serves it on port 8001, for the Sash at http://127.0.0.1:8000.
 """
 
@@ -15,8 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
-from standin.replies import ANSWER, TOPIC, Said, reply, talk
-from standin.rules import error, form_of, refused, window_of
+from standin.replies import ANSWER, TOPIC, Said, counted, reply, talk
+from standin.rules import error, form_of, is_count, refused, window_of
 from standin.streams import events
 
 __all__ = ["ANSWER", "TOPIC", "Plan", "Provider", "Said", "provided"]
@@ -29,7 +30,7 @@ _MODEL = re.compile(r"/models/([^/:]+):")
 class Provider(ThreadingHTTPServer):
     """The server: ``requests`` are the taken bodies in order, ``environment`` the variables that point SDKs to it.
 
-    ``refusals`` are the reasons of its answers 400.
+    ``refusals`` are the reasons of its answers 400. ``surcharge`` are tokens that it bills beside those of ``POST /count``.
     """
 
     daemon_threads = True
@@ -40,6 +41,7 @@ class Provider(ThreadingHTTPServer):
         self.plan = plan
         self.requests: list[dict[str, Any]] = []
         self.refusals: list[str] = []
+        self.surcharge = 0
 
     @property
     def environment(self) -> dict[str, str]:
@@ -61,6 +63,7 @@ class Provider(ThreadingHTTPServer):
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Return the status and the body of the answer to a request."""
         form = form_of(path)
+        body = body.get("generateContentRequest", body)
         named = _MODEL.search(path)
         model = named[1] if named else body["model"]
         request = window_of(form, body)
@@ -69,13 +72,15 @@ class Provider(ThreadingHTTPServer):
             return 400, error(form, found[0])
         self.requests.append(body)
         number = len(self.requests)
+        if is_count(path):
+            return 200, counted(form, self._tokens(form, {**body, "model": model}))
         tokens = self._tokens(form, {"model": model, **request})
         return 200, reply(form, self.plan(form, body), model=model, number=number, tokens=tokens)
 
     def _tokens(self, form: str, request: dict[str, Any]) -> int:
-        counted = self.sash.post("/count", params={"format": form}, json=request)
-        tokens: int = counted.raise_for_status().json()["tokens"]
-        return tokens
+        answer = self.sash.post("/count", params={"format": form}, json=request)
+        tokens: int = answer.raise_for_status().json()["tokens"]
+        return tokens + self.surcharge
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -324,6 +324,29 @@ def test_all_is_well_with_the_defaults(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_models_that_drift_are_named(served: Served) -> None:
+    """Reports that agree are well; ten bills above the prediction name the model, its tenant and what to do."""
+    with httpx.Client(base_url=served.url) as client:
+        client.post("/conversations/drift/messages", json={"messages": [{"role": "user", "content": "hello"}]})
+
+        def report(model: str, billed: int) -> None:
+            body = {"model": model, "prompt_tokens": billed, "window_tokens": 1000}
+            client.post("/conversations/drift/usage", json=body).raise_for_status()
+
+        report("gpt-4o", 1000)
+        _, before = examined(SASH_DATA_DIR=str(served.data_dir))
+        for _ in range(10):
+            report("ft:gpt-4.1:drifting", 1040)
+        _, after = examined(SASH_DATA_DIR=str(served.data_dir))
+
+    (good,) = [each for each in before if each["subject"] == "predictions"]
+    assert (good["verdict"], "agree with what was predicted" in good["found"]) == ("good", True)
+    (bad,) = [each for each in after if each["subject"] == "predictions"]
+    assert bad["verdict"] == "advice"
+    assert "ft:gpt-4.1:drifting of tenant default drifts: billed 1.040 times the prediction by median" in bad["found"]
+    assert bad["change"] == "sash truth --live --model ft:gpt-4.1:drifting shows which rule has changed"
+
+
 def test_the_embedded_store_that_runs_is_looked_at(patient: EmbeddedStore, tmp_path: Path) -> None:
     """A running embedded store is checked and its process named; if none runs, a temporary one is tried."""
     (data_dir,) = {Path(patient.url.removeprefix("unix://")).parent}

@@ -78,6 +78,10 @@ RUN_BY = {
     "tests/recall/README.md": {
         ("# Recall", "sh"): "test_pages.py::test_every_module_and_path_exists",
     },
+    "tests/truth/new-model.md": {
+        ("## 1. Ask the provider", "sh"): "test_cli_truth.py::test_a_provider_is_asked_in_every_format",
+        ("## 4. Check", "sh"): "test_cli_truth.py::test_a_file_is_compared_without_a_provider",
+    },
     "tests/truth/README.md": {
         ("# Accuracy", "sh"): "test_pages.py::test_every_module_and_path_exists",
     },

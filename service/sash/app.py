@@ -130,9 +130,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         watching=_watching(store, metrics, models, log),
         summarizer=_summarizer(settings, store),
     )
-    parts = [
-        part for part in (context.summarizer, recall.indexer, embedder, counts, store.owners, store.client) if part
-    ]
+    parts = [part for part in (context.summarizer, recall.indexer, embedder, store.owners, store.client) if part]
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:

@@ -13,6 +13,7 @@ from sash.commands.logs import logs_hash
 from sash.commands.store import read_settings, refuse
 from sash.commands.top import top
 from sash.commands.transfer import export, import_
+from sash.commands.truth import truth
 from sash.commands.window_command import window
 from sash.settings import SettingsError
 
@@ -60,5 +61,5 @@ def openapi() -> None:
     sys.stdout.buffer.write(document(ROUTES))
 
 
-for command in (window, count, import_, export, keys, doctor, logs_hash, top):
+for command in (window, count, import_, export, keys, doctor, logs_hash, top, truth):
     main.add_command(command)

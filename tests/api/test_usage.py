@@ -37,6 +37,23 @@ async def test_figures(client: httpx.AsyncClient, conversation: str) -> None:
     assert (await client.get(f"/models/{model}")).json()["calibration"] == answer.json()["calibration"]
 
 
+async def test_how_predictions_did(client: httpx.AsyncClient, conversation: str) -> None:
+    """A model shows median and 95th percentile of billed / predicted, the share that was short, and whether it drifts."""
+    model = f"ft:gpt-4o:{conversation}"
+    await append(client, conversation, user("hello"))
+    assert (await client.get(f"/models/{model}")).json()["predictions"] is None
+
+    for billed in (1000, 1000, 1000, 1030):
+        await report(client, conversation, model=model, prompt_tokens=billed, window_tokens=1000)
+    few = (await client.get(f"/models/{model}")).json()["predictions"]
+    for _ in range(6):
+        await report(client, conversation, model=model, prompt_tokens=1030, window_tokens=1000)
+    many = (await client.get(f"/models/{model}")).json()["predictions"]
+
+    assert few == {"count": 4, "median_ratio": 1.0, "p95_ratio": 1.03, "short_share": 0.25, "drifts": False}
+    assert many == {"count": 10, "median_ratio": 1.03, "p95_ratio": 1.03, "short_share": 0.7, "drifts": True}
+
+
 async def test_without_reports(client: httpx.AsyncClient, conversation: str) -> None:
     """A model without reports has no calibration, and its windows have no correction."""
     model = f"{conversation}/{ESTIMATED}"

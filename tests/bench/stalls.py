@@ -24,7 +24,6 @@ import uvloop
 from sash.api.ring.asgi import App
 from sash.core.counts.text.vocabularies import INSTALLED
 from sash.store.redis.embedded import EmbeddedStore
-from sash.windows.vocabulary_counts import Counts
 from tests.bench.figures import Figure, into_readme, table
 from tests.bench.inprocess import ask, worker
 
@@ -98,7 +97,7 @@ class Measured(NamedTuple):
             await ask(self.app, "POST", "/conversations/whole/messages", body)
         found = {f"`GET …/window?{name}`": await self._windows(name) for name in _PARAMETERS}
         for name in _VOCABULARIES:
-            found[f"`GET …/window?model={name}`, the first, and counting"] = await self._first(name)
+            found[f"`GET …/window?model={name}`, the first"] = await self._first(name)
         for path in ("/window", "/count"):
             found[f"`POST {path}`, {_VOCABULARIES[0]}"] = await self._posted(path, history)
         return [Figure(name, values, most=MOST_MS) for name, values in found.items()]
@@ -119,16 +118,10 @@ class Measured(NamedTuple):
         return [await self._stalled("POST", path, body) for _ in range(self.rounds)]
 
     async def _stalled(self, method: str, path: str, body: bytes = b"") -> float:
-        """Return the longest stall during one request and the counting that it starts."""
+        """Return the longest stall during one request."""
         async with Stalls(calls=self.calls) as stalls:
             await ask(self.app, method, path, body)
-            await asyncio.gather(*_counting())
         return max(stalls.found)
-
-
-def _counting() -> list["asyncio.Task[None]"]:
-    """Return the tasks that count messages in the background."""
-    return [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == Counts._fill.__qualname__]
 
 
 async def measure(rounds: int, *, calls: bool) -> list[Figure]:

@@ -67,6 +67,22 @@ def test_an_exact_model_drifts_when_ten_reports_are_off() -> None:
     assert not reports_of([(1_000, 1_000)] * 50).is_drifting
 
 
+def test_the_outcome_is_that_of_predictions_as_they_were_told() -> None:
+    """Median and 95th percentile are billed / predicted; a prediction above its bill is not short."""
+    told = (1.0, 0.9, 1.2, 0.95, *[1.0] * 16)
+    outcome = ModelReports(20, 0, 0, told, told).outcome
+    assert outcome is not None
+    assert (outcome.count, outcome.median_ratio, outcome.p95_ratio, outcome.short_share) == (20, 1.0, 1.0, 0.05)
+    assert NO_REPORTS.outcome is None
+
+
+@pytest.mark.parametrize(("short", "reports", "often"), [(1, 20, False), (2, 20, True), (9, 9, False), (10, 10, True)])
+def test_an_estimate_drifts_when_bills_are_often_above_it(short: int, reports: int, *, often: bool) -> None:
+    """Over one in twenty of ten bills or more above their prediction is a drift of an estimate."""
+    told = (*[1.1] * short, *[0.9] * (reports - short))
+    assert ModelReports(reports, 0, 0, told, told).is_often_short is often
+
+
 @pytest.mark.parametrize("billed", [0, 1, 300])
 def test_bills_that_are_too_low_to_be_true_do_not_open_the_window(billed: int) -> None:
     """Reports without cached tokens never lower the margin below 0.5, because plain text would then exceed the budget."""

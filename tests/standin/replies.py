@@ -36,6 +36,13 @@ def reply(form: str, said: Said, *, model: str, number: int, tokens: int) -> Obj
     return _REPLIES[form](said, model, number, tokens)
 
 
+def counted(form: str, tokens: int) -> Object:
+    """Return the body of a counting endpoint's answer."""
+    if form == "gemini":
+        return {"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
+    return {"input_tokens": tokens} | ({"object": "response.input_tokens"} if form == "responses" else {})
+
+
 def _ids(said: Said, number: int, prefix: str) -> list[str]:
     return [f"{prefix}_{number}_{place}" if place else f"{prefix}_{number}" for place in range(len(said.calls))]
 

@@ -24,9 +24,14 @@ _CONFIG = ("systemInstruction", "tools", "toolConfig")
 
 def form_of(path: str) -> str:
     """Return the format of a request by its path."""
-    if path.endswith(("/chat/completions", "/messages")):
+    if path.endswith(("/chat/completions", "/messages", "/count_tokens")):
         return "openai" if path.endswith("completions") else "anthropic"
-    return "gemini" if "enerateContent" in path else "responses"
+    return "gemini" if path.endswith(("enerateContent", ":countTokens")) else "responses"
+
+
+def is_count(path: str) -> bool:
+    """Return whether a path is of an endpoint that only counts."""
+    return path.endswith(("/input_tokens", "/count_tokens", ":countTokens"))
 
 
 def window_of(form: str, body: Object) -> Object:

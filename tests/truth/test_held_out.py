@@ -9,21 +9,23 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import pytest
-from bills import FAR
+from recorded import bills
 from recordings import NO_TRUTH, TRUTH
 from test_vendor_bills import SHORT
-from vendor_bills import SHOWN, kind, rows
 
+from sash.commands.bills.bill import Bill
+from sash.commands.bills.bill_tables import FAR
 from sash.core.counts.models import find_model
 from sash.core.counts.provider_requests import count_provider_request
 
 pytestmark = pytest.mark.skipif(not (TRUTH / "more_gemini.json").is_file(), reason=NO_TRUTH)
 
 CONSTANTS = {"anthropic": ("definitions", "forced", "response_format", "call"), "gemini": ("definition", "call")}
+VENDORS = {"anthropic": "Claude", "gemini": "Gemini"}
 FEWEST = 3
 """The fewest bills that a constant is fitted to; with fewer, it is not changed."""
 SPLITS = 20
@@ -54,19 +56,19 @@ class Case(NamedTuple):
 @cache
 def cases(form: str) -> tuple[Case, ...]:
     """Return the recordings whose text shows all that is billed."""
-    return tuple(_case(form, row) for row in rows(form) if kind(row) in SHOWN)
+    return tuple(_case(form, bill) for bill in bills(VENDORS[form]) if bill.is_shown)
 
 
-def _case(form: str, row: Mapping[str, Any]) -> Case:
-    model = find_model(row["model"])
-    source, family = row["source"], model.rules.family
+def _case(form: str, bill: Bill) -> Case:
+    model = find_model(bill.row.model)
+    source = bill.row.source
     constants = {name: value for name in CONSTANTS[form] if (value := float(getattr(model.rules, name)))}
-    predicted = count_provider_request(form, row["request"], model).tokens
+    predicted = bill.predicted
     times = {}
     for name, value in constants.items():
         without = msgspec.structs.replace(model, rules=msgspec.structs.replace(model.rules, **{name: 0}))
-        times[name] = round((predicted - count_provider_request(form, row["request"], without).tokens) / value, 1)
-    return Case(row["id"], source["repo"], source["path"], family, row["prompt_tokens"], predicted, constants, times)
+        times[name] = round((predicted - count_provider_request(form, bill.request, without).tokens) / value, 1)
+    return Case(bill.id, source.repo, source.path, bill.family, bill.billed, predicted, constants, times)
 
 
 def fitted(known: Iterable[Case]) -> Constants:

@@ -6,19 +6,18 @@ The recordings are not part of the project; ``recordings.py`` says where they ar
 from statistics import median
 
 import pytest
-from bills import FAR
+from recorded import bills
 from recordings import NO_TRUTH, TRUTH
-from vendor_bills import SHOWN, claude_bills, gemini_bills
+
+from sash.commands.bills.bill_tables import FAR
 
 pytestmark = pytest.mark.skipif(not (TRUTH / "more_gemini.json").is_file(), reason=NO_TRUTH)
-
-BILLS = {"Claude": claude_bills, "Gemini": gemini_bills}
 
 
 @pytest.mark.parametrize("vendor", ["Claude", "Gemini"])
 def test_predictions_are_near_the_bill(vendor: str) -> None:
     """If requests show all that is billed, at most 1 % are short, the median is 0 to 15 % and 95 % are at most 35 % over."""
-    ratios = [bill.ratio for bill in BILLS[vendor]() if bill.kind in SHOWN]
+    ratios = [bill.ratio for bill in bills(vendor) if bill.is_shown]
     assert 1.0 <= median(ratios) <= 1.15
     assert sum(ratio <= FAR for ratio in ratios) >= 0.95 * len(ratios)
     assert sum(ratio < 1.0 for ratio in ratios) <= 0.01 * len(ratios)
@@ -43,6 +42,5 @@ SHORT = {
 
 def test_every_short_prediction_is_known_by_name() -> None:
     """The requests that were billed more than predicted, which may fail, are exactly those in ``SHORT``."""
-    bills = (*claude_bills(), *gemini_bills())
-    short = {bill.id for bill in bills if bill.error < 0 and bill.kind in SHOWN}
+    short = {bill.id for bill in (*bills("Claude"), *bills("Gemini")) if bill.error < 0 and bill.is_shown}
     assert short == set(SHORT)

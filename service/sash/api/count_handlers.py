@@ -19,7 +19,7 @@ from sash.api.body import (
 )
 from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of, was_done
 from sash.api.openapi.operation import documented
-from sash.api.schemas import Calibration, Count, CountRequest, ModelInfo, ModelList, SchemaFormat
+from sash.api.schemas import Calibration, Count, CountRequest, ModelInfo, ModelList, PredictionOutcome, SchemaFormat
 from sash.core.chat.messages import decode_json, validate_messages
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice
@@ -36,7 +36,7 @@ from sash.operations.diagnoses import CacheMiss, InputTransformation, drops_in, 
 from sash.operations.logging import best_effort, get_logger
 from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
 from sash.store.data.histories import require_version
-from sash.store.data.usage import margin_of, model_or_unknown
+from sash.store.data.usage import drifts, margin_of, model_or_unknown
 from sash.windows.asked import named_model
 
 _log = get_logger()
@@ -149,7 +149,8 @@ async def model(request: Req, model_id: FromPath[str]) -> ModelInfo:
     calibration = await context.store.calibrations.read(tenant_of(request), found)
     info = _info(found)
     if calibration != NO_REPORTS:
-        info = msgspec.structs.replace(info, calibration=shown(found, calibration))
+        figures = shown(found, calibration), outcome_of(found, calibration)
+        info = msgspec.structs.replace(info, calibration=figures[0], predictions=figures[1])
     return info
 
 
@@ -317,6 +318,14 @@ def shown(model: Model, known: ModelReports) -> Calibration:
     return Calibration(known.reports, round(known.mean_error, 2), known.worst_error, margin_of(model, known))
 
 
+def outcome_of(model: Model, known: ModelReports) -> PredictionOutcome | None:
+    """How a model's predictions did, in the form that clients read."""
+    outcome = known.outcome
+    return (
+        None if outcome is None else PredictionOutcome(**msgspec.structs.asdict(outcome), drifts=drifts(model, known))
+    )
+
+
 def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) -> None:
     """Log that an estimate was too low. For an exact model a drift is logged instead."""
     _log.warning(
@@ -332,7 +341,7 @@ def _warn_of_short(context: Context, model: Model, billed: int, predicted: int) 
 
 def _warn_of_drift(context: Context, model: Model, known: ModelReports) -> None:
     """Log once that bills differ from an exact model's counts: its maker has changed something."""
-    if model.exact and known.is_drifting and model.id not in context.drifting:
+    if model.exact and drifts(model, known) and model.id not in context.drifting:
         context.drifting.add(model.id)
         _log.warning(
             "an exact model drifts: it is billed otherwise than it is counted",

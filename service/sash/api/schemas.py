@@ -288,6 +288,22 @@ class Calibration(msgspec.Struct, frozen=True):
     correction: float
 
 
+class PredictionOutcome(msgspec.Struct, frozen=True):
+    """How predictions did, by the last 100 reports of usage: billed / predicted tokens, and the share that was too low."""
+
+    count: int
+    median_ratio: float
+    p95_ratio: float
+    short_share: float
+    drifts: Annotated[
+        bool,
+        Meta(
+            description="Of ten bills or more, an exact model's differ by over 1 % on average, or over 5 % of an estimate's "
+            "were above their prediction."
+        ),
+    ]
+
+
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A model's figures. Windows are in tokens, and null where Sash does not know them."""
 
@@ -316,6 +332,10 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     margin: float
     limits: Annotated[RequestLimits, Meta(description="The largest request that windows for this model may be.")]
     calibration: Calibration | None
+    predictions: Annotated[
+        PredictionOutcome | None,
+        Meta(description="How predictions did here; null without reports of usage, and in the list of models."),
+    ] = None
 
 
 class ModelList(msgspec.Struct):

@@ -14,8 +14,10 @@ import click
 from rich.text import Text
 
 from sash.commands.keys import check_encryption
-from sash.commands.store import on_store, read_settings
+from sash.commands.sources.conversation import SourceError
+from sash.commands.store import on_store, read_settings, with_running_store
 from sash.commands.terminal import console, grid, print_json, shape_option, wants_json
+from sash.core.counts.calibration import ModelReports, Outcome
 from sash.problems import StoreUnavailable
 from sash.settings import Settings, SettingsError, mask_url
 from sash.store.redis.findings import Finding, halves
@@ -81,6 +83,7 @@ def examine(variables: Mapping[str, str]) -> Iterator[Finding]:
         yield from findings
         if not any(each.subject == "store" and each.verdict == "problem" for each in findings):
             yield from check_encryption(settings)
+            yield from _check_predictions(settings)
     yield _check_tokeniser()
     yield from _check_vocabularies(variables.get("SASH_TOKENIZERS"))
     yield _check_clock(datetime.now(UTC))
@@ -161,6 +164,42 @@ def _check_media(url: str, seconds: float) -> Finding:
     except Problem as problem:
         return Finding(name, "problem", f"{shown}: {problem.detail}", "look at the storage, and at its credentials")
     return Finding(name, "good", f"{shown} takes, gives, lists and erases an object")
+
+
+def _check_predictions(settings: Settings) -> Iterator[Finding]:
+    """Yield a finding for each model whose reported bills contradict its counts, or one for all models."""
+    from sash.commands.terminal import own_models  # noqa: PLC0415 - help needs no tokeniser
+    from sash.store.data.usage import Calibrations, drifts, model_or_unknown  # noqa: PLC0415
+
+    async def act(client: Any, _: Settings) -> list[tuple[str, str, ModelReports]]:
+        return [each async for each in Calibrations(client).each()]
+
+    try:
+        reported = with_running_store(settings, act) or []
+    except StoreUnavailable:  # another finding says why
+        return
+    try:
+        models = own_models(str(settings.models_file) if settings.models_file is not None else None)
+    except SourceError:  # another finding names the wrong file
+        models = {}
+    drifting = False
+    for tenant, name, known in sorted(reported, key=lambda each: each[:2]):
+        if known.outcome is not None and drifts(model_or_unknown(name, models), known):
+            drifting = True
+            yield _drift_of(tenant, name, known.outcome)
+    if reported and not drifting:
+        reports = sum(known.reports for _, _, known in reported)
+        yield Finding(
+            "predictions", "good", f"{reports} reports of {len(reported)} models agree with what was predicted"
+        )
+
+
+def _drift_of(tenant: str, name: str, outcome: Outcome) -> Finding:
+    found = (
+        f"{name} of tenant {tenant} drifts: billed {outcome.median_ratio:.3f} times the prediction by median, "
+        f"{outcome.short_share:.0%} of {outcome.count} reports above it"
+    )
+    return Finding("predictions", "advice", found, f"sash truth --live --model {name} shows which rule has changed")
 
 
 def _check_tokeniser() -> Finding:

@@ -1,14 +1,14 @@
-"""Counts of messages in vendors' vocabularies: short messages are counted during the request, others in the background.
+"""Counts of messages in vendors' vocabularies, made when a window first needs them.
 
-Until a message is counted, its tokens are estimated from its scripts, such as Latin or Cyrillic, on the high side. The store
-keeps counts (``store/data/columns.py``), so that each message is counted once.
+A window waits until all of its messages are counted, so its first total is as good as later ones. The store keeps counts
+(``store/data/columns.py``), so each message is counted once.
 """
 
-import asyncio
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from itertools import groupby
 
 import msgspec
@@ -25,9 +25,7 @@ from sash.store.data.layout import Target
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State
-from sash.store.data.scripts import HistoryEdited
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, in_steps
-from sash.tasks import end_tasks
 from sash.windows.tail import GrowingTail
 
 _AT_ONCE_BYTES = 8 * 1024
@@ -45,11 +43,9 @@ class Counts:
         self._reader = reader
         self._media = media
         self._columns = columns
-        self._filling: dict[tuple[Target, str], asyncio.Task[None]] = {}
-        self._one = asyncio.Semaphore(1)
 
     async def of(self, read: GrowingTail, vocabulary: Vocabulary) -> "array[int]":
-        """Tokens + 1 of each message of the tail; 0 for a message that is not counted yet. Raises StoreUnavailable."""
+        """Tokens + 1 of each message of the tail. Raises HistoryEdited, StoreUnavailable."""
         first, last = read.first_seq, read.state.length
         if last < first:
             return array("I")
@@ -57,20 +53,19 @@ class Counts:
         return column.since(first)
 
     async def each(self, read: GrowingTail, vocabulary: Vocabulary, records: Mapping[int, Record]) -> dict[int, Record]:
-        """The records of single messages with their tokens, ``said``, where they are counted. Raises StoreUnavailable."""
+        """The records of single messages with their tokens, ``said``. Raises HistoryEdited, StoreUnavailable."""
         found = dict(records)
         for _, seqs in groupby(sorted(records), key=lambda seq: (seq - 1) // BLOCK):
             block = list(seqs)
             column = await self._counted(read, vocabulary, block, Records.of([records[seq] for seq in block]))
             for seq in block:
-                if count := column.counts[seq - column.first_seq]:
-                    found[seq] = msgspec.structs.replace(records[seq], said=count - 1)
+                found[seq] = msgspec.structs.replace(records[seq], said=column.counts[seq - column.first_seq] - 1)
         return found
 
     async def _counted(
         self, read: GrowingTail, vocabulary: Vocabulary, seqs: Sequence[int], records: Records
     ) -> Column:
-        """The column of the messages ``seqs``, which are ascending. Short ones are counted now, others in the background."""
+        """The column of the messages ``seqs``, which are ascending, with all of these counted."""
         target, state = read.target, read.state
         last = min(-(-seqs[-1] // BLOCK) * BLOCK, state.length)  # whole blocks, because they are written again whole
         column = await self._columns.read(target, vocabulary.name, seqs[0], last, made=state.made)
@@ -79,44 +74,33 @@ class Counts:
             if not vocabulary.is_loaded:
                 await PROCESSOR.run(vocabulary.count, "")
             files = {seq for seq, found in read.media(missing).items() if any(each.is_text for each in found)}
-            counted = _count_at_once(column, missing, seqs, records.sizes(), read.bodies, vocabulary, files)
-            stretches = runs(missing, 0, counted)
+            at_once = _count_at_once(column, missing, seqs, records.sizes(), read.bodies, vocabulary, files)
+            await self._keep(target, column, missing[at_once:], state)
+            stretches = runs(missing, 0, at_once)
             left = [(at, records[bisect_left(seqs, at) : bisect_left(seqs, end) + 1]) for at, end in stretches]
-            key = (target, f"{vocabulary.name} {column.first_seq}")
-            if key not in self._filling:
-                filling = self._fill(key, column, missing[counted:], left, state, vocabulary)
-                self._filling[key] = asyncio.create_task(filling)
+            await self._count_in_steps(target, column, left, state, vocabulary)
         return column
 
-    async def close(self) -> None:
-        """Stop counting. Later windows count the remaining messages."""
-        await end_tasks(*self._filling.values())
-
-    async def _fill(
+    async def _count_in_steps(
         self,
-        key: tuple[Target, str],
+        target: Target,
         column: Column,
-        counted: Sequence[int],
         left: Sequence[tuple[int, Records]],
         state: State,
         vocabulary: Vocabulary,
     ) -> None:
-        """Store the counts of ``counted``, then count the messages of ``left``, newest first."""
-        target, _ = key
-        try:
-            async with self._one:
-                if counted:
-                    await self._columns.write(target, column, counted[0], counted[-1], made=state.made)
-                for first, records in reversed(list(_blocks(left))):
-                    for step in in_steps([(first, records)], SMALL_STEP_BYTES):
-                        bodies = await self._bodies(target, step[0][0], step[0][1], state)
-                        await PROCESSOR.run(_count, column, step[0][0], bodies, vocabulary)
-                    last = first + len(records) - 1
-                    await self._columns.write(target, column, first, last, made=state.made)
-        except (HistoryEdited, Problem):
-            pass  # the next window starts the task again
-        finally:
-            del self._filling[key]
+        """Count the messages of ``left`` in a thread, block by block. Raises HistoryEdited."""
+        for first, records in _blocks(left):
+            for step in in_steps([(first, records)], SMALL_STEP_BYTES):
+                bodies = await self._bodies(target, step[0][0], step[0][1], state)
+                await PROCESSOR.run(_count, column, step[0][0], bodies, vocabulary)
+            await self._keep(target, column, range(first, first + len(records)), state)
+
+    async def _keep(self, target: Target, column: Column, counted: Sequence[int], state: State) -> None:
+        """Store counts. A store that cannot take them fails no window."""
+        if counted:
+            with suppress(Problem):
+                await self._columns.write(target, column, counted[0], counted[-1], made=state.made)
 
     async def _bodies(self, target: Target, first: int, records: Records, state: State) -> list[bytes]:
         """The bodies of messages from ``first`` on, with their text files, which are counted, too. Raises HistoryEdited."""

@@ -5,6 +5,7 @@ The store adds up the reports of a model (``store/data/usage.py``), and keeps th
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 import msgspec
 
@@ -13,6 +14,7 @@ _ENOUGH = 10
 # Every part of a request is rounded up, so the ratio of a whole request is slightly wrong for its parts.
 _HEADROOM = 1.02
 _DRIFT = 0.01
+_OFTEN = 0.05
 MOST_RATIO = 10.0
 """Larger ratios of billed to predicted tokens are refused: no tokeniser makes ten tokens where another makes one, so such
 a report is of another request."""
@@ -21,16 +23,28 @@ a report is of another request."""
 _LEAST_MARGIN = 0.5
 
 
+class Outcome(msgspec.Struct, frozen=True):
+    """How the predictions of some reports did: billed / predicted tokens by median and by the 95th percentile, and the share
+    of reports that were billed above their prediction."""
+
+    count: int
+    median_ratio: float
+    p95_ratio: float
+    short_share: float
+
+
 class ModelReports(msgspec.Struct, frozen=True):
     """The reports of one model. Errors are predicted - billed, in tokens: negative if the prediction was too low.
 
-    ``ratios`` are billed / predicted tokens of the last 100 reports, with predictions before their margin.
+    ``ratios`` are billed / predicted tokens of the last 100 reports, with predictions before their margin; ``told`` those
+    with predictions as they were told, which reports of older versions lack.
     """
 
     reports: int = 0
     error_sum: int = 0
     worst_error: int = 0
     ratios: tuple[float, ...] = ()
+    told: tuple[float, ...] = ()
 
     @property
     def mean_error(self) -> float:
@@ -41,6 +55,22 @@ class ModelReports(msgspec.Struct, frozen=True):
     def is_drifting(self) -> bool:
         """Whether at least ten bills differ by over one per cent on average; an exact model's rules have then changed."""
         return len(self.ratios) >= _ENOUGH and abs(sum(self.ratios) / len(self.ratios) - 1) > _DRIFT
+
+    @property
+    def is_often_short(self) -> bool:
+        """Whether at least ten bills show that over one in twenty predictions was too low, although they are corrected."""
+        outcome = self.outcome
+        return outcome is not None and outcome.count >= _ENOUGH and outcome.short_share > _OFTEN
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the last 100 predictions did; None without reports."""
+        if not self.told:
+            return None
+        ratios = sorted(self.told)
+        highest = ratios[math.ceil(0.95 * len(ratios)) - 1]
+        short = sum(ratio > 1 for ratio in ratios) / len(ratios)
+        return Outcome(len(ratios), round(median(ratios), 4), round(highest, 4), round(short, 4))
 
 
 NO_REPORTS = ModelReports()

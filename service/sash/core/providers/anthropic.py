@@ -21,6 +21,7 @@ from msgspec import Meta
 
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
+from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
 from sash.core.providers.claude_mends import (
     CALL_ID,
@@ -663,6 +664,18 @@ class AnthropicRequest(msgspec.Struct):
     tool_choice: ProviderObject = {}
 
 
+# platform.claude.com/docs/en/build-with-claude/token-counting
+_ASKING = Asking(
+    url="https://api.anthropic.com",
+    url_variables=("ANTHROPIC_BASE_URL",),
+    key_variables=("ANTHROPIC_API_KEY",),
+    key_header="x-api-key",
+    key_prefix="",
+    headers={"anthropic-version": "2023-06-01"},
+    path="/v1/messages/count_tokens",
+    fields=frozenset({"messages", "system", "tools", "tool_choice", "thinking", "output_config", "mcp_servers"}),
+    tokens=("input_tokens",),
+)
 ANTHROPIC = Provider(
     arguments=AnthropicRequest,
     called="a message of Anthropic",
@@ -685,6 +698,7 @@ ANTHROPIC = Provider(
     caching=_caching,
     mark=_mark,
     limits=_limits,
+    asking=_ASKING,
     binds_reasoning=_BOUND,
     own_members=_MEMBERS,
     of_reply=frozenset({"id"}),

@@ -26,6 +26,7 @@ import msgspec
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
+from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
 from sash.core.providers.gemini_mends import MENDS, SYSTEM_CONTENT, camel, in_call_order, member, mended, sign_calls
 from sash.core.providers.hosted import media_line
@@ -523,6 +524,18 @@ class GeminiRequest(msgspec.Struct):
     config: ProviderObject
 
 
+# ai.google.dev/api/tokens
+_ASKING = Asking(
+    url="https://generativelanguage.googleapis.com",
+    url_variables=("GOOGLE_GEMINI_BASE_URL",),
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    key_header="x-goog-api-key",
+    key_prefix="",
+    path="/v1beta/models/{model}:countTokens",
+    wrapped="generateContentRequest",
+    spread="config",
+    tokens=("totalTokens",),
+)
 GEMINI = Provider(
     arguments=GeminiRequest,
     called="a content of Gemini",
@@ -544,6 +557,7 @@ GEMINI = Provider(
     mark=_mark,
     own_members=_MEMBERS,
     limits=_limits,
+    asking=_ASKING,
     one_string=frozenset({"tool"}),
     mends=MENDS,
     has_system_messages=lambda _: False,

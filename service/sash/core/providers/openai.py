@@ -8,6 +8,7 @@ import msgspec
 
 from sash.core.chat.arguments import CacheKey, ToolAsSent, ToolChoice
 from sash.core.chat.messages import MessageAsSent
+from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
 from sash.core.providers.chat_mends import CHAT_MENDS
 from sash.core.providers.pieces import Object, Piece, rest_of
@@ -131,6 +132,18 @@ class OpenAIRequest(msgspec.Struct):
     prompt_cache_key: CacheKey = ""
 
 
+_SHORTEST = 16
+"""Tokens of the shortest reply of a model that reasons: with fewer, OpenAI answers 400."""
+OPENAI_ASKING = Asking(
+    url="https://api.openai.com/v1",
+    url_variables=("OPENAI_BASE_URL",),
+    key_variables=("OPENAI_API_KEY",),
+    path="/chat/completions",
+    reply_tokens=_SHORTEST,
+    shortest={"max_completion_tokens": _SHORTEST},
+    shortest_elsewhere={"max_tokens": 1},
+    tokens=("usage", "prompt_tokens"),
+)
 OPENAI = Provider(
     arguments=OpenAIRequest,
     called="a chat message",
@@ -150,6 +163,7 @@ OPENAI = Provider(
     caching=openai_caching,
     mark=openai_marks("messages", "text"),
     limits=openai_limits,
+    asking=OPENAI_ASKING,
     mends=CHAT_MENDS,
     is_chat_form=True,
     is_openais=True,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import CacheKind, Caching, Places
 from sash.core.providers.known_kinds import UnknownKind
 from sash.core.providers.mends import Mend
@@ -66,6 +67,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Adds hints for a prompt cache of this kind, or of none, to a request; the last is the conversation's cache key."""
     limits: Callable[[str, int], RequestLimits]
     """The limits of a request to a model of this maker, by the model's name and its context window in tokens."""
+    asking: Asking
+    """The endpoint that tells a request's input tokens."""
     mends: tuple[Mend, ...] = ()
     """What this provider refuses, beside what all refuse (``mends.OF_ALL``), and what is sent in its place."""
     has_system_messages: Callable[[str], bool] = lambda _: True

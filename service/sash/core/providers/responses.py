@@ -21,7 +21,7 @@ from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
 from sash.core.providers.item_mends import ITEM_MENDS, Placed, as_taken, is_spoken
 from sash.core.providers.known_kinds import unknown_items
-from sash.core.providers.openai import openai_caching, openai_limits, openai_marks
+from sash.core.providers.openai import OPENAI_ASKING, openai_caching, openai_limits, openai_marks
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import (
     Name,
@@ -475,6 +475,18 @@ _BOUND: Final = re.compile(r"\bgpt-(?:6[.-][2-9]|[7-9])")
 """GPT-6.2 and later: the API drops reasoning items behind a change of what is before them, without an error. Its own
 compaction is no such change (developers.openai.com/api/docs/guides/keep-prefix-unchanged, November 2026)."""
 
+# developers.openai.com/api/reference: POST /responses/input_tokens
+_ASKING = msgspec.structs.replace(
+    OPENAI_ASKING,
+    path="/responses/input_tokens",
+    fields=frozenset(
+        {"input", "instructions", "tools", "tool_choice", "text", "reasoning", "parallel_tool_calls", "truncation"}
+    ),
+    reply_tokens=0,
+    shortest={},
+    shortest_elsewhere={},
+    tokens=("input_tokens",),
+)
 RESPONSES = Provider(
     arguments=ResponsesRequest,
     called="an item of OpenAI's Responses",
@@ -498,6 +510,7 @@ RESPONSES = Provider(
     own_members=_MEMBERS,
     of_reply=frozenset({"id", "status"}),
     limits=openai_limits,
+    asking=_ASKING,
     mends=ITEM_MENDS,
     binds_reasoning=_BOUND,
     one_string=frozenset({"assistant", "tool"}),

@@ -2,8 +2,9 @@
 
 ::
 
-    sash:{tenant/model/<hash>}:calibration   hash    n, sum and worst of predicted - billed
-    sash:{tenant/model/<hash>}:ratios        list    billed / predicted of the last 100 reports, newest first
+    sash:{tenant/model/<hash>}:calibration   hash    n, sum and worst of predicted - billed; the model's name
+    sash:{tenant/model/<hash>}:ratios        list    the last 100 reports, newest first: billed / predicted without margin,
+                                                     the request's token, billed / predicted as it was told
 
 Both are kept for 90 days after the last report. A process reads them again after a few seconds, and at once after its own
 report.
@@ -11,7 +12,7 @@ report.
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -41,13 +42,16 @@ class Reports(msgspec.Struct, frozen=True):
 
 
 class _Report(msgspec.Struct, frozen=True, kw_only=True):
-    """One bill, counted once: billed / predicted, '' to read only, and predicted - billed in tokens."""
+    """One bill, counted once: billed / predicted, '' to read only, and predicted - billed in tokens. ``told`` is billed /
+    predicted with the margin."""
 
     token: str
     ratio: float | str
     error: int
     keep_ms: int
     remembered: int
+    told: float
+    model: str
 
 
 _report = script("report", _Report, lambda reply: Reports(*reply))
@@ -77,7 +81,8 @@ class Calibrations:
         cached = await self._current(tenant, model)
         margins = [correction] if correction is not None else [margin for margin, _ in cached.margins]
         ratio = billed_ratio(billed, predicted, margins, cached.calibration)
-        calibration = await self._ask(tenant, model, token, ratio, predicted - billed)
+        told = round(billed / max(1, predicted), 6)
+        calibration = await self._ask(tenant, model, token, ratio, predicted - billed, told)
         return self._remember(tenant, model, calibration).calibration
 
     async def read(self, tenant: str, model: Model) -> ModelReports:
@@ -101,17 +106,39 @@ class Calibrations:
     async def _current(self, tenant: str, model: Model) -> _Cached:
         cached = self._cache.get((tenant, model.id))
         if cached is None or time.monotonic() - cached.read_at > _FRESH_SECONDS:
-            cached = self._remember(tenant, model, await self._ask(tenant, model, "", "", 0))
+            cached = self._remember(tenant, model, await self._ask(tenant, model))
         return cached
 
-    async def _ask(self, tenant: str, model: Model, token: str, ratio: float | str, error: int) -> ModelReports:
+    async def _ask(
+        self, tenant: str, model: Model, token: str = "", ratio: float | str = "", error: int = 0, told: float = 0.0
+    ) -> ModelReports:
         tag = f"{PREFIX}{{{tenant}/model/{blake2b(model.id.lower().encode(), digest_size=16).hexdigest()}}}:"
         keys = (tag + "calibration", tag + "ratios")
-        known = await self._client.run(
-            _report(keys, token=token, ratio=ratio, error=error, keep_ms=_KEEP_MS, remembered=_REMEMBERED)
+        report = _report(
+            keys,
+            token=token,
+            ratio=ratio,
+            error=error,
+            keep_ms=_KEEP_MS,
+            remembered=_REMEMBERED,
+            told=told,
+            model=model.id,
         )
-        ratios = tuple(float(each.partition(b" ")[0]) for each in reversed(known.ratios))
-        return ModelReports(known.count, known.total, known.worst, ratios)
+        known = await self._client.run(report)
+        return _reports(known.count, known.total, known.worst, known.ratios)
+
+    async def each(self) -> AsyncIterator[tuple[str, str, ModelReports]]:
+        """Yield the tenant, the model's name and the reports of every model that has any. Raises StoreUnavailable.
+
+        Reports of versions that did not keep the name are left out.
+        """
+        async for name in self._client.scan(f"{PREFIX}{{*}}:calibration"):
+            keys = f"{PREFIX}{{{name}}}:"
+            read = ("HMGET", keys + "calibration", "model", "n", "sum", "worst"), ("LRANGE", keys + "ratios", 0, -1)
+            (model, *figures), kept = await self._client.commands(read)
+            if model:
+                count, total, worst = (int(each or 0) for each in figures)
+                yield name.partition("/")[0], model.decode(), _reports(count, total, worst, kept)
 
     def _remember(self, tenant: str, model: Model, calibration: ModelReports) -> _Cached:
         now, key = time.monotonic(), (tenant, model.id)
@@ -130,9 +157,21 @@ class Calibrations:
         return cached
 
 
+def _reports(count: int, total: int, worst: int, kept: Sequence[bytes]) -> ModelReports:
+    """The reports of a model, from what the store keeps of each, newest first."""
+    found = [each.split() for each in reversed(kept)]
+    told = tuple(float(each[2]) for each in found if each[2:])
+    return ModelReports(count, total, worst, tuple(float(each[0]) for each in found), told)
+
+
 def margin_of(model: Model, calibration: ModelReports) -> float:
     """Return the margin of a model with these reports; the margin of an exact model stays."""
     return model.margin if model.exact else corrected_margin(calibration, model.margin)
+
+
+def drifts(model: Model, known: ModelReports) -> bool:
+    """Return whether bills contradict a model's counts: an exact one's by over 1 %, an estimate's by being above them."""
+    return known.is_drifting if model.exact else known.is_often_short
 
 
 def estimated(name: str | None, models: Mapping[str, Model]) -> Model | None:

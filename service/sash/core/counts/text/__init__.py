@@ -172,6 +172,22 @@ def _extend(text: str, encoding: Encoding, max_tokens: int, length: int, tokenis
     return length
 
 
+def pieces(text: str, characters: int) -> Iterator[str]:
+    """Yield the pieces of a long text, each of at most so many ``characters``.
+
+    A piece ends where the counts of both sides add up, if there is such a place near its end. Elsewhere the pieces together
+    may have a token or two more than the text.
+    """
+    start = 0
+    while len(text) - start > characters:
+        end = start + characters
+        seam = _last_seam(text, end)
+        end = seam if seam > start else end
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
 def _last_seam(text: str, length: int) -> int:
     """Return a place close before ``length`` where the counts of both sides add up; 0 if there is none."""
     seam = 0

@@ -25,9 +25,13 @@ from typing import Any
 import msgspec
 import tiktoken
 
-from sash.core.counts.text import ENCODINGS, HAS_TOKTOK, count_text, count_with, tiktoken_ids
+from sash.core.counts.text import ENCODINGS, HAS_TOKTOK, count_text, count_with, pieces, tiktoken_ids
 
 Count = Callable[[str], int]
+
+
+_PIECE_CHARACTERS = 16_384
+"""Characters counted in one call: up to 20 ms, in which some libraries let no other thread run."""
 
 
 class Vocabulary:
@@ -54,7 +58,9 @@ class Vocabulary:
                 self._count = self._load()
             except Exception as error:  # the libraries raise many types
                 raise ValueError(f"{self.source} cannot be read as a vocabulary: {error}") from error
-        return self._count(text)
+        if len(text) <= _PIECE_CHARACTERS:
+            return self._count(text)
+        return sum(map(self._count, pieces(text, _PIECE_CHARACTERS)))
 
 
 def _load_json(path: Path) -> Count:

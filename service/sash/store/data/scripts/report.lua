@@ -4,18 +4,20 @@
 -- KEYS  calibration (hash), ratios (list, newest first)
 -- ARGV  1 token of this request   2 billed / predicted without margin, '' to read only   3 predicted - billed
 --       4 how long to keep reports (ms)   5 how many ratios to remember
--- Gives {reports, sum of errors, worst error, {ratio and token, …}}
+--       6 billed / predicted with the margin   7 the model's name
+-- Gives {reports, sum of errors, worst error, {ratio, token and ratio with the margin, …}}
 local totals, ratios = KEYS[1], KEYS[2]
 local known = redis.call('LRANGE', ratios, 0, -1)
 for _, each in ipairs(known) do
-  if string.sub(each, string.find(each, ' ', 1, true) + 1) == ARGV[1] then ARGV[2] = '' end
+  if string.match(each, '^%S+ (%S+)') == ARGV[1] then ARGV[2] = '' end
 end
 if ARGV[2] ~= '' then
   redis.call('HINCRBY', totals, 'n', 1)
   redis.call('HINCRBY', totals, 'sum', ARGV[3])
   local worst = tonumber(redis.call('HGET', totals, 'worst') or 0)
   if math.abs(tonumber(ARGV[3])) > math.abs(worst) then redis.call('HSET', totals, 'worst', ARGV[3]) end
-  redis.call('LPUSH', ratios, ARGV[2] .. ' ' .. ARGV[1])
+  redis.call('HSET', totals, 'model', ARGV[7])
+  redis.call('LPUSH', ratios, ARGV[2] .. ' ' .. ARGV[1] .. ' ' .. ARGV[6])
   redis.call('LTRIM', ratios, 0, ARGV[5] - 1)
   redis.call('PEXPIRE', totals, ARGV[4])
   redis.call('PEXPIRE', ratios, ARGV[4])
