@@ -102,3 +102,22 @@ async def test_both_ways_do_the_same(
                 assert stored_under(server, usual) == stored_under(server, long)
         for target in (usual, long):
             await conversations.erase(target)
+
+
+async def test_thousands_of_calls_are_stored_at_once(store: EmbeddedStore) -> None:
+    """A script can give a command some 8,000 values at once, and one that fails then has written a part."""
+    target = target_at("ways", f"calls-{next(_numbers)}")
+    messages = [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [dict(call, id=f"{place}-{call['id']}") for call in _calls(60)],
+        }
+        for place in range(100)
+    ]
+    async with opened(store.url) as conversations:
+        await reply_to(conversations, target, said("hello"))
+        reply = await reply_to(conversations, target, entries_of(messages, pinned=False))
+        assert not isinstance(reply, type)
+        assert (await conversations.reader.get(target)).length == 101
+        await conversations.erase(target)

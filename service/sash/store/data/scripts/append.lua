@@ -122,7 +122,7 @@ if is_usual then
     their_ids[#their_ids + 1] = seq
     told[reply + 1], told[reply + 2], told[reply + 3] = seq, 0, parallel
   end
-  if is_usual then
+  if is_usual and #their_ids <= 2 * CHUNK then -- more are not written at once
     told[6] = now_waiting or ''
     redis.call('RPUSH', log, unpack(bodies))
     redis.call('RPUSH', details, unpack(their_details))
