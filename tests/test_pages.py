@@ -31,7 +31,8 @@ RUN_BY = {
         ("## A first window", "json"): "test_readme.py::test_the_first_window_is_the_one_that_is_shown",
         ("## A chat loop", "sh"): "test_readme.py::test_the_stand_in_serves_what_the_environment_names",
         ("### Python, with the OpenAI SDK", "python"): "test_readme.py::test_the_openai_loop_goes_through_a_tool_call",
-        ("### TypeScript", "ts"): "test_readme.py::test_the_typescript_loop_is_well_typed_and_runs",
+        ("### TypeScript", "ts"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
+        ("### TypeScript", "sh"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
         (
             "### Claude, with the Anthropic SDK",
             "python",

@@ -103,6 +103,7 @@ ROUTES = (
     docs.get_root,
     docs.get_openapi,
     docs.get_docs,
+    docs.get_typescript_client,
     docs.get_problem,
 )
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, a page for trying the API, and a page for each problem type."""
+"""The OpenAPI document, a page for trying the API, a page for each problem type, and the client for TypeScript."""
 
 import re
 from html import escape
@@ -19,6 +19,7 @@ from sash.operations.dashboard import page_of
 from sash.problems import NotFound, problem_types
 
 _PAGE = page_of(files("sash.api").joinpath("docs.html").read_bytes())
+_TYPESCRIPT = files("sash.clients").joinpath("ts", "sash.ts").read_bytes()
 _PROBLEMS = {kind.slug: kind for kind in problem_types()}
 
 
@@ -72,6 +73,13 @@ _ROOT = (
 def get_docs() -> Response[bytes]:
     """A page with a form for every operation. It sends requests to this service only."""
     return Response(_PAGE.body, headers=_PAGE.headers, media_type="text/html")
+
+
+@get("/clients/sash.ts", operation_id="getTypescriptClient", sync_to_thread=False)
+@documented("The client for TypeScript", "operations", gives=str, gives_types=("text/plain",))
+def get_typescript_client() -> Response[bytes]:
+    """Sash's client for TypeScript: one file without dependencies."""
+    return Response(_TYPESCRIPT, headers={"Cache-Control": "max-age=300"}, media_type="text/plain; charset=utf-8")
 
 
 @get("/problems/{slug:str}", operation_id="getProblem", sync_to_thread=False)

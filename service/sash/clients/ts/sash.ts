@@ -1,0 +1,498 @@
+/**
+ * Sash's client in one file, without dependencies, for Node 20 and later, Deno, Bun, workers and browsers.
+ *
+ * It has the types of a chat turn's calls, sends requests again that fail temporarily, reads providers' streams, and has
+ * a `fetch` for SDKs that keeps their chats in Sash. A running service has it at /clients/sash.ts.
+ */
+
+export type Format = "openai" | "responses" | "anthropic" | "gemini";
+export type Status = "in_progress" | "completed" | "interrupted";
+
+/** A chat message; with `format`, a message or an item of that provider. */
+export interface Message {
+  role?: string;
+  content?: any;
+  [member: string]: any;
+}
+
+export interface Document {
+  id?: string;
+  text: string;
+}
+
+/** What stands beside a message. An entry that is sent again under its `id` is stored once. */
+export interface Envelope {
+  id?: string;
+  grounding?: { documents: Document[] };
+  pinned?: boolean;
+  metadata?: Record<string, unknown>;
+  status?: Status;
+  image_sizes?: [number, number][];
+}
+
+/** A message with its envelope. The items of one reply may be a list. */
+export interface Entry extends Envelope {
+  message: Message | Message[];
+}
+
+/** A window's parameters. README has their meanings and defaults. */
+export interface WindowQuery {
+  model?: string;
+  reserve?: number;
+  max_tokens?: number;
+  limit?: number;
+  overflow?: "stop" | "skip";
+  grounding?: "latest" | "all" | "none";
+  grounding_max_tokens?: number;
+  grounding_overflow?: "trim" | "drop" | "error";
+  dedupe?: "grounding" | "messages" | "none";
+  stable?: boolean | "auto";
+  stable_step?: number;
+  start?: "any" | "user";
+  summary?: "auto" | "never" | "always";
+  recall_max_tokens?: number;
+  recall_query?: string;
+  note?: boolean;
+  reasoning?: "turn" | "all" | "none";
+  tool_result_max_tokens?: number;
+  tool_results_kept?: number;
+  tool_result_overflow?: "trim" | "error";
+  images_kept?: number;
+  unanswered?: "note" | "drop";
+  uncarried?: "error" | "drop";
+  cache?: "none" | "auto";
+  explain?: boolean;
+  format?: Format;
+}
+
+/** `after_seq` forgets the messages after that one first, in the same step: its seq, or `id:` and its own id. */
+export interface AppendQuery extends WindowQuery {
+  after_seq?: number | `id:${string}`;
+}
+
+/** A window. `request` is what the provider's SDK takes beside the model. */
+export interface Window {
+  conversation_id: string;
+  version: number;
+  model: string;
+  format: Format;
+  exact: boolean;
+  budget: number;
+  request: Record<string, any>;
+  tokens: { total: number; [part: string]: number };
+  kept: { messages: number; first_seq: number | null; last_seq: number | null };
+  stop_reason: string;
+  waiting_for?: string[];
+  [figure: string]: unknown;
+}
+
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail?: string;
+  errors?: { pointer: string; detail: string }[];
+  [figure: string]: unknown;
+}
+
+export interface Appended {
+  conversation_id: string;
+  version: number;
+  etag: string;
+  first_seq: number;
+  last_seq: number;
+  messages: { seq: number; id: string; duplicate: boolean; tokens: Record<string, number> }[];
+  waiting_for?: string[];
+  window?: Window | null;
+  window_error?: Problem;
+}
+
+export interface Stored extends Envelope {
+  seq: number;
+  id: string;
+  created_at: string;
+  message: Message;
+  own?: Message[] | null;
+}
+
+export interface Page {
+  messages: Stored[];
+  next_cursor: string | null;
+}
+
+/** The server refused a request: `status` and `problem` (RFC 9457) are its answer. Without an answer, `status` is 0. */
+export class SashError extends Error {
+  readonly status: number;
+  readonly problem: Partial<Problem>;
+
+  constructor(status: number, problem: Partial<Problem>) {
+    super(problem.detail ?? problem.title ?? `HTTP ${status}`);
+    this.name = "SashError";
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+export interface Options {
+  apiKey?: string;
+  /** How long to wait for an answer, for each attempt. */
+  timeoutMs?: number;
+  /** Pauses before the second and later attempts. */
+  waitsMs?: number[];
+}
+
+interface Attempt {
+  value?: any;
+  error?: SashError;
+  pause?: number | undefined;
+}
+
+const PASSING = [408, 429, 502, 503, 504];
+const LONGEST_WAIT_MS = 10_000;
+const FOREIGN = { detail: "The answer is no JSON of Sash: the URL may be of another server." };
+
+/** One server. A request that fails temporarily is sent again, with the same ids, so that it is stored once. */
+export class Sash {
+  readonly url: string;
+  readonly #headers: Record<string, string>;
+  readonly #timeoutMs: number;
+  readonly #waitsMs: number[];
+
+  constructor(url = "http://127.0.0.1:8000", options: Options = {}) {
+    this.url = url.replace(/\/+$/, "");
+    this.#headers = { "Content-Type": "application/json" };
+    if (options.apiKey) this.#headers["Authorization"] = `Bearer ${options.apiKey}`;
+    this.#timeoutMs = options.timeoutMs ?? 30_000;
+    this.#waitsMs = options.waitsMs ?? [100, 500, 2000];
+  }
+
+  /** Create a conversation with settings such as `system`, `tools` and `owner`. One that exists is a SashError, 409. */
+  async create(settings: Record<string, unknown> = {}): Promise<{ id: string; version: number; [setting: string]: unknown }> {
+    return ours(await this.call("POST", "/conversations", {}, settings), "created_at");
+  }
+
+  /** Append up to 100 messages or entries, all or none. An entry without an id gets one. */
+  async append(conversation: string, messages: readonly (Message | Entry)[], query: AppendQuery = {}): Promise<Appended> {
+    const entries = messages.map((each) => entry(each, query.format ?? "openai"));
+    return ours(await this.call("POST", `${path(conversation)}/messages`, query, { messages: entries }), "conversation_id");
+  }
+
+  /** Append messages and return the window to send. A window that cannot be made is a SashError; the messages are stored. */
+  async turn(conversation: string, messages: readonly (Message | Entry)[], query: AppendQuery = {}): Promise<Window> {
+    const asked = { explain: false, ...query }; // any parameter asks for a window, also of the conversation's model
+    const { window, window_error } = await this.append(conversation, messages, asked);
+    if (window) return window;
+    throw new SashError(window_error?.status ?? 0, window_error ?? { detail: "The answer has no window." });
+  }
+
+  /** The window of what is stored. */
+  async window(conversation: string, query: WindowQuery = {}): Promise<Window> {
+    return ours(await this.call("GET", `${path(conversation)}/window`, query), "conversation_id");
+  }
+
+  /** A page of the history. */
+  async messages(
+    conversation: string,
+    query: { order?: "asc" | "desc"; limit?: number; cursor?: string; format?: Format } = {},
+  ): Promise<Page> {
+    return ours(await this.call("GET", `${path(conversation)}/messages`, query), "messages");
+  }
+
+  /** Report what the provider billed, which corrects estimates. */
+  usage(conversation: string, bill: { model: string; window_tokens: number; [figure: string]: unknown }): Promise<unknown> {
+    return this.call("POST", `${path(conversation)}/usage`, {}, bill);
+  }
+
+  /** Any call: the answer's JSON, undefined for 204. A path has its parts encoded. Throws SashError. */
+  async call<T = any>(method: string, path: string, query: object = {}, body?: unknown): Promise<T> {
+    const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
+    const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString();
+    const headers = { ...this.#headers };
+    if (method !== "GET" && !path.endsWith("/messages")) headers["Idempotency-Key"] = crypto.randomUUID();
+    const init: RequestInit = { method, headers, redirect: "error" }; // a redirected POST may become a GET
+    if (body !== undefined) init.body = JSON.stringify(body);
+    for (let attempt = 0; ; attempt++) {
+      const wait = this.#waitsMs[attempt];
+      const { value, error, pause } = await this.#once(`${this.url}${path}${search && `?${search}`}`, init, wait);
+      if (!error) return value;
+      if (pause === undefined) throw error;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  }
+
+  /** One attempt: its answer, or its error with the pause before the next attempt; without a pause the error is final. */
+  async #once(url: string, init: RequestInit, wait?: number): Promise<Attempt> {
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(url, { ...init, signal: AbortSignal.timeout(this.#timeoutMs) });
+      text = await response.text();
+    } catch (cause) {
+      const error = new SashError(0, { detail: `${this.url} does not answer (${why(cause)}). Is the server running there?` });
+      return { error, pause: wait };
+    }
+    if (response.status === 204) return {};
+    const value = json(text);
+    if (response.ok && value) return { value };
+    return { error: new SashError(response.status, value?.detail ? value : FOREIGN), pause: pauseOf(response, wait) };
+  }
+}
+
+/** An answer that has the member which each of Sash's has; another program's server may answer with other JSON. */
+function ours(answer: any, member: string): any {
+  if (answer?.[member] === undefined) throw new SashError(200, FOREIGN);
+  return answer;
+}
+
+function path(conversation: string): string {
+  return `/conversations/${encodeURIComponent(conversation)}`;
+}
+
+/** The entry of a message. `id` and the others beside the role of a chat message are the entry's; an item has its own. */
+function entry(given: Message | Entry, form: Format): object {
+  if ("message" in given) return { id: crypto.randomUUID(), ...given };
+  return form === "openai" ? { id: crypto.randomUUID(), ...given } : { id: crypto.randomUUID(), message: given };
+}
+
+/** How long to wait before the next attempt, as the answer says; undefined if the answer is final. */
+function pauseOf(response: Response, wait?: number): number | undefined {
+  const asked = response.headers.get("retry-after") ?? "";
+  if (wait === undefined) return undefined;
+  if (!/^\d+$/.test(asked)) return PASSING.includes(response.status) ? wait : undefined;
+  return Number(asked) * 1000 > LONGEST_WAIT_MS ? undefined : Math.max(wait, Number(asked) * 1000);
+}
+
+function why(error: any): string {
+  return error?.cause?.code ?? error?.cause?.message ?? error?.message ?? String(error);
+}
+
+function json(text: string): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A server-sent event, and its text as it came. */
+export interface StreamEvent {
+  event: string;
+  data: string;
+  raw: string;
+}
+
+const BLANK_LINE = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n))/;
+
+/** The server-sent events of a body, each when it is whole. */
+export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
+  const reader = body.getReader();
+  try {
+    yield* eventsOf(reader);
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+async function* eventsOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<StreamEvent> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for (let done = false; !done; ) {
+    const read = await reader.read();
+    done = read.done;
+    text += read.value ? decoder.decode(read.value, { stream: true }) : `${decoder.decode()}\n\n`;
+    for (let end = BLANK_LINE.exec(text); end; end = BLANK_LINE.exec(text)) {
+      const raw = text.slice(0, end.index + end[0].length);
+      text = text.slice(raw.length);
+      if (raw.trim()) yield { event: fields(raw, "event").at(-1) ?? "message", data: fields(raw, "data").join("\n"), raw };
+    }
+  }
+}
+
+function fields(raw: string, name: string): string[] {
+  const lines = raw.split(/\r\n|\n|\r/).filter((line) => line === name || line.startsWith(`${name}:`));
+  return lines.map((line) => line.slice(name.length + 1).replace(/^ /, ""));
+}
+
+/** A reply of chat completions or Responses, collected from its stream. */
+class Collected {
+  /** Whether the reply's last event came. What follows is usage and the end of the stream. */
+  ended = false;
+  #message: Message = { role: "assistant" };
+  #items: (Message | undefined)[] = [];
+  #isItems = false;
+
+  /** Take an event's data. Returns its piece of text. Throws if the provider says that the reply failed. */
+  take(data: string): string {
+    const event = json(data);
+    if (!event) return "";
+    if (event.error) throw new Error(event.error.message ?? data);
+    return typeof event.type === "string" ? this.#takeItem(event) : this.#takeChunk(event);
+  }
+
+  /** The messages of the reply; of an interrupted one what is whole, and the text so far. */
+  get messages(): Message[] {
+    if (this.#isItems) return this.#items.filter((item): item is Message => item !== undefined);
+    const { tool_calls, ...message } = this.#message;
+    const calls = tool_calls?.map(({ index, ...call }: any) => call);
+    const whole = calls?.filter((call: any) => this.ended || json(call.function?.arguments) !== undefined);
+    if (whole?.length) return [{ ...message, content: message["content"] || null, tool_calls: whole }];
+    return this.ended || message["content"] ? [{ ...message, content: message["content"] ?? "" }] : [];
+  }
+
+  #takeChunk(chunk: any): string {
+    const choice = chunk.choices?.[0];
+    if (!choice || choice.index > 0) return "";
+    merge(this.#message, choice.delta ?? {});
+    this.ended ||= choice.finish_reason != null;
+    return choice.delta?.content ?? "";
+  }
+
+  #takeItem(event: any): string {
+    this.#isItems = true;
+    const at: number = event.output_index;
+    switch (event.type) {
+      case "response.output_text.delta": {
+        const known = this.#items[at] ?? { role: "assistant", content: "" };
+        this.#items[at] = { ...known, content: known.content + event.delta };
+        return event.delta;
+      }
+      case "response.output_item.done":
+        this.#items[at] = event.item;
+        return "";
+      case "response.completed":
+      case "response.incomplete":
+        this.#items = event.response.output;
+        this.ended = true;
+        return "";
+      case "response.failed":
+        throw new Error(event.response?.error?.message ?? "The provider says that the reply failed.");
+      default:
+        return "";
+    }
+  }
+}
+
+/** Add a delta: texts grow, lists are joined by their elements' `index`, and names and ids are set. */
+function merge(into: any, delta: any): void {
+  for (const [name, value] of Object.entries<any>(delta)) {
+    if (value === null || value === undefined) continue;
+    if (Array.isArray(value)) {
+      into[name] ??= [];
+      for (const each of value) {
+        const known = into[name].find((other: any) => each?.index !== undefined && other?.index === each.index);
+        if (known) merge(known, each);
+        else into[name].push(structuredClone(each));
+      }
+    } else if (typeof value === "object") merge((into[name] ??= {}), value);
+    else if (typeof value === "string" && !["id", "type", "role", "name"].includes(name)) into[name] = (into[name] ?? "") + value;
+    else into[name] = value;
+  }
+}
+
+/**
+ * The messages of a streamed reply, whole; `onText` is called with each piece of text.
+ *
+ * Throws if the provider refuses the request, and if the stream ends before the reply.
+ */
+export async function collect(response: Response, onText: (text: string) => void = () => undefined): Promise<Message[]> {
+  if (!response.ok || !response.body) throw new Error(`The provider answers ${response.status}: ${await response.text()}`);
+  const reply = new Collected();
+  for await (const { data } of events(response.body)) onText(reply.take(data));
+  if (!reply.ended) throw new Error("The provider's stream ended before the reply.");
+  return reply.messages;
+}
+
+/**
+ * A `fetch` for SDKs of OpenAI's form, which keeps their chat in a conversation: give it to `createOpenAI({ fetch })`.
+ *
+ * A request's new messages, those behind its last reply, are appended, and the window is sent in place of all messages but
+ * the system's. Replies are stored before the SDK sees their end, whole or streamed. Of a stream that ends early what came is
+ * stored as `interrupted`. Requests that are not to chat completions or Responses pass as they are.
+ */
+export function through(sash: Sash, conversation: string, window: WindowQuery = {}): typeof fetch {
+  const unanswered = new Map<string, string[]>();
+
+  async function ask(url: string, init: RequestInit, form: "openai" | "responses"): Promise<Response> {
+    const member = form === "openai" ? "messages" : "input";
+    const { [member]: given, ...body } = JSON.parse(init.body as string);
+    const chat: Message[] = typeof given === "string" ? [{ role: "user", content: given }] : given;
+    const query: WindowQuery = { ...window, model: window.model ?? body.model, format: form };
+    const asked = chat.slice(chat.map(isReply).lastIndexOf(true) + 1).filter((message) => !isSystem(message));
+    // An SDK that retries sends the same again, which is stored once if it has the same ids.
+    const key = JSON.stringify(asked);
+    const ids = unanswered.get(key) ?? asked.map(() => crypto.randomUUID());
+    unanswered.set(key, ids);
+    const entries = asked.map((message, place) => ({ id: ids[place]!, message }));
+    const made = entries.length ? await sash.turn(conversation, entries, query) : await sash.window(conversation, query);
+    const { [member]: sent, ...fixed } = made.request;
+    const request = { ...fixed, ...body, [member]: [...chat.filter(isSystem), ...sent] };
+    const response = await fetch(url, { ...init, body: JSON.stringify(request) });
+    if (!response.ok || !response.body) return response;
+    unanswered.delete(key);
+    const store = async (messages: Message[], status?: Status) => {
+      const message = form === "openai" ? messages[0]! : messages;
+      if (messages.length) await sash.append(conversation, [{ message, ...(status && { status }) }], { format: form });
+    };
+    if (body.stream) return new Response(holding(response.body, store), head(response));
+    const answer: any = await response.clone().json();
+    await store(form === "openai" ? [answer.choices[0].message] : answer.output);
+    return response;
+  }
+
+  return async (input, init) => {
+    const url = input instanceof Request ? input.url : String(input);
+    const form = /\/(chat\/completions|responses)(\?|$)/.exec(url)?.[1];
+    if (!form || typeof init?.body !== "string") return fetch(input, init);
+    return ask(url, init, form === "responses" ? "responses" : "openai");
+  };
+}
+
+function isSystem(message: Message): boolean {
+  return message.role === "system" || message.role === "developer";
+}
+
+/** Whether a message is a model's: in Responses, all but what has another role or answers a call. */
+function isReply(message: Message): boolean {
+  return message.role ? message.role === "assistant" : !/_output$|_response$/.test(message["type"] ?? "");
+}
+
+function head({ status, statusText, headers }: Response): ResponseInit {
+  const kept = [...headers].filter(([name]) => !["content-length", "content-encoding"].includes(name));
+  return { status, statusText, headers: kept };
+}
+
+/** A copy of a stream whose end is held back until the reply is stored. */
+function holding(
+  body: ReadableStream<Uint8Array>,
+  store: (messages: Message[], status?: Status) => Promise<void>,
+): ReadableStream<Uint8Array> {
+  const reply = new Collected();
+  const encoder = new TextEncoder();
+  const reader = body.getReader();
+  const source = eventsOf(reader);
+  let storing: Promise<void> | undefined;
+  const stored = () => (storing ??= store(reply.messages, reply.ended ? undefined : "interrupted"));
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      let held = "";
+      try {
+        for (let next = await source.next(); !next.done; next = await source.next()) {
+          reply.take(next.value.data);
+          held += next.value.raw;
+          if (!reply.ended) return controller.enqueue(encoder.encode(held));
+        }
+        if (!reply.ended) throw new Error("The provider's stream ended before the reply.");
+      } catch (error) {
+        await stored();
+        throw error;
+      }
+      await stored();
+      controller.enqueue(encoder.encode(held));
+      controller.close();
+    },
+    async cancel() {
+      await reader.cancel();
+      await stored();
+    },
+  });
+}

@@ -1,0 +1,196 @@
+"""Tests of ``service/sash/clients/ts/sash.ts`` on Node: its types, its calls, its streams, and the AI SDK on it.
+
+The programs are in ``sash_ts``. They need npm: ``python -m pytest -m clients tests/clients/test_typescript_client.py``.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from clients.test_generated import needs, run, told
+from conftest import Served
+from misbehaving import always, between, first
+from readme_blocks import ROOT, block
+from readme_provider import ANSWER, provided
+from test_misbehaving import DEFECT, FULL, Reply
+
+from sash.core.law.parameters import WindowQuery
+
+HERE = Path(__file__).parent
+CLIENT = ROOT / "service" / "sash" / "clients" / "ts" / "sash.ts"
+_ROLES = {"function_call": "assistant", "function_call_output": "tool"}
+QUESTION = {"role": "user", "content": "is there a talk?"}
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the programs, with the client, the contract's types and the packages."""
+    needs("node", "npm")
+    folder = tmp_path_factory.mktemp("sash_ts")
+    shutil.copytree(HERE / "sash_ts", folder, dirs_exist_ok=True)
+    for file in (CLIENT, ROOT / "openapi.json"):
+        shutil.copy(file, folder)
+    (folder / "talk.ts").write_text(block("ts", "README.md", "### TypeScript"))
+    run("npm", "install", "--no-package-lock", "--no-audit", "--no-fund", cwd=folder)
+    run("npm", "run", "generate", cwd=folder)
+    return folder
+
+
+def seen(programs: Path, case: str, url: str = "") -> Any:
+    """Return what a case of client.ts prints."""
+    return told(run("npx", "tsx", "client.ts", case, url, cwd=programs))
+
+
+def stored(url: str, conversation: str, form: str = "openai") -> list[dict[str, Any]]:
+    page = httpx.get(f"{url}/conversations/{conversation}/messages", params={"format": form}).raise_for_status()
+    entries: list[dict[str, Any]] = page.json()["messages"]
+    return entries
+
+
+def test_the_client_has_every_window_parameter() -> None:
+    """The interface of a window's parameters names each of them, in their order."""
+    (members,) = re.findall(r"interface WindowQuery \{\n(.*?)\}", CLIENT.read_text(), re.DOTALL)
+    assert re.findall(r"^  (\w+)\?:", members, re.MULTILINE) == [
+        field.name for field in msgspec.structs.fields(WindowQuery)
+    ]
+
+
+async def test_the_service_gives_the_client(client: httpx.AsyncClient) -> None:
+    """A running service has the file, for everybody, at the path that README names."""
+    answer = await client.get("/clients/sash.ts")
+    assert (answer.status_code, answer.content) == (200, CLIENT.read_bytes())
+    assert answer.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.clients
+def test_the_types_are_those_of_the_contract(programs: Path) -> None:
+    """The strict compiler accepts the client, README's program and those here, and the types are the contract's."""
+    run("npm", "run", "check", cwd=programs)
+
+
+@pytest.mark.clients
+def test_events_are_whole_however_a_stream_is_cut(programs: Path) -> None:
+    """Every cut gives the same events, with each kind of line end, several lines and letters of two bytes."""
+    found = [["a", "é1\n2"], ["message", "3"], ["message", "4"], ["message", "5"]]
+    assert seen(programs, "events") == [found]
+
+
+@pytest.mark.clients
+def test_a_stream_is_one_message(programs: Path) -> None:
+    """Texts, reasoning and two calls in pieces are one message; a stream that fails or ends early is an error."""
+    found = seen(programs, "collects")
+    (message,) = found["whole"]
+    assert (message["content"], message["reasoning_content"], found["texts"]) == ("I look.", "hm", "I look.")
+    assert [(call["id"], call["function"]) for call in message["tool_calls"]] == [
+        ("c1", {"name": "find_talk", "arguments": '{"topic": 1}'}),
+        ("c2", {"name": "find_room", "arguments": '{"room": 2}'}),
+    ]
+    assert found["ended"] == "The provider's stream ended before the reply."
+    assert (found["failed"], found["refused"]) == ("overloaded", "The provider answers 400: no")
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("act", ["drop", "lose", "cut", DEFECT], ids=["drop", "lose", "cut", "500"])
+def test_an_append_is_stored_once_after_a_fault(programs: Path, served: Served, act: Any) -> None:
+    """After a lost request, a lost or cut answer, or a temporary refusal, the same ids are sent again."""
+    httpx.delete(f"{served.url}/conversations/ts-1")
+    with between(served.url, first(act)) as (url, requests):
+        places = seen(programs, "append", url)
+    assert [seq for seq, _ in places] == [1, 2]
+    assert [entry["message"] for entry in stored(served.url, "ts-1")] == [
+        QUESTION,
+        {"role": "user", "content": "or two?"},
+    ]
+    assert len(requests) == 2
+    assert requests[0].body == requests[1].body
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("answer", [FULL, Reply(200, b'{"name": "another"}'), Reply(200, b"<html>")])
+def test_a_final_answer_is_not_asked_again(programs: Path, served: Served, answer: Reply) -> None:
+    """A refusal with a long pause, and another server's answer, are errors at once."""
+    with between(served.url, always(answer)) as (url, requests), pytest.raises(AssertionError, match="SashError"):
+        seen(programs, "append", url)
+    assert len(requests) == 1
+
+
+@pytest.mark.clients
+def test_refusals_are_errors_with_the_problem(programs: Path, served: Served) -> None:
+    """Bad input, an unknown model, a window that does not fit (its question is stored) and a second creation."""
+    httpx.delete(f"{served.url}/conversations/ts-2")
+    assert seen(programs, "refused", served.url) == [
+        [True, 400, "/problems/invalid-entry"],
+        [True, 422, "/problems/unknown-model"],
+        [True, 422, "/problems/window-does-not-fit"],
+        [True, 409, "/problems/conversation-exists"],
+    ]
+    assert len(stored(served.url, "ts-2")) == 1
+
+
+@pytest.mark.clients
+def test_a_turn_has_its_calls(programs: Path, served: Served) -> None:
+    """Create, append with a window, regenerate by an entry's id, page, bill and erase."""
+    assert seen(programs, "turn", served.url) == {
+        "first": 2,
+        "other": ["You know the programme.", "is there a talk?", "no"],
+        "page": [2, True],
+        "window": 1,
+    }
+
+
+@pytest.mark.clients
+def test_what_came_of_a_broken_stream_is_stored(programs: Path, served: Served) -> None:
+    """A reader that goes away, a connection that breaks and a stream that ends early leave an interrupted reply."""
+    for number in range(4, 8):
+        httpx.delete(f"{served.url}/conversations/ts-{number}")
+    found = seen(programs, "interrupted", served.url)
+    replies = [entries[1] for entries in found["stored"]]
+    assert [len(entries) for entries in found["stored"]] == [2, 2, 2, 2]
+    assert {reply["status"] for reply in replies} == {"interrupted"}
+    assert [reply["message"]["content"] for reply in replies] == ["I look.", "I look.", "I look.", "I look"]
+    assert [len(reply["message"].get("tool_calls", ())) for reply in replies] == [0, 2, 0, 1]
+    assert (found["broken"], found["ended"]) == ("TypeError", "The provider's stream ended before the reply.")
+
+
+@pytest.mark.clients
+def test_the_end_of_a_stream_waits_for_the_store(programs: Path, served: Served) -> None:
+    """Whoever sees the last chunk finds the reply in the history. A question whose request is repeated is stored once."""
+    httpx.delete(f"{served.url}/conversations/ts-8")
+    found = seen(programs, "held", served.url)
+    assert [message["role"] for message in found["stored"]] == ["user", "assistant"]
+    assert (found["failed"], found["done"], found["passed"]) == ("TypeError", True, 200)
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("form", ["chat", "responses"])
+@pytest.mark.parametrize("way", ["whole", "streamed"])
+def test_the_ai_sdk_runs_on_windows(programs: Path, served: Served, form: str, way: str) -> None:
+    """Three questions with two tool calls, in both forms, whole and streamed; each message is stored once."""
+    conversation = f"ai-{form}-{way}"
+    httpx.delete(f"{served.url}/conversations/{conversation}")
+    with provided(served.url) as provider:
+        done = subprocess.run(
+            ["npx", "tsx", "agent.ts", form, way, served.url, conversation],
+            cwd=programs,
+            env={**os.environ, **provider.environment},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.stdout.splitlines() == [ANSWER] * 3, done.stdout + done.stderr
+    assert provider.refusals == []
+    assert len(provider.requests) == 5
+    assert {bool(request.get("stream")) for request in provider.requests} == {way == "streamed"}
+    roles = [entry["message"]["role"] for entry in stored(served.url, conversation)]
+    turn = ["user", "assistant", "tool", "assistant"]
+    assert roles == [*turn, "user", "assistant", *turn]
+    sent = provider.requests[-1]["messages" if form == "chat" else "input"]
+    kinds = [_ROLES.get(kind, kind) for kind in (item.get("role") or item["type"] for item in sent)]
+    assert [kind for kind in kinds if kind != "reasoning"] == ["system", *roles[:-1]]
