@@ -40,6 +40,7 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import quote
 
+from sash.store.redis import datafiles
 from sash.store.redis.reserve import Reserve
 
 _BUSY_WAIT_SECONDS = 3.0  # a server ends within milliseconds, unless it has gigabytes of memory to free
@@ -134,7 +135,8 @@ class EmbeddedStore:
 
         Raises:
             DataDirectoryBusy: another server held the directory for three seconds.
-            EmbeddedStoreFailed: no binary for this machine, a directory that cannot be written, or the server ended.
+            EmbeddedStoreFailed: no binary for this machine, a directory that cannot be written or has data that the server
+                would not load, or the server ended.
         """
         if not self.running:
             self.launch()
@@ -147,6 +149,9 @@ class EmbeddedStore:
         try:
             self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _locked(self._lock_path) as lock_fd:
+                unreadable = datafiles.unreadable_data(self._data_dir)
+                if unreadable:
+                    raise EmbeddedStoreFailed(unreadable)
                 _drop_zero_tail(self._data_dir / "appendonlydir")
                 self.reserve.keep()
                 self._socket = self._socket_path()
