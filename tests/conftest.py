@@ -192,11 +192,12 @@ class Served:
         self.url = ""
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, ready: int = 200) -> None:
+        """Start it, and wait until ``/readyz`` has the status ``ready``."""
         with contextlib.nullcontext() if self.covered else no_cover():
-            self._start()
+            self._start(ready)
 
-    def _start(self) -> None:
+    def _start(self, ready: int) -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
@@ -212,7 +213,7 @@ class Served:
         give_up = time.monotonic() + _START_SECONDS
         while time.monotonic() < give_up and self.process.poll() is None:
             try:
-                if httpx.get(f"{self.url}/readyz", timeout=2).status_code == 200:
+                if httpx.get(f"{self.url}/readyz", timeout=2).status_code == ready:
                     return
             except httpx.TransportError:
                 time.sleep(0.05)

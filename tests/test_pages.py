@@ -44,6 +44,13 @@ RUN_BY = {
         ("### Models of your own", "toml"): "test_pages.py::test_the_models_file_is_one",
         ("## From trying it to production", "sh"): "test_cli_transfer.py::test_from_trying_it_to_production",
     },
+    "deploy/backups.md": {
+        ("## A copy of a stopped service", "sh"): "store/test_backups.py::test_a_copy_of_a_stopped_service",
+        ("## A copy while the service runs", "sh"): "store/test_backups.py::test_a_copy_while_the_service_runs",
+        ("## A snapshot, `dump.rdb`", "sh"): "store/test_backups.py::test_a_lone_snapshot_is_refused_and_restored",
+        ("## A single `appendonly.aof`", "sh"): "store/test_backups.py::test_a_single_file_is_taken_over",
+        ("## Files without their manifest", "sh"): "store/test_backups.py::test_a_lost_manifest_is_written_again",
+    },
     "deploy/encryption.md": {
         ("## Changing keys", "sh"): "test_readme_encryption.py::test_both_kinds_of_keys_are_changed",
     },

@@ -27,8 +27,8 @@ def environment(**settings: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("SASH_")} | settings
 
 
-def refused(data_dir: Path, *options: str, **settings: str) -> str:
-    """Return the one line of a service that cannot start, which exits with status 2 before it makes a store."""
+def refused(data_dir: Path, *options: str, status: int = 2, **settings: str) -> str:
+    """Return the one line of a service that cannot start, which exits with ``status`` before it makes a store."""
     ended = subprocess.run(
         [sys.executable, "-m", "sash", "serve", "--data-dir", str(data_dir), *options],
         cwd=ROOT,
@@ -38,7 +38,7 @@ def refused(data_dir: Path, *options: str, **settings: str) -> str:
         timeout=_PATIENCE_SECONDS,
         check=False,
     )
-    assert ended.returncode == 2, ended.stderr
+    assert ended.returncode == status, ended.stderr
     assert not data_dir.is_dir()
     (line,) = ended.stderr.splitlines()
     return line
@@ -193,7 +193,7 @@ def test_a_host_that_is_not_here(tmp_path: Path, host: str, said: str) -> None:
 def test_a_data_directory_that_cannot_be_written(tmp_path: Path) -> None:
     """A file in place of the data directory ends the start with one line."""
     (tmp_path / "data").write_text("a file")
-    line = refused(tmp_path / "data", "--port", str(free_port()))
+    line = refused(tmp_path / "data", "--port", str(free_port()), status=1)
     assert line.startswith(f"sash: the embedded store cannot use {tmp_path / 'data'}: ")
 
 

@@ -38,9 +38,10 @@ def serve(**options: str | None) -> None:
     \b
     Exit statuses:
       0  stopped on request
-      1  the embedded store could not start
+      1  the embedded store could not start, or its folder cannot be used
       2  a setting cannot be used, such as a port that is in use
       3  a worker ended again within seconds of its start
+      4  the disk did not take all that the embedded store had acknowledged
     """
     from sash.serve import run  # noqa: PLC0415 - the other commands start faster without this import
 

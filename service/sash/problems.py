@@ -516,12 +516,14 @@ class StorePermissionDenied(StoreUnavailable):
 
 
 class StoreFull(Problem):
-    """The store has no free memory. Stored conversations can still be read and erased.
+    """The store has no free memory, or its disk is full; ``detail`` says which. Stored conversations can still be read and
+    erased.
 
-    Erase conversations that are no longer needed, or try again later. The operator can add memory or shorten retention.
+    Erase conversations that are no longer needed, or try again later. The operator can add memory, make room on the disk, or
+    shorten retention.
     """
 
-    slug, title, status = "store-full", "The store is out of memory", 507
+    slug, title, status = "store-full", "The store is full", 507
     retry_after_seconds = 30
 
 

@@ -33,14 +33,18 @@ from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, Embedded
 if TYPE_CHECKING:
     from sash.api.ring.asgi import App
 
-_STORE_FAILED, _SETTING_WRONG, _WORKERS_FAILED = 1, 2, 3  # exit statuses, listed in sash serve --help
+_STORE_FAILED, _SETTING_WRONG, _WORKERS_FAILED, _UNWRITTEN = 1, 2, 3, 4  # exit statuses, listed in sash serve --help
 
 _DRAIN_SECONDS = 10
 _CONNECTIONS = 8_192  # limit for a worker; an idle one takes about 16 kB, one with an incomplete request head up to 64
 _OTHER_FILES = 256  # files that a worker opens in addition to its clients' connections
 _HEAD_SECONDS = 10  # for a whole request head to arrive, from the connection's start or the last answer's end
 _BUFFER_BYTES = 64 * 1024  # for each connection: request heads, and the answer of a client that does not read
-_WATCH_SECONDS = 0.5
+_WATCH_SECONDS = 0.1
+_RESTART_SECONDS = (0.4, 1.0, 2.0, 5.0)
+"""Between restarts of a store that ends again and again."""
+_STEADY_SECONDS = 30.0
+"""A store that ran so long is started again at once."""
 _ORPHAN_SECONDS = 0.02
 _COLLECT_AFTER = (20_000, 20, 20)  # thresholds of the garbage collector's three generations
 _SWITCH_SECONDS = 0.0005  # granian's HTTP loop is another thread, and would wait 5 ms for Python's with the default
@@ -126,16 +130,20 @@ def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int
         store.wait()
     except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
         _say(str(error))
-        return _SETTING_WRONG if isinstance(error.__cause__, OSError) else _STORE_FAILED
+        return _STORE_FAILED
     os.environ[datafiles.VARIABLE] = datafiles.identify(settings.data_dir)
     _say(f"embedded store in {settings.data_dir} (append-only file, fsync {fsync})")
     stopping = threading.Event()
     threading.Thread(target=_watch, args=(store, stopping), daemon=True).start()
+    status = _UNWRITTEN
     try:
-        return _serve(settings, store.url, listeners)
+        status = _serve(settings, store.url, listeners)
     finally:
         stopping.set()
-        store.stop()
+        unwritten = store.stop()
+        if unwritten:
+            _say(f"the disk of {settings.data_dir} did not take all that was acknowledged: {unwritten}")
+    return _UNWRITTEN if unwritten else status
 
 
 def _say(line: str) -> None:
@@ -145,15 +153,20 @@ def _say(line: str) -> None:
 
 
 def _watch(store: EmbeddedStore, stopping: threading.Event) -> None:
-    """Restart the store when it has ended, for example after a disk failure. Meanwhile requests wait or get 503."""
+    """Keep the reserve of the store's disk, and restart the store when it has ended; meanwhile requests wait or get 503."""
+    started, again = time.monotonic(), 0
     while not stopping.wait(_WATCH_SECONDS):
+        store.reserve.keep()
         if not store.running:
+            again = again + 1 if time.monotonic() < started + _STEADY_SECONDS else 0
+            if again and stopping.wait(_RESTART_SECONDS[min(again, len(_RESTART_SECONDS)) - 1]):
+                return
             _say("the embedded store ended; starting it again")
+            started = time.monotonic()
             try:
                 store.start()
             except (DataDirectoryBusy, EmbeddedStoreFailed) as error:
                 _say(str(error))
-                time.sleep(_WATCH_SECONDS)
 
 
 def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -> int:

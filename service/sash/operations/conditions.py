@@ -14,9 +14,6 @@ NAMES: tuple[Name, ...] = Name.__args__  # type: ignore[attr-defined]
 _HANGS_SECONDS = 0.7
 _SLOW_SECONDS = 0.2
 _NEARLY = 0.8
-_LEAST_FREE_BYTES = 64 << 20
-"""If a store has ended and its disk has less free space than this, the full disk is reported as the cause."""
-_NO_ROOM_BYTES = 1 << 20
 _LITTLE_FREE_SHARE, _LITTLE_FREE_BYTES = 0.1, 5 << 30
 
 
@@ -62,6 +59,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a server cannot be reached."""
     lost_files: str = ""
     disk: Disk | None = None
+    shortage: str = ""
+    """Why the disk of the embedded store refuses writes."""
     call_seconds: float = 0.0
     """The average duration of recent calls."""
     refused_as_full: bool = False
@@ -102,10 +101,8 @@ def _lost(seen: Observation) -> Condition | None:
     lost = sum(found is None for found, _ in seen.servers)
     if seen.servers and not lost:
         return None
-    if seen.disk is not None and seen.disk.free < _LEAST_FREE_BYTES:
-        look = (
-            f"{_megabytes(seen.disk.free)} are free in its data directory. Make room: then it starts again by itself."
-        )
+    if seen.shortage:
+        look = f"{_sentence(seen.shortage)} The store is started again without that."
         return Condition("full", "The store's disk is full and the store has ended", look, "SashStoreFull")
     why = f"{_sentence(seen.trouble)} " if seen.trouble else ""
     if seen.kind != "single" and (seen.kind == "sentinel" or lost < len(seen.servers)):
@@ -131,6 +128,9 @@ def _hanging(seen: Observation) -> Condition | None:
 
 
 def _without_room(seen: Observation) -> Condition | None:
+    if seen.shortage:
+        look = f"{_sentence(seen.shortage)} Writes get 507; reads and erasure go on."
+        return Condition("full", "The store's disk is full", look, "SashStoreFull")
     memory = memory_of(seen.servers)
     if seen.refused_as_full or (memory.max and memory.used >= memory.max):
         look = (
@@ -138,11 +138,6 @@ def _without_room(seen: Observation) -> Condition | None:
             "SASH_RETENTION_SECONDS and erase what nobody needs. Writes get 507; reads and erasure go on."
         )
         return Condition("full", "The store is full", look, "SashStoreFull")
-    if seen.disk is not None and seen.disk.free < _NO_ROOM_BYTES:
-        look = (
-            "Make room in its data directory: the store ends at a write that does not fit, and starts again by itself."
-        )
-        return Condition("full", "The store's disk is full", look, "SashStoreFull")
     return None
 
 
@@ -182,7 +177,7 @@ def _nearly_full(seen: Observation) -> Condition | None:
         look = f"{share} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten SASH_RETENTION_SECONDS."
         return Condition("nearly-full", "The store is nearly full", look, "SashStoreNearlyFull")
     if disk is not None and disk.free < min(_LITTLE_FREE_SHARE * disk.total, _LITTLE_FREE_BYTES):
-        look = f"{_megabytes(disk.free)} are free in its data directory: make room, or the store ends when nothing is free."
+        look = f"{_megabytes(disk.free)} are free in its data directory: make room, or writes are refused when it is full."
         return Condition("nearly-full", "The store's disk is nearly full", look, "SashStoreNearlyFull")
     return None
 

@@ -25,6 +25,8 @@ async def judged(client: Client, data_keys: DataKeys) -> list[Inspection]:
         raise refused.problem("Not ready")
     if denied is not None:
         raise denied
+    if client.shortage:
+        raise StoreUnavailable(f"Not ready: {client.shortage}. Reads and erasure go on, writes get 507.")
     if not servers:
         raise StoreUnavailable("Not ready: no server of the store has answered yet.")
     return servers

@@ -126,6 +126,7 @@ class Watch:
                 trouble=self._client.trouble,
                 lost_files=self._client.lost_files,
                 disk=self.disk,
+                shortage=self._client.shortage,
                 call_seconds=self._slowest_lately(max([0.0, *(quiet for _, quiet in servers)])),
                 refused_as_full=time.monotonic() < self._metrics.full_at + _LATELY_SECONDS,
                 not_ready=self._not_ready,

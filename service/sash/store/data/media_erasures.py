@@ -72,7 +72,7 @@ class MediaErasures:
         """Note that messages are taken away: the objects that no message has are looked for when it is due."""
         noted = f"{target.name} {wall_ms()} {new_name()}"
         if self._objects is not None:
-            await self._client.commands([("ZADD", ERASURES, wall_ms() + _GRACE_MS, noted)])
+            await self._client.commands([("ZADD", ERASURES, wall_ms() + _GRACE_MS, noted)], erases=True)
         return noted
 
     async def _erase(self, paths: Sequence[str]) -> None:
@@ -84,7 +84,7 @@ class MediaErasures:
                 await self._objects.delete(paths)
         except (Problem, TimeoutError):
             words = [word for path in paths for word in (wall_ms(), path)]
-            await self._client.commands([("ZADD", ERASURES, *words)])
+            await self._client.commands([("ZADD", ERASURES, *words)], erases=True)
 
     async def run(self) -> None:
         """Erase what is due, and sweep what no message has, again and again."""

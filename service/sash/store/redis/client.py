@@ -33,7 +33,7 @@ from sash.store.redis import datafiles
 from sash.store.redis.addresses import read_url
 from sash.store.redis.cluster import Cluster
 from sash.store.redis.durability import Durability, Inspection, Level
-from sash.store.redis.lua import SCRIPTS, ScriptCall
+from sash.store.redis.lua import SCRIPTS, Effect, ScriptCall
 from sash.store.redis.permissions import denial, denied_call, is_denial
 from sash.store.redis.pipeline import Commands, NoObserver, Observer, key_of
 from sash.store.redis.redis_parts import connect_to, key_slot, primary_of
@@ -56,6 +56,7 @@ _READING = frozenset(
     | {"EXISTS", "PTTL", "PEXPIRETIME", "ZRANGE", "ZCARD", "ZSCORE", "SCARD", "SMEMBERS"}
     | {"TIME", "PING", "INFO", "CONFIG", "ROLE"}
 )
+_REMOVING = frozenset({"DEL", "UNLINK", "ZREM", "HDEL", "SREM", "LTRIM", "PEXPIRE", "PERSIST"})
 _SOURCES = {script.sha: script.source for script in SCRIPTS.values()}
 _name = itemgetter(0)
 
@@ -147,6 +148,12 @@ class Client:
         return datafiles.missing(self._data_files)
 
     @property
+    def shortage(self) -> str:
+        """Why the disk of the embedded store refuses writes; empty when it has room, or the store is not embedded."""
+        found = self._setup.durability.shortage()
+        return found.why if found is not None else ""
+
+    @property
     def kind(self) -> str:
         """``single``, ``sentinel`` or ``cluster``."""
         return self._address.kind
@@ -180,25 +187,27 @@ class Client:
 
     async def run(self, call: ScriptCall[T]) -> T:
         """Run a script and return its result. Raises StoreUnavailable, StoreFull, and what the call raises."""
-        (reply,) = await self._answer(call.script.name, [_words(call)], writes=call.script.writes)
+        (reply,) = await self._answer(call.script.name, [_words(call)], effect=call.script.effect)
         return call.read(reply)
 
     async def reply(self, call: ScriptCall[Any]) -> Any:
         """Run a script and return its reply as it came, not read. Raises StoreUnavailable, StoreFull."""
-        (reply,) = await self._answer(call.script.name, [_words(call)], writes=call.script.writes)
+        (reply,) = await self._answer(call.script.name, [_words(call)], effect=call.script.effect)
         return reply
 
-    async def commands(self, words: Commands) -> list[Any]:
+    async def commands(self, words: Commands, *, erases: bool = False) -> list[Any]:
         """Return the replies to plain commands. Those of one slot are sent together, and run in order on one connection.
+
+        A full disk refuses commands that write, unless all only remove, or they are what an erasure needs (``erases``).
 
         Raises:
             StoreUnavailable: no answer before the deadline, or the server says that it cannot serve now.
             StorePermissionDenied: the store's user may not run a command.
-            StoreFull: the server is at its memory limit.
+            StoreFull: the server is at its memory limit, or its disk is full.
         """
         if not words:
             return []
-        return await self._answer("commands", words, writes=not _READING.issuperset(map(_name, words)))
+        return await self._answer("commands", words, effect="erases" if erases else _effect(words))
 
     async def scan(self, pattern: str) -> AsyncIterator[str]:
         """Yield what stands in place of ``*`` in each key that matches ``pattern``, on every node; some may come twice.
@@ -282,13 +291,13 @@ class Client:
             raise StoreUnavailable("The store is down, and nothing was sent to it: send the request again, later.")
         self._tries = True
 
-    async def _answer(self, call: str, words: Commands, *, writes: bool) -> list[Any]:
+    async def _answer(self, call: str, words: Commands, *, effect: Effect) -> list[Any]:
         if is_try := self._is_down:
             self._take_try(call)
         started, failed = time.monotonic(), True
         send = self._send if self._cluster is None else self._send_by_slot
         try:
-            replies = await send(words, started + self._timeout_seconds, writes=writes)
+            replies = await send(words, started + self._timeout_seconds, effect=effect)
             failed = False
         finally:
             self._observer.answered(call, time.monotonic() - started, failed=failed)
@@ -296,28 +305,28 @@ class Client:
                 self._tries, self._is_down = False, self._is_down and failed
         return replies
 
-    async def _send_by_slot(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
+    async def _send_by_slot(self, words: Commands, deadline: float, *, effect: Effect) -> list[Any]:
         """Return the replies to commands of any number of slots, in the order of the commands."""
         slots = _slots(words)
         if len(set(slots)) == 1:
-            return await self._send(words, deadline, writes=writes)
+            return await self._send(words, deadline, effect=effect)
         groups = {slot: [i for i, each in enumerate(slots) if each == slot] for slot in slots}
-        parts = [self._send([words[i] for i in places], deadline, writes=writes) for places in groups.values()]
+        parts = [self._send([words[i] for i in places], deadline, effect=effect) for places in groups.values()]
         replies: list[Any] = [None] * len(words)
         for places, part in zip(groups.values(), await asyncio.gather(*parts), strict=True):
             for place, reply in zip(places, part, strict=True):
                 replies[place] = reply
         return replies
 
-    async def _send(self, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
+    async def _send(self, words: Commands, deadline: float, *, effect: Effect) -> list[Any]:
         """Return the replies; the commands are sent again until there is an answer or the deadline has passed."""
         asked: Server | None = None
         while True:
             try:
                 if asked is not None:
-                    return await _ask(asked, words, deadline, writes=writes)
+                    return await _ask(asked, words, deadline, effect=effect)
                 server = self._only or self._find(words)
-                return await server.submit(words, deadline, writes=writes).future
+                return await server.submit(words, deadline, effect=effect).future
             except NoScriptError:
                 words, asked, pause = _with_sources(words), None, 0.0
             except (MovedError, AskError, NodeLost) as error:
@@ -347,8 +356,15 @@ class Client:
             self._judge_down(now)
             for server in self._servers:
                 server.expire(now)
+                server.look_at_disk()
                 server.inspect_when_due(now, self._timeout_seconds)
                 server.probe_when_due(now, self._timeout_seconds)
+
+
+def _effect(words: Commands) -> Effect:
+    """Return what plain commands do to the store."""
+    adding = set(map(_name, words)) - _READING
+    return "reads" if not adding else "erases" if adding <= _REMOVING else "adds"
 
 
 async def _replies(server: Server, words: Commands, deadline: float) -> list[Any]:
@@ -397,8 +413,8 @@ def _slot(words: Commands) -> int:
     return key_slot(key.encode() if isinstance(key, str) else key) if key is not None else 0
 
 
-async def _ask(server: Server, words: Commands, deadline: float, *, writes: bool) -> list[Any]:
+async def _ask(server: Server, words: Commands, deadline: float, *, effect: Effect) -> list[Any]:
     """Send commands to a node that is taking the slot over; ASKING goes before each."""
     asking = [part for each in words for part in (("ASKING",), each)]
-    replies = await server.submit(asking, deadline, writes=writes).future
+    replies = await server.submit(asking, deadline, effect=effect).future
     return replies[1::2]

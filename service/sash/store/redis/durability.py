@@ -15,7 +15,8 @@ Writes to a server are refused, while reads go on, in six cases: it is a replica
 give no guarantee; the replica that must confirm is
 not connected; it would evict keys when its memory is full, because a conversation without some of its keys is broken; the
 store's user may not run every command that Sash sends; the files of the embedded store are gone. Settings and permissions
-can change while a server runs, so each server is inspected again every second.
+can change while a server runs, so each server is inspected again every second. A full disk of the embedded store refuses
+writes too, except erasures (``reserve.py``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +25,11 @@ from typing import Any, Literal
 import msgspec
 from redis.exceptions import ResponseError
 
-from sash.problems import StoreUnavailable
+from sash.problems import Problem, StoreFull, StoreUnavailable
 from sash.store.redis import datafiles
+from sash.store.redis.lua import Effect
 from sash.store.redis.permissions import CHECK, denial, denied_commands
+from sash.store.redis.reserve import Shortage, shortage
 
 Level = Literal["fast", "durable", "replicated", "assume"]
 
@@ -80,11 +83,24 @@ class Inspection(msgspec.Struct, frozen=True):
     """Needed commands that the store's user may not run."""
     info: dict[str, str] = {}
     """The fields of INFO."""
+    shortage: Shortage | None = None
+    """Why a full disk refuses writes, while reads go on."""
 
     @property
     def refused(self) -> bool:
         """Whether writes are refused."""
         return bool(self.refusal or self.denied)
+
+    def problem_of(self, effect: Effect) -> Problem | None:
+        """Return the problem of a call with this effect on a server that refuses writes; None where it takes the call."""
+        if effect == "reads":
+            return None
+        if self.refused:
+            return self.problem("Writes are refused")
+        if self.shortage is None or (effect == "erases" and not self.shortage.erasures):
+            return None
+        going_on = "Reading" if self.shortage.erasures else "Reading and erasing"
+        return StoreFull(f"Writes are refused: {self.shortage.why}. {going_on} still work{'s' * self.shortage.erasures}.")
 
     def problem(self, what: str) -> StoreUnavailable:
         """Return the problem of a refused server; its detail begins with ``what``."""
@@ -103,6 +119,11 @@ class Durability:
         self._single = single
         self._wait_ms = max(1, int(wait_seconds * 1000))
         self._data_files = data_files
+        self._data_dir = datafiles.folder_of(data_files)
+
+    def shortage(self) -> Shortage | None:
+        """Return why the disk of the embedded store refuses writes; None where it has room, and for other stores."""
+        return shortage(self._data_dir)
 
     def judge(self, replies: Sequence[Any]) -> Inspection:
         """Return the inspection from a server's answers to INSPECT; an answer may be an error."""
@@ -113,7 +134,7 @@ class Durability:
         refusal = replica or evicts(info) or datafiles.missing(self._data_files) or found.refusal or self.alone(info)
         waits = {words[0] for words in found.barrier.words} if found.barrier else ()
         denied = denied_commands(check, sometimes=waits)
-        return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info)
+        return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info, shortage=self.shortage())
 
     def alone(self, info: dict[str, str]) -> str:
         """Return why a primary with these fields of INFO acknowledges nothing without a replica; empty when it does."""

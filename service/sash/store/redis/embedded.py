@@ -10,14 +10,15 @@ The data directory after a start::
 Guarantees, and how they are kept:
 
 - Nothing acknowledged is lost: the append-only file is written and synced before a reply is sent.
+- A clean stop ends the server only when what it acknowledged is on the disk; where it cannot be, ``stop`` says so.
 - One server for each directory: only the server inherits the lock, so the lock is held exactly as long as a server runs. A
   start during a server's shutdown waits for it.
 - No orphan: the server stops when its parent ends in any way, also by SIGKILL. On Linux the kernel sends the signal
   (PR_SET_PDEATHSIG). The kernel watches the starting *thread*, so a start outside the main thread, or on another system,
   uses a small process that waits at a pipe.
 
-No Python may run between fork and exec, because the parent may have threads. So this file is also the child's first program:
-as a script it makes sure that it ends with its parent, and then becomes the server, under the same pid.
+No Python may run between fork and exec, because the parent may have threads. So the child's first program is a file of its own
+(``server_child.py``).
 """
 
 import contextlib
@@ -26,7 +27,6 @@ import importlib.util
 import os
 import platform
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -40,15 +40,19 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import quote
 
+from sash.store.redis import datafiles
+from sash.store.redis.reserve import Reserve
+
 _BUSY_WAIT_SECONDS = 3.0  # a server ends within milliseconds, unless it has gigabytes of memory to free
 _ANSWER_WAIT_SECONDS = 15.0  # from exec to the first answer, on a busy machine
 _LOADING_WAIT_SECONDS = 900.0  # some 100 MB a second: a file of 90 GB
+_KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.005
 _SOCKET_PATH_BYTES = 100  # sun_path is 108 bytes on Linux, 104 on macOS, with its NUL
 _LOG_BYTES = 1 << 20  # a longer log is moved away at a start
 _CHUNK_BYTES = 1 << 20  # read at once from the append-only file's end
 _LOG_LINES_SHOWN = 5
-_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
+_CHILD = Path(__file__).with_name("server_child.py")
 
 # Settings that differ from the server's defaults, or are too important to depend on them. Redis 7 and later know all.
 _SETTINGS = {
@@ -108,6 +112,7 @@ class EmbeddedStore:
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: int | None = None  # our end of the watcher's pipe; it closes when this process ends
         self._socket = self._data_dir / "valkey.sock"
+        self.reserve = Reserve(self._data_dir)
         self._socket_dir: Path | None = None  # a temporary directory, when the data directory's path is too long
 
     def __repr__(self) -> str:
@@ -130,7 +135,8 @@ class EmbeddedStore:
 
         Raises:
             DataDirectoryBusy: another server held the directory for three seconds.
-            EmbeddedStoreFailed: no binary for this machine, a directory that cannot be written, or the server ended.
+            EmbeddedStoreFailed: no binary for this machine, a directory that cannot be written or has data that the server
+                would not load, or the server ended.
         """
         if not self.running:
             self.launch()
@@ -138,16 +144,20 @@ class EmbeddedStore:
 
     def launch(self) -> None:
         """Start the server's process. ``wait`` returns when the server answers. Raises as ``start``."""
-        self.stop()
+        self._end(_KILL_SECONDS)
         binary = self._binary or _bundled_binary()
         try:
             self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _locked(self._lock_path) as lock_fd:
+                unreadable = datafiles.unreadable_data(self._data_dir)
+                if unreadable:
+                    raise EmbeddedStoreFailed(unreadable)
                 _drop_zero_tail(self._data_dir / "appendonlydir")
+                self.reserve.keep()
                 self._socket = self._socket_path()
                 self._spawn([str(binary), *self._arguments(self._socket)], lock_fd)
         except OSError as error:
-            self.stop()
+            self._end(_KILL_SECONDS)
             raise EmbeddedStoreFailed(f"the embedded store cannot use {self._data_dir}: {error}") from error
 
     def wait(self) -> None:
@@ -155,12 +165,21 @@ class EmbeddedStore:
         try:
             self._wait_until_ready(self._socket)
         except BaseException:
-            self.stop()
+            self._end(_KILL_SECONDS)
             raise
         self.url = f"unix://{quote(str(self._socket))}"
 
-    def stop(self, timeout_seconds: float = 10) -> None:
-        """Ask the server to end, and kill it after ``timeout_seconds``. May be called at any time."""
+    def stop(self, timeout_seconds: float = _KILL_SECONDS) -> str:
+        """Ask the server to end, and kill it after ``timeout_seconds``. May be called at any time.
+
+        Returns what could not be written to the disk, and why; empty where everything was.
+        """
+        unwritten = self._write_all(timeout_seconds) if self.url and self.running else ""
+        self._end(timeout_seconds)
+        self.reserve.release()
+        return unwritten
+
+    def _end(self, timeout_seconds: float) -> None:
         process, self._process = self._process, None
         if process is not None:
             process.terminate()
@@ -178,6 +197,16 @@ class EmbeddedStore:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
             self._socket_dir = None
         self.url, self.pid = "", 0
+
+    def _write_all(self, timeout_seconds: float) -> str:
+        """Wait until the server has written what it acknowledged. Returns how many bytes it could not write."""
+        deadline = time.monotonic() + timeout_seconds
+        while unwritten := _unwritten(self._socket):
+            self.reserve.release()
+            if time.monotonic() > deadline:
+                return unwritten
+            time.sleep(10 * _POLL_SECONDS)
+        return ""
 
     def _socket_path(self) -> Path:
         path = self._data_dir / "valkey.sock"
@@ -204,7 +233,7 @@ class EmbeddedStore:
         ourselves = [
             sys.executable,
             "-ISB",
-            __file__,
+            str(_CHILD),
             str(os.getpid()),
             str(self._lock_path),
             *map(str, (lock_fd, pipe_fd)),
@@ -316,57 +345,24 @@ def _drop_zero_tail(folder: Path) -> None:
 
 def _ping(path: Path) -> bytes:
     """Return the server's answer to a PING; empty when there is none."""
+    return _asked(path, b"PING")
+
+
+def _unwritten(path: Path) -> str:
+    """Return what a server acknowledged and could not write to its file; empty where everything is there."""
+    lines = _asked(path, b"INFO persistence").decode(errors="replace").splitlines()
+    told = dict(line.split(":", 1) for line in lines if ":" in line)
+    failed, waiting = told.get("aof_last_write_status", "ok") != "ok", told.get("aof_buffer_length", "0")
+    return f"{waiting} bytes of its append-only file" if failed and waiting != "0" else ""
+
+
+def _asked(path: Path, words: bytes) -> bytes:
+    """Return the beginning of the server's answer to a command; empty when there is none."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(1)
             connection.connect(str(path))
-            connection.sendall(b"PING\r\n")
-            return connection.recv(256)
+            connection.sendall(words + b"\r\n")
+            return connection.recv(4096)
     except OSError:
         return b""
-
-
-def _become_server(
-    parent_pid: int, lock_path: str, lock_fd: int, pipe_fd: int, command: list[str]
-) -> None:  # pragma: no cover
-    """Run as the child's first program: write both pids to the lock file, arrange to end with the parent, become the server.
-
-    Tests run this, but coverage does not measure it: ``-I -S`` loads only the standard library.
-    """
-    server_pid = os.getpid()
-    os.ftruncate(lock_fd, 0)
-    os.pwrite(lock_fd, f"process {parent_pid} (its server is process {server_pid})\n".encode(), 0)
-    if pipe_fd < 0:
-        import ctypes  # noqa: PLC0415 - for this process alone
-
-        if ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0):
-            sys.exit("the kernel refuses PR_SET_PDEATHSIG")
-        if os.getppid() != parent_pid:  # the parent died before this process asked for the signal
-            sys.exit("the starting process is gone")
-    elif os.fork() == 0:
-        if os.fork() == 0:  # a grandchild, so that the server has no unknown child
-            os.close(lock_fd)
-            _watch(pipe_fd, lock_path, server_pid)
-        os._exit(0)
-    else:
-        os.close(pipe_fd)
-        os.wait()
-    try:
-        os.execv(command[0], command)  # noqa: S606 - no shell is what we want
-    except OSError as error:
-        sys.exit(f"{command[0]} cannot be run: {error.strerror}")
-
-
-def _watch(pipe_fd: int, lock_path: str, server_pid: int) -> None:  # pragma: no cover - as above
-    """Wait until the parent stops the server itself, or is gone; then end the server if it still has the lock."""
-    if os.read(pipe_fd, 1):
-        return
-    lock_fd = os.open(lock_path, os.O_RDWR)
-    try:
-        fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.kill(server_pid, signal.SIGTERM)
-
-
-if __name__ == "__main__":  # pragma: no cover - as above
-    _become_server(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:])

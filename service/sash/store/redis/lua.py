@@ -8,21 +8,25 @@ import re
 from collections.abc import Callable, Sequence
 from hashlib import sha1
 from importlib.resources import files
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+Effect = Literal["reads", "erases", "adds"]
+"""What a call does to the store. A full store or disk refuses what adds; ``erases`` also stands for small writes that an
+erasure needs."""
 
 _FOLDER = files("sash.store") / "data" / "scripts"
 _INCLUDE = re.compile(rb"^-- include (.+)\n", re.MULTILINE)
 
 
 class Script(NamedTuple):
-    """A Lua script, called by the SHA-1 of its source. ``writes`` is false where its first line has ``no-writes``."""
+    """A Lua script, called by the SHA-1 of its source; its first line says what it does to the store."""
 
     name: str
     source: bytes
     sha: str
-    writes: bool
+    effect: Effect
 
 
 def _load(name: str) -> Script:
@@ -36,7 +40,9 @@ def _included(line: re.Match[bytes]) -> bytes:
 
 def _script(name: str, source: bytes) -> Script:
     sha = sha1(source, usedforsecurity=False).hexdigest()
-    return Script(name, source, sha, b"no-writes" not in source.partition(b"\n")[0])
+    head = source.partition(b"\n")[0]
+    effect: Effect = "reads" if b"no-writes" in head else "erases" if b"allow-oom" in head else "adds"
+    return Script(name, source, sha, effect)
 
 
 SCRIPTS = {
@@ -46,6 +52,8 @@ SCRIPTS = {
 SCRIPTS["claim_erasure"] = _script(
     "claim_erasure", SCRIPTS["claim"].source.replace(b"#!lua\n", b"#!lua flags=allow-oom\n", 1)
 )
+# Buckets of rate limits are written with each request: a full disk does without them.
+SCRIPTS["take"] = SCRIPTS["take"]._replace(effect="adds")
 
 
 class ScriptCall(NamedTuple, Generic[T]):

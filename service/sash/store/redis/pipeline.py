@@ -20,6 +20,7 @@ from redis.exceptions import AskError, ConnectionError, RedisError, TryAgainErro
 
 from sash.problems import StoreUnavailable
 from sash.store.redis.durability import Barrier
+from sash.store.redis.lua import Effect
 from sash.store.redis.redis_parts import NOT_ENOUGH_DATA, Socket
 
 Commands = Sequence[tuple[Any, ...]]
@@ -65,7 +66,7 @@ class Batch(msgspec.Struct, eq=False):
     future: "asyncio.Future[list[Any]]"
     deadline: float
     """Monotonic seconds."""
-    writes: bool = False
+    effect: Effect = "reads"
     expected: int = 1
     """The number of replies."""
     replies: list[Any] = []
@@ -81,11 +82,11 @@ class Batch(msgspec.Struct, eq=False):
         self.replies, self.error = [], None
 
 
-def make_batch(loop: asyncio.AbstractEventLoop, commands: Commands, deadline: float, *, writes: bool = False) -> Batch:
+def make_batch(loop: asyncio.AbstractEventLoop, commands: Commands, deadline: float, *, effect: Effect = "reads") -> Batch:
     """Return a batch to send. Raises UnicodeError or TypeError where a command cannot be encoded."""
     expected = len(commands)
     packed = pack_command(commands[0]) if expected == 1 else b"".join([pack_command(words) for words in commands])
-    return Batch(commands, packed, loop.create_future(), deadline, writes, expected)
+    return Batch(commands, packed, loop.create_future(), deadline, effect, expected)
 
 
 def key_of(commands: Commands) -> Any:
@@ -134,7 +135,7 @@ class Pipeline(asyncio.Protocol):
                 packed.append(batch.packed)
                 commands += batch.expected
                 self.sent.append(batch)
-                if batch.writes:
+                if batch.effect != "reads":
                     writing = batch
         if not packed:
             return
@@ -171,7 +172,7 @@ class Pipeline(asyncio.Protocol):
             self._release(batch)
         elif batch.error is not None:
             batch.fail(_split(batch) or batch.error)
-        elif batch.writes and self.guard is not None:
+        elif batch.effect != "reads" and self.guard is not None:
             self._held.append(batch)
         elif not batch.future.done():
             batch.future.set_result(batch.replies)

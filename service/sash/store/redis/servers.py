@@ -12,10 +12,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
+import msgspec
 from redis.exceptions import NoPermissionError, ResponseError
 
 from sash.problems import StoreUnavailable
 from sash.store.redis.durability import INSPECT, Durability, Inspection
+from sash.store.redis.lua import Effect
 from sash.store.redis.permissions import denied_call
 from sash.store.redis.pipeline import Batch, Commands, Observer, Pipeline, make_batch
 from sash.store.redis.redis_parts import Connect, ask, reason_of, take_over
@@ -101,12 +103,15 @@ class Connection:
 
     def _refuse(self, found: Inspection) -> None:
         for batch in self.queue:
-            if batch.writes:
-                batch.fail(found.problem("Writes are refused"))
+            problem = found.problem_of(batch.effect)
+            if problem is not None:
+                batch.fail(problem)
 
     def revise(self, found: Inspection) -> None:
         """Note an inspection. Another barrier needs a new connection, because replies may wait for the old barrier."""
-        self._refusing = found if found.refused else None
+        self._refusing = found if found.refused or found.shortage else None
+        if found.shortage and self.pipeline is None:
+            self._refuse(found)
         if self.pipeline is not None and self.pipeline.barrier != found.barrier:
             self.pipeline.abort()
 
@@ -197,13 +202,18 @@ class Server:
         self.connections = [Connection(connect, self._judge, setup) for _ in range(setup.connections)]
         self._for_reads = self._for_writes = self.connections
 
-    def submit(self, commands: Commands, deadline: float, *, writes: bool = False) -> Batch:
+    def submit(self, commands: Commands, deadline: float, *, effect: Effect = "reads") -> Batch:
         """Send commands by the end of this tick. They run in order on one connection; their future gets the replies.
 
         Raises UnicodeError, TypeError where a command cannot be written.
         """
-        batch = make_batch(self._loop, commands, deadline, writes=writes)
-        connection = _choose(self._for_writes if writes else self._for_reads)
+        batch = make_batch(self._loop, commands, deadline, effect=effect)
+        if self._found is not None and self._found.shortage is not None:
+            problem = self._found.problem_of(effect)
+            if problem is not None:
+                batch.fail(problem)
+                return batch
+        connection = _choose(self._for_reads if effect == "reads" else self._for_writes)
         connection.queue.append(batch)
         connection.flush_soon()
         return batch
@@ -241,13 +251,21 @@ class Server:
 
     def _judge(self, replies: Sequence[Any]) -> Inspection:
         """Return the inspection from the server's answers to INSPECT. It holds for all connections at once."""
-        found = self._found = self._durability.judge(replies)
+        return self._take(self._durability.judge(replies))
+
+    def _take(self, found: Inspection) -> Inspection:
+        self._found = found
         half = len(self.connections) // 2 if found.barrier is not None else 0
         self._for_reads = self.connections[:half] or self.connections
         self._for_writes = self.connections[half:]
         for connection in self.connections:
             connection.revise(found)
         return found
+
+    def look_at_disk(self) -> None:
+        """Begin or end refusing writes as the disk of the embedded store fills or gets room; nothing is sent."""
+        if self._found is not None and self._found.shortage != (shortage := self._durability.shortage()):
+            self._take(msgspec.structs.replace(self._found, shortage=shortage))
 
     def expire(self, now: float) -> None:
         """Fail the batches past their deadline at ``now``, in seconds of the monotonic clock."""
