@@ -74,6 +74,9 @@ RUN_BY = {
         ("## Watching a window move", "sh"): "test_readme.py::test_a_conversation_flows_in_to_be_watched",
         ("## Moving in", "sh"): "test_migration.py::test_the_pages_way_in_works_and_may_be_taken_twice",
     },
+    "service/sash/windows/README.md": {
+        ("## Levels of documents", "json"): "api/test_document_levels.py::test_the_pages_example",
+    },
     "tests/bench/README.md": {
         ("# How fast Sash is", "sh"): "test_pages.py::test_every_module_and_path_exists",
     },

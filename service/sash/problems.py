@@ -23,6 +23,7 @@
     │   ├── OrphanToolResult    422
     │   ├── UnknownModel        422
     │   ├── WindowDoesNotFit    422
+    │   │   └── GroundingDoesNotFit  422  the question would fit without its documents
     │   ├── FormatCannotCarry   422
     │   ├── TooManyPinned       422
     │   ├── RecallIsOff         422
@@ -399,6 +400,18 @@ class WindowDoesNotFit(Unprocessable):
         )
         members = {"limit": limit, "budget": most, "needed": needed, "shortfall": needed - most, "costs": dict(costs)}
         return cls(f"{detail}.", errors=[Pointer(pointer, detail)] if pointer else (), members=members)
+
+
+class GroundingDoesNotFit(WindowDoesNotFit):
+    """The newest question fits, but not with its documents, and the request has ``grounding_overflow=error``.
+
+    Ask the user to refine the question, retrieve fewer documents, or give them shorter levels. The other values of
+    ``grounding_overflow`` send what fits.
+    """
+
+    slug, title = "grounding-does-not-fit", "The question's documents do not fit"
+    example = "The documents cost 5210 tokens and there is room for 976: 4234 over."
+    Figures = WindowDoesNotFit.Figures
 
 
 class FormatCannotCarry(Unprocessable):

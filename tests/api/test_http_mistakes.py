@@ -433,7 +433,12 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
     "content of a document": ("POST", "{}/messages", {"content": "t"}, "a document's text goes into 'text'"),
     "page_content": ("POST", "{}/messages", {"page_content": "t"}, "a document's text goes into 'text'"),
     "pageContent": ("POST", "{}/messages", {"pageContent": "t"}, "a document's text goes into 'text'"),
-    "a document's score": ("POST", "{}/messages", {"text": "t", "score": 1}, "a document has 'text' and 'id' alone"),
+    "a document's score": (
+        "POST",
+        "{}/messages",
+        {"text": "t", "score": 1},
+        "a document has 'text', 'id' and 'short' alone",
+    ),
     "a text as document": ("POST", "{}/messages", "t", 'put the text into {"text": "…"}'),
     "after": ("GET", "{}/messages?after=3", None, "send the 'next_cursor' of the page before as ?cursor="),
     "page": ("GET", "/conversations?page=2", None, "send the 'next_cursor' of the page before as ?cursor="),

@@ -25,7 +25,8 @@ from sash.core.counts.models import Model, find_model
 from sash.core.law.build import build_window
 from sash.core.law.caching import caching_of
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
-from sash.core.law.documents import Documents, Source
+from sash.core.law.document_costs import Source
+from sash.core.law.documents import Documents
 from sash.core.law.grounding import splice
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Record, Records

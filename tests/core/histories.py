@@ -18,7 +18,8 @@ from sash.core.counts.models import Model, find_model
 from sash.core.law.build import build_window
 from sash.core.law.compaction import newest_summary, readable
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
-from sash.core.law.documents import Documents, Source
+from sash.core.law.document_costs import Source
+from sash.core.law.documents import Documents
 from sash.core.law.notes import summary_message
 from sash.core.law.order import arranged
 from sash.core.law.parameters import WindowQuery
@@ -219,10 +220,20 @@ def pinned(message: dict[str, Any]) -> Entry:
     return Entry(message=message, pinned=True)
 
 
-def grounded(content: Any, *documents: str | tuple[str, str], is_pinned: bool = False) -> Entry:
-    """Return a question with documents, which are texts, or pairs of id and text."""
-    found = [Document(text=d) if isinstance(d, str) else Document(id=d[0], text=d[1]) for d in documents]
+def grounded(content: Any, *documents: str | tuple[str, str] | Document, is_pinned: bool = False) -> Entry:
+    """Return a question with documents, which are texts, pairs of id and text, or documents."""
+    found = [_document(each) for each in documents]
     return Entry(message=said("user", content), grounding=Grounding(documents=found), pinned=is_pinned)
+
+
+def _document(given: str | tuple[str, str] | Document) -> Document:
+    match given:
+        case str():
+            return Document(text=given)
+        case (identity, text):
+            return Document(id=identity, text=text)
+        case _:
+            return given
 
 
 def calling(*ids: str, content: str | None = None, arguments: str = '{"day": 1}') -> dict[str, Any]:
@@ -306,9 +317,13 @@ _turns = st.one_of(
     st.builds(_legacy, _texts, answered=st.booleans()),
     st.builds(_one, st.builds(said, st.just("function"), _texts, name=st.just("look"))),
 )
+_levels = st.lists(st.sampled_from([words(60), words(20), words(5), "요약 🙂", "day", ""]), max_size=3)
 _documents = st.lists(
     st.builds(
-        Document, text=st.sampled_from([*TEXTS[1:], words(200)]), id=st.sampled_from([None, "d-1", "d-2", "d-3"])
+        Document,
+        text=st.sampled_from([*TEXTS[1:], words(200)]),
+        id=st.sampled_from([None, "d-1", "d-2", "d-3"]),
+        levels=st.none() | _levels.filter(bool),
     ),
     min_size=1,
     max_size=4,
@@ -351,7 +366,8 @@ SHOT_CALLS = [said("user", "today?"), calling("a", "b"), result("a", "날씨"), 
 def limits() -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for the limits of documents."""
     return st.fixed_dictionaries(
-        {}, optional={"max_tokens": st.sampled_from([5, 40, 120]), "overflow": st.sampled_from(["trim", "drop"])}
+        {},
+        optional={"max_tokens": st.sampled_from([5, 40, 120]), "overflow": st.sampled_from(["trim", "whole", "drop"])},
     )
 
 
@@ -359,6 +375,7 @@ def options(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[WindowQuery]:
     """Return a strategy for options; ``given`` replaces single ones. A stable cut is drawn only if it is in ``given``."""
     ways: dict[str, st.SearchStrategy[Any]] = {
         "limit": st.sampled_from([None, None, 1, 2, 3, 5, 8]),
+        "turns": st.sampled_from([None, None, None, 1, 2, 3]),
         "overflow": st.sampled_from(["stop", "skip"]),
         "grounding": st.sampled_from(["latest", "latest", "all", "none"]),
         "dedupe": st.sampled_from(["grounding", "messages", "none"]),

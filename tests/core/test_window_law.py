@@ -138,7 +138,7 @@ def test_spliced_json_is_reencoded_json(case: Case) -> None:
 
 
 @quick
-@given(cases(overflow=st.just("stop"), start=st.just("any"), dedupe=st.just("none"), limit=st.none()))
+@given(cases(overflow=st.just("stop"), start=st.just("any"), dedupe=st.just("none"), limit=st.none(), turns=st.none()))
 def test_maximal(case: Case) -> None:
     """If a window stops because of its budget, the next older unit would not fit."""
     talk, ask = case
@@ -220,6 +220,16 @@ def test_limit(case: Case) -> None:
     limit = case[1].options.limit or 0
     window = case[0].window(case[1])
     assert {seq for seq in window.seqs if seq <= len(case[0].messages) - limit} <= Oracle(*case).must
+
+
+@quick
+@given(cases(turns=st.integers(1, 3)))
+def test_turns(case: Case) -> None:
+    """Only the last ``turns`` user messages, what follows them, and required messages are in the window."""
+    turns, roles = case[1].options.turns or 0, [message["role"] for message in case[0].messages]
+    users = [seq for seq, role in enumerate(roles, 1) if role == "user"]
+    first = users[-turns] if len(users) >= turns else 1
+    assert {seq for seq in case[0].window(case[1]).seqs if seq < first} <= Oracle(*case).must
 
 
 @quick

@@ -152,7 +152,10 @@ class Oracle:
             self._add_documents(self.talk.question, kept, **lines)
         said = {self._said([seq]) for group in self.groups if set(group) <= kept and len(group) == 1 for seq in group}
         said.discard("")
-        oldest = 1 if options.limit is None else len(self.messages) - options.limit + 1
+        oldest = max(
+            1 if options.limit is None else len(self.messages) - options.limit + 1,
+            1 if options.turns is None else self._turn(options.turns),
+        )
         after = self.talk.summary[1] + 1 if summary and self.talk.summary else 1
         stop, too_large, duplicates, optional = "complete", False, 0, []
         for group in reversed(self.groups):
@@ -185,6 +188,11 @@ class Oracle:
         if options.start == "user":
             self._begin_with_user(kept, optional)
         return kept, "budget" if too_large else stop, duplicates
+
+    def _turn(self, turns: int) -> int:
+        """Return the first seq of the last ``turns`` turns."""
+        users = [seq for seq, message in enumerate(self.messages, 1) if message["role"] == "user"]
+        return users[-turns] if len(users) >= turns else 1
 
     def _begin_with_user(self, kept: set[int], optional: list[list[int]]) -> None:
         while optional:

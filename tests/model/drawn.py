@@ -125,7 +125,9 @@ def _entry(number: int, history: list[dict[str, Any]], words: Words) -> dict[str
 
 def _documents(extras: int, words: Words) -> list[dict[str, Any]]:
     texts = [words.text(size) for size in ((5,), (40, 3), (3, 3, 3))[extras % 3]]
-    return [{"id": f"d-{place}", "text": text} if extras % 2 else {"text": text} for place, text in enumerate(texts)]
+    shorter = {"short": texts[0]} if extras % 5 == 1 else {}
+    named = [{"id": f"d-{place}"} if extras % 2 else {} for place in range(len(texts))]
+    return [{**name, "text": text, **shorter} for name, text in zip(named, texts, strict=True)]
 
 
 def _message(  # noqa: C901 - a case for each shape
@@ -266,10 +268,11 @@ _PARAMETERS: dict[str, tuple[Any, ...]] = {
     "reserve": (0, 1024, 100_000),
     "max_tokens": (40, 80, 120, 200, 300, 500, 900, 2000, 20_000),
     "limit": (1, 2, 3, 5, 9, 30),
+    "turns": (1, 2, 4),
     "overflow": ("stop", "skip"),
     "grounding": ("latest", "all", "none"),
     "grounding_max_tokens": (5, 40, 200),
-    "grounding_overflow": ("trim", "drop", "error"),
+    "grounding_overflow": ("trim", "whole", "drop", "error"),
     "dedupe": ("grounding", "messages", "none"),
     "stable": ("true", "false"),
     "stable_step": (0.05, 0.1, 0.5),

@@ -14,7 +14,7 @@ from sash.api.schemas import EncodingTokens, StoredMessage
 from sash.core.chat.messages import Document, Grounding
 from sash.core.counts.counting import reference_tokens
 from sash.core.law.apart import Shown
-from sash.core.law.records import Flags
+from sash.core.law.records import Flags, StoredGrounding
 from sash.core.providers import CHAT
 from sash.core.providers.members import FOREIGN, as_it_came
 from sash.core.providers.native import own_messages
@@ -77,7 +77,6 @@ def in_parts(messages: list[Message], limit_bytes: int) -> Iterator[list[Message
 def stored_message(message: Message, page: Page, target: Target, form: str = CHAT) -> StoredMessage:
     """A message of a page in the form that clients read."""
     record, grounding, metadata = message.record, page.grounding.get(message.seq), page.metadata.get(message.seq)
-    documents = [Document(text=text, id=identity) for identity, text in grounding.documents] if grounding else None
     body, own = _read(message, target, form)
     return StoredMessage(
         seq=message.seq,
@@ -86,13 +85,22 @@ def stored_message(message: Message, page: Page, target: Target, form: str = CHA
         message=msgspec.Raw(body),
         tokens=EncodingTokens(*reference_tokens(record.measure, parallel=record.parallel)),
         pinned=record.pinned,
-        grounding=Grounding(documents) if documents else None,
+        grounding=_documents(grounding) if grounding else None,
         grounding_tokens=EncodingTokens(*record.grounding) if record.grounding else None,
         metadata=msgspec.Raw(metadata) if metadata else None,
         redacted=bool(record.flags & Flags.REDACTED),
         own=own,
         status=message.identity.status,  # type: ignore[arg-type] # checked at the append
     )
+
+
+def _documents(stored: StoredGrounding) -> Grounding:
+    """A message's documents, which can be appended again as they are."""
+    documents = [Document(text=text, id=identity) for identity, text in stored.documents]
+    for document, shorter in zip(documents, stored.shorter, strict=False):
+        document.levels = shorter or None
+        document.regular()
+    return Grounding(documents)
 
 
 def _read(message: Message, target: Target, form: str) -> tuple[bytes, list[dict[str, Any]] | None]:

@@ -87,11 +87,13 @@ class Trimmed(msgspec.Struct, frozen=True):
 
 
 class WindowGrounding(msgspec.Struct, frozen=True):
-    """Documents of the sent messages: their number, the number that is sent, and whether a document was cut or left out."""
+    """Documents of the sent messages: their number, the number that is sent, and whether one was cut, shortened or left
+    out."""
 
     documents: int
     documents_kept: int
     truncated: bool
+    documents_shortened: Annotated[int, Meta(description="Kept documents that are sent at a shorter level.")] = 0
 
 
 class WindowRecalled(msgspec.Struct, frozen=True):
@@ -402,7 +404,8 @@ def _documents_of(asked: Asked, window: Window, history: History, documents: Doc
     given = sum(len(source.grounding.documents) for seq, source in sources.items() if seq in sent)
     kept = sum(chosen.kept for chosen in window.grounding.values())
     cut = any(chosen.cut for chosen in window.grounding.values())
-    return WindowGrounding(given, kept, kept < given or cut)
+    shortened = sum(chosen.shortened for chosen in window.grounding.values())
+    return WindowGrounding(given, kept, kept < given or cut or shortened > 0, shortened)
 
 
 def _marks(window: Window, history: History) -> tuple[dict[int, Beside], dict[int, int]]:

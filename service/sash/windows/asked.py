@@ -8,7 +8,8 @@ import msgspec
 from sash.core.counts.models import Model, find_model, unknown_model
 from sash.core.law.build import build_window
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts
-from sash.core.law.documents import Documents, Source
+from sash.core.law.document_costs import Source
+from sash.core.law.documents import Documents
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.recall import Recollection
 from sash.core.law.records import StoredGrounding

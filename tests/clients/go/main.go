@@ -33,7 +33,8 @@ func main() {
 	created, _, err := client.ConversationsAPI.CreateConversation(ctx).CreateConversation(*settings).Execute()
 	check(err)
 
-	document := sash.NewDocument("Faster builds. Room 2, 14:00.")
+	document := sash.NewDocument()
+	document.SetText("Faster builds. Room 2, 14:00.")
 	document.SetId("s-12")
 	question := sash.NewEntry(user("Is there a talk about Gradle?"))
 	question.SetId("m-1")

@@ -217,11 +217,42 @@ Status = Annotated[
 ]
 
 
-class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A retrieved text. ``id`` identifies the same document in several turns."""
+Levels = Annotated[list[str], msgspec.Meta(min_length=1, max_length=16)]
 
-    text: str
+
+class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A retrieved text. ``id`` identifies the same document in several turns.
+
+    A document may have shorter texts, which windows send when the whole ones of all documents do not fit.
+    """
+
+    text: Annotated[
+        str | msgspec.UnsetType, msgspec.Meta(description="The document's text; without it `levels` has it.")
+    ] = msgspec.UNSET
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=512)] | None = None
+    short: Annotated[str | None, msgspec.Meta(description="A shorter text, such as a title and a link.")] = None
+    levels: Annotated[
+        Levels | None,
+        msgspec.Meta(description="Texts of the document, the longest first; after `text`, if it is given."),
+    ] = None
+
+    def regular(self) -> None:
+        """Give the document its one form: its longest text as ``text``, one shorter as ``short``, or several as ``levels``.
+
+        A document without a text stays without one.
+        """
+        if self.levels is None:
+            return
+        texts = [text for text in (self.text, *self.levels, self.short) if isinstance(text, str)]
+        texts = [text for place, text in enumerate(texts) if place == 0 or text != texts[place - 1]]
+        self.text, *shorter = texts
+        self.short = shorter[0] if len(shorter) == 1 else None
+        self.levels = shorter if len(shorter) > 1 else None
+
+    @property
+    def shorter(self) -> list[str]:
+        """The texts after the longest, of a regular document."""
+        return self.levels or ([] if self.short is None else [self.short])
 
 
 class Grounding(msgspec.Struct, forbid_unknown_fields=True):

@@ -15,6 +15,8 @@ _MOST_DIGITS = 4300
 _HUGE = math.inf
 """Stands for a number out of range."""
 _NEARLY_THE_SAME = 0.85
+_ALIKE = 0.65
+"""Above the likeness of words such as score and short, which nobody confuses."""
 
 
 def invalid(
@@ -59,7 +61,9 @@ def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadReques
     """The problem of an unknown field or parameter; ``pointer`` ends in its name."""
     what = "parameter" if pointer.startswith("#/query/") else "field"
     names = list(known)
-    near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(name, names, n=1)
+    near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(
+        name, names, n=1, cutoff=_ALIKE
+    )
     near = near or [each for each in names if each.startswith(f"{name}_")]
     hint = _around(name, names) if "messages" in names else ""
     hint = hint or ("" if near else _meant(name, names))
@@ -134,7 +138,7 @@ def _meant(name: str, names: Sequence[str]) -> str:
     if ours in names:
         return f"; {what}"
     if "text" in names and "id" in names:
-        return "; a document has 'text' and 'id' alone: what the model is to read goes into 'text'"
+        return "; a document has 'text', 'id' and 'short' alone: what the model is to read goes into 'text'"
     return _OWN_DATA.format(json.dumps(name[:40])) if "metadata" in names else ""
 
 

@@ -196,10 +196,16 @@ def _expected(kinds: Sequence[Type], value: Any) -> tuple[str, str]:
     return f"Expected {joined(list(dict.fromkeys(wanted)))}{not_this}", _wrapper(kinds, value)
 
 
+def _needed(kind: StructType) -> list[msgspec.inspect.Field]:
+    """The members that an object must have; of one that needs none, its text."""
+    needed = [field for field in kind.fields if field.required]
+    return needed or [field for field in kind.fields if field.encode_name == "text"]
+
+
 def _wrapper(kinds: Sequence[Type], value: Any) -> str:
     """A hint for a list in place of the object that has it, and for a text in place of an object that has one text."""
     for kind in kinds:
-        needed = [field for field in kind.fields if field.required] if isinstance(kind, StructType) else []
+        needed = _needed(kind) if isinstance(kind, StructType) else []
         if len(needed) == 1:
             for inner in _alternatives(needed[0].type):
                 if isinstance(inner, ListType) and isinstance(value, list):
@@ -231,7 +237,7 @@ def _texts(kind: Type) -> list[str]:  # noqa: C901, PLR0911 - one line a type
         case NoneType():
             return ["null"]
         case StructType():
-            needed = [f"'{field.encode_name}'" for field in kind.fields if field.required]
+            needed = [f"'{field.encode_name}'" for field in _needed(kind)]
             return [f"an object with {' and '.join(needed)}" if needed else "an object"]
         case _:
             return ["an object"]

@@ -273,8 +273,9 @@ class _Frame(msgspec.Struct, frozen=True):
         options, history = self.options, self.view.history
         is_told = history.covered and history.is_whole  # the messages that are not covered may be among older ones
         limit_seq = history.since(history.length - options.limit + 1) if options.limit else 1
+        turns_seq = history.turn(options.turns) if options.turns else 1
         return Bounds(
-            limit_seq=max(limit_seq, self.allowed.messages_seq),
+            limit_seq=max(limit_seq, turns_seq, self.allowed.messages_seq),
             bytes_seq=self.allowed.bytes_seq,
             summary_seq=1 if not summary or is_told else summary.through_seq + 1,
             cut_seq=cut.seq if cut else 1,

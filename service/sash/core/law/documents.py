@@ -1,47 +1,34 @@
 """Chooses the documents of a message that a window sends, and counts the tokens that they add.
 
 Documents are taken in their order, most relevant first: whole ones within their own budget (``grounding_max_tokens``),
-then as many as the window has room for.
+then as many as the window has room for. Documents with shorter texts are chosen by ``levels.py``.
 """
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
 import msgspec
 
-from sash.core.counts.counting import message_tokens
-from sash.core.counts.estimates import estimate_factor
-from sash.core.counts.measures import Extra, Measure, mixes
 from sash.core.counts.models import Model
 from sash.core.counts.prices import beside_text
-from sash.core.counts.text import both
-from sash.core.counts.unicode_scripts import RATIOS, SINGLE_DIGITS, mix_of
-from sash.core.law.costs import record_cost
+from sash.core.counts.unicode_scripts import SINGLE_DIGITS
+from sash.core.law.document_costs import Source, added_cost, factor_of, joined_cost, reference_room
 from sash.core.law.grounding import (
     Grounded,
     Template,
     added_tokens,
     content_text,
-    content_texts,
     document_key,
     everything,
     take_whole,
     trim,
 )
-from sash.core.law.reasons import CUT, EARLIER, NO_ROOM, OVER_LIMIT, SENT, SENT_LATER, TWICE, UNASKED, Fate
-from sash.core.law.records import Record, StoredGrounding
-from sash.core.providers import PROVIDERS
-
-
-class Source(msgspec.Struct, frozen=True):
-    """A message's documents as stored, with the JSON value of its content and its record."""
-
-    grounding: StoredGrounding
-    content: bytes
-    record: Record
+from sash.core.law.levels import Leveled, highest, last_step, step_at
+from sash.core.law.reasons import CUT, EARLIER, NO_ROOM, OVER_LIMIT, SENT, SENT_LATER, TWICE, UNASKED, Fate, at_level
+from sash.core.law.records import Record
 
 
 class Documents(msgspec.Struct, frozen=True):
@@ -50,7 +37,7 @@ class Documents(msgspec.Struct, frozen=True):
     sources: Mapping[int, Source]
     template: Template
     max_tokens: int | None = None
-    overflow: Literal["trim", "drop", "error"] = "trim"
+    overflow: Literal["trim", "whole", "drop", "error"] = "trim"
     dedupe: bool = True
     unread: Mapping[int, Record] = {}
     """Messages whose documents were not read, by seq. Their documents take the tokens that were counted, without a text."""
@@ -73,27 +60,92 @@ class Documents(msgspec.Struct, frozen=True):
         texts: Sequence[str] = [source.grounding.documents[index][1] for index in fresh]
         if not texts:
             return None
-        factor = _factor(source.record, texts, model)
+        if self.overflow == "whole" or source.grounding.shorter:
+            return self._by_steps(source, fresh, model, room, spent)
+        factor = factor_of(source.record, texts, model)
         left = None if self.max_tokens is None else max(0, self.max_tokens - spent)
         if left is not None and factor is not None:
             texts, left = self._within(source, texts, model, left), None
         if not texts:
             return None
-        most = None if left is None else _reference(source.record, left, model, factor)
-        tokens = _reference(source.record, room, model, factor)
+        most = None if left is None else reference_room(source.record, left, model, factor)
+        tokens = reference_room(source.record, room, model, factor)
         complete = len(texts) == len(keys)
         chosen = self._fit(source, texts, model, tokens, most, complete=complete)
-        cost = _joined_cost(source, chosen, model) if chosen is not None and factor is not None else None
+        cost = joined_cost(source, chosen, model) if chosen is not None and factor is not None else None
         while chosen is not None and cost is not None and cost > room and self.overflow == "trim":
             most_tokens = min(tokens, chosen.tokens)
             tokens = min(most_tokens - 1, most_tokens * room // cost)
             chosen = self._fit(source, texts, model, tokens, most, complete=complete)
-            cost = _joined_cost(source, chosen, model) if chosen is not None else None
+            cost = joined_cost(source, chosen, model) if chosen is not None else None
         if chosen is None or (cost is not None and cost > room and self.overflow == "drop"):
             return None
-        sent = tuple(keys[index] for index in fresh[: chosen.kept])
-        needed = _added_cost(source.record, chosen.tokens, model, factor)
-        return msgspec.structs.replace(chosen, keys=sent, cost=cost, room=max(needed, cost or 0))
+        return _priced(chosen, source, [keys[index] for index in fresh], model, factor, cost)
+
+    def _by_steps(self, source: Source, fresh: Sequence[int], model: Model, room: int, spent: int) -> Grounded | None:
+        """The same where documents are sent whole, or have shorter levels (``levels.py``)."""
+        given: Leveled = [source.grounding.levels(index) for index in fresh]
+        factor = factor_of(source.record, [text for texts in given for text in texts], model)
+
+        def cost(texts: Sequence[str]) -> int:
+            if factor is not None:
+                return joined_cost(source, everything(self.template, texts, 0), model)
+            return added_cost(source.record, self._tokens(source, texts, model), model, None)
+
+        if self.max_tokens is not None:
+            left = max(0, self.max_tokens - spent)
+            given, room = given[: highest(given, left, cost, last=len(given))], min(room, left)
+        chosen = self._at_step(source, given, self._step(given, room, cost), model, room, factor) if given else None
+        if chosen is None:
+            return None
+        chosen = msgspec.structs.replace(chosen, allowed=len(given))
+        joined = None if factor is None else joined_cost(source, chosen, model)
+        return _priced(chosen, source, [keys_of(source)[index] for index in fresh], model, factor, joined)
+
+    def _step(self, given: Leveled, room: int, cost: Callable[[Sequence[str]], int]) -> int:
+        """The number of the step that is sent; with ``overflow=error`` it may cost more than ``room``."""
+        last = last_step(given)
+        number = last if cost(step_at(given, last).texts) <= room else highest(given, room, cost, last=last - 1)
+        if number < len(given) and self.overflow in ("drop", "error"):
+            return len(given) if self.overflow == "error" else 0
+        return number
+
+    def _at_step(
+        self, source: Source, given: Leveled, number: int, model: Model, room: int, factor: float | None
+    ) -> Grounded | None:
+        """The documents of a step; where it lacks some, the first of these is cut to what fits."""
+        step = step_at(given, number)
+        if number < len(given) and self.overflow == "trim":
+            cut = self._cut(source, [*step.texts, given[number][-1]], model, room, factor)
+            if cut is not None and cut.kept > number:
+                levels = (*step.levels, len(given[number]) - 1)
+                return msgspec.structs.replace(cut, levels=levels if any(levels) else ())
+        if not step.texts:
+            return None
+        return everything(self.template, step.texts, self._tokens(source, step.texts, model), step.levels)
+
+    def _tokens(self, source: Source, texts: Sequence[str], model: Model) -> int:
+        """The tokens of the encoding that these texts add. Those of all whole documents were counted at the append."""
+        known, stored = source.record.grounding, source.grounding
+        if (
+            known is not None
+            and stored.template == self.template.digest
+            and [*texts] == [d for _, d in stored.documents]
+        ):
+            return known[model.column]
+        return added_tokens(self.template, content_text(source.content), texts, model.encoding)
+
+    def _cut(
+        self, source: Source, texts: Sequence[str], model: Model, room: int, factor: float | None
+    ) -> Grounded | None:
+        """The documents, the last of them cut so that they add at most ``room`` of the model's tokens."""
+        content, tokens = content_text(source.content), reference_room(source.record, room, model, factor)
+        chosen = trim(self.template, content, texts, model.encoding, tokens)
+        while chosen is not None and factor is not None and (cost := joined_cost(source, chosen, model)) > room:
+            most = min(tokens, chosen.tokens)
+            tokens = min(most - 1, most * room // cost)
+            chosen = trim(self.template, content, texts, model.encoding, tokens)
+        return chosen
 
     def fates(self, seq: int, sent: Mapping[int, Grounded], mode: str, *, is_asked: bool) -> list[Fate]:
         """What became of each document of message ``seq`` in a window that ``sent`` these.
@@ -113,7 +165,10 @@ class Documents(msgspec.Struct, frozen=True):
             return found
         for number, place in enumerate(fresh):
             if number < chosen.kept:
-                found[place] = CUT if chosen.cut and number == chosen.kept - 1 else SENT
+                level = chosen.levels[number] if chosen.levels else 0
+                found[place] = at_level(level, len(self.sources[seq].grounding.levels(place))) if level else SENT
+                if chosen.cut and number == chosen.kept - 1:
+                    found[place] = CUT
             elif number >= chosen.allowed:
                 found[place] = OVER_LIMIT
         return found
@@ -141,7 +196,7 @@ class Documents(msgspec.Struct, frozen=True):
         """The first documents that cost at most ``left`` together, where their cost depends on scripts or numbers."""
 
         def cost(kept: int) -> int:
-            return _joined_cost(source, everything(self.template, texts[:kept], 0), model)
+            return joined_cost(source, everything(self.template, texts[:kept], 0), model)
 
         return texts[: bisect_right(range(1, len(texts) + 1), left, key=cost)]
 
@@ -169,7 +224,16 @@ class Documents(msgspec.Struct, frozen=True):
 
     def cost(self, record: Record, grounded: Grounded, model: Model) -> int:
         """The tokens that the documents add to the message's cost, in the model's tokens."""
-        return _added_cost(record, grounded.tokens, model, None) if grounded.cost is None else grounded.cost
+        return added_cost(record, grounded.tokens, model, None) if grounded.cost is None else grounded.cost
+
+
+def _priced(
+    chosen: Grounded, source: Source, keys: Sequence[str], model: Model, factor: float | None, cost: int | None
+) -> Grounded:
+    """The chosen documents with the keys of those that are sent, what they cost, and the room that they need."""
+    needed = added_cost(source.record, chosen.tokens, model, factor)
+    sent = tuple(keys[: chosen.kept])
+    return msgspec.structs.replace(chosen, keys=sent, cost=cost, room=max(needed, cost or 0))
 
 
 def keys_of(source: Source) -> list[str]:
@@ -180,57 +244,3 @@ def keys_of(source: Source) -> list[str]:
 def first_places(keys: Sequence[str]) -> list[int]:
     """Return the place of each key's first occurrence, ascending."""
     return sorted({key: place for place, key in reversed(list(enumerate(keys)))}.values())
-
-
-def _factor(record: Record, texts: Sequence[str], model: Model) -> float | None:
-    """The model's tokens for one token of the documents, if their cost depends on scripts, numbers or parts; else None."""
-    if (ratios := model.ratios) is None:
-        return 1.0 if PROVIDERS[model.format].fills else None
-    extra = record.measure.extra
-    is_mixed = RATIOS[ratios]["latin"][1] or (extra is not None and bool(extra.mix or extra.parts))
-    if is_mixed or any(mix_of(text, *both(text)) is not None for text in texts):
-        return max(estimate_factor(text, ratios) for text in texts)
-    return None
-
-
-def _joined_cost(source: Source, grounded: Grounded, model: Model) -> int:
-    """The tokens that documents add if scripts, numbers or parts matter: the message is measured with and without them.
-
-    If the message is counted in the model's own vocabulary, so is the text with its documents.
-    """
-    record, texts = source.record, content_texts(source.content)
-    parts = [grounded.before, *texts, grounded.after]
-    extra = record.measure.extra or Extra()
-    # The content of a message in a provider's own form may be a string or a list, whatever it is in chat form.
-    ways = [parts] if source.content[:1] == b"[" or extra.beside is not None else []
-    ways += [["".join(parts)]] if source.content[:1] != b"[" else []
-    return max(_cost_of(each, texts, record, model) for each in ways) - record_cost(record, model)
-
-
-def _cost_of(parts: Sequence[str], texts: Sequence[str], record: Record, model: Model) -> int:
-    """The tokens of a message with ``parts`` in place of its ``texts``."""
-    plain, said = record.measure, record.said
-    if said is not None and model.vocabulary is not None:
-        said += sum(map(model.vocabulary.count, parts)) - sum(map(model.vocabulary.count, texts))
-        return message_tokens(plain, model, said=said)
-    joined = "".join(parts)
-    counted = both(joined)
-    unmixed = msgspec.structs.replace(plain.extra or Extra(), mix=None, parts=())
-    mixed = msgspec.structs.replace(unmixed, **mixes(parts, joined, counted))
-    return message_tokens(Measure(plain.role, *counted, mixed), model)
-
-
-def _added_cost(record: Record, tokens: int, model: Model, factor: float | None) -> int:
-    if factor is not None:
-        return math.ceil(tokens * factor * model.margin)
-    plain = record.measure
-    larger = Measure(plain.role, plain.o200k + tokens, plain.cl100k + tokens, plain.extra)
-    return message_tokens(larger, model) - message_tokens(plain, model)
-
-
-def _reference(record: Record, room: int, model: Model, factor: float | None) -> int:
-    """The largest number of reference tokens that add at most ``room`` of the model's tokens to this message."""
-    tokens = int(room / (model.scale if factor is None else model.margin * factor)) + 1
-    while tokens > 0 and _added_cost(record, tokens, model, factor) > room:
-        tokens -= 1
-    return tokens

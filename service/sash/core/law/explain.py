@@ -18,7 +18,7 @@ from sash.core.law.records import Summary
 from sash.core.law.runs import runs
 from sash.core.law.view import View
 from sash.core.law.walk import Walk
-from sash.problems import WindowDoesNotFit
+from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
 
 NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
 """The figures of a window that sends all pictures, files and sounds of its messages."""
@@ -30,7 +30,10 @@ class ExplainedDocument(msgspec.Struct, frozen=True):
     id: str | None
     outcome: Annotated[
         Literal[OUTCOMES],  # type: ignore[valid-type] # the outcomes of core/law/reasons.py
-        Meta(title="DocumentOutcome", description="`sent` whole, `cut` at its end, a `duplicate`, or `left out`."),
+        Meta(
+            title="DocumentOutcome",
+            description="`sent` at one of its levels, `cut` at its end, a `duplicate`, or `left out`.",
+        ),
     ]
     reason: str
 
@@ -169,14 +172,21 @@ def does_not_fit(
 ) -> WindowDoesNotFit:
     """The problem with the tokens of each required part, which sum to ``needed``.
 
-    ``grounding`` are the documents' tokens, if they may not be trimmed.
+    ``grounding`` are the documents' tokens, if they may not be trimmed. Where all fits without them, the problem is theirs.
     """
     alone = (Reason.QUESTION, Reason.NEWEST)
     named = {why.value if why in alone else f"{why} messages": cost for why, cost in always.items()}
     costs = {name: cost for name, cost in {**fixed, **named, "grounding": grounding}.items() if cost}
     needed = sum(costs.values())
     said = ", ".join(f"{name} {cost}" for name, cost in costs.items())
+    members = {"limit": "tokens", "budget": budget, "needed": needed, "shortfall": needed - budget, "costs": costs}
+    if needed - grounding <= budget:
+        room = budget - needed + grounding
+        return GroundingDoesNotFit(
+            f"The documents cost {grounding} tokens and there is room for {room}: {needed - budget} over.",
+            members=members,
+        )
     return WindowDoesNotFit(
         f"What must be in the window costs {needed} tokens ({said}) and the budget is {budget}: {needed - budget} over.",
-        members={"limit": "tokens", "budget": budget, "needed": needed, "shortfall": needed - budget, "costs": costs},
+        members=members,
     )

@@ -72,6 +72,13 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     room: int = 0
     allowed: int = 0
     """The number of documents that their own budget allows; with ``kept`` fewer, the others do not fit the window."""
+    levels: tuple[int, ...] = ()
+    """The level of each kept document, of which 0 is its longest text; empty if all are that."""
+
+    @property
+    def shortened(self) -> int:
+        """The number of documents that are sent at a shorter level."""
+        return sum(level > 0 for level in self.levels)
 
 
 def document_key(identity: str | None, text: str) -> str:
@@ -85,10 +92,13 @@ def added_tokens(template: Template, content: str, documents: Sequence[str], enc
     return count_text(before + content + after, encoding) - count_text(content, encoding)
 
 
-def everything(template: Template, documents: Sequence[str], tokens: int) -> Grounded:
-    """All documents, uncut; ``tokens`` are the tokens that they add."""
+def everything(template: Template, documents: Sequence[str], tokens: int, levels: tuple[int, ...] = ()) -> Grounded:
+    """All documents, uncut; ``tokens`` are the tokens that they add, and ``levels`` those of their texts."""
     before, after = template.around(template.separator.join(documents))
-    return Grounded(before=before, after=after, kept=len(documents), tokens=tokens, allowed=len(documents))
+    kept = len(documents)
+    return Grounded(
+        before=before, after=after, kept=kept, tokens=tokens, allowed=kept, levels=levels if any(levels) else ()
+    )
 
 
 def take_whole(

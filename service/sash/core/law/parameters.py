@@ -33,10 +33,11 @@ GroundingChoice = Annotated[
     ),
 ]
 GroundingOverflow = Annotated[
-    Literal["trim", "drop", "error"],
+    Literal["trim", "whole", "drop", "error"],
     Meta(
         title="GroundingOverflow",
-        description="If documents do not fit: `trim` them, `drop` them all, or answer with an `error`.",
+        description="If documents do not fit, their shorter levels are sent. If these do not fit either: `trim` (the first "
+        "ones whole, and one cut), `whole` ones only, `drop` them all, or answer with an `error`.",
     ),
 ]
 Dedupe = Annotated[
@@ -134,6 +135,10 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Tokens | None, Meta(description="A smaller limit than the model's, in tokens. Required for an unknown model.")
     ] = None
     limit: Annotated[Limit | None, Meta(description="The largest number of newest messages.")] = None
+    turns: Annotated[
+        Limit | None,
+        Meta(description="The largest number of newest turns: each is a user message and what follows it."),
+    ] = None
     overflow: Overflow = "stop"
     grounding: GroundingChoice = "latest"
     grounding_max_tokens: Annotated[Tokens | None, Meta(description="The documents' own budget, in tokens.")] = None

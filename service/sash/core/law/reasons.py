@@ -59,4 +59,9 @@ NO_ROOM = Fate("left out", "does not fit")
 EARLIER = Fate("left out", "grounding=latest sends the newest question's documents alone")
 UNASKED = Fate("left out", "grounding=none")
 APART_FROM = Fate("left out", "its message is left out")
-"""What becomes of a document, and why: ``documents.fates_of``."""
+"""What becomes of a document, and why: ``documents.fates``."""
+
+
+def at_level(level: int, count: int) -> Fate:
+    """A document that is sent at a shorter one of its levels, of which 0 is the longest."""
+    return Fate("sent", f"level {level + 1} of {count} fits")

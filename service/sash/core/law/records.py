@@ -470,13 +470,22 @@ class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
     """A message's documents. ``start`` and ``end`` are the offsets of the content's value in the body.
 
     ``template`` is the digest of the template and separator of the stored counts. If the conversation's template changes,
-    the documents are counted again.
+    the documents are counted again. ``shorter`` are the shorter levels of each document; empty if none has any.
     """
 
     template: bytes
     start: int
     end: int
     documents: list[tuple[str | None, str]]
+    shorter: list[list[str]] = []
+
+    def levels(self, index: int) -> list[str]:
+        """The texts of a document, the longest first. One that is not shorter than the text before it is left out."""
+        texts = [self.documents[index][1]]
+        for text in self.shorter[index] if self.shorter else ():
+            if len(text) < len(texts[-1]):
+                texts.append(text)
+        return texts
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):

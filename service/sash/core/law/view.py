@@ -8,7 +8,7 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from sash.core.counts.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL
+from sash.core.counts.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs, record_cost
@@ -75,6 +75,15 @@ class History(msgspec.Struct, frozen=True):
         if self.order is None or seq < self.first_seq:
             return seq
         return self.first_seq + bisect_left(self.order.heads, seq)
+
+    def turn(self, count: int) -> int:
+        """The place of the user's message that begins the last ``count`` turns; 1 if it was not read."""
+        place, roles = len(self.records), self.records.roles
+        for _ in range(count):
+            place = roles.rfind(USER, 0, place)
+            if place < 0:
+                return self.question if count == 1 else 1
+        return self.first_seq + place
 
     def record(self, seq: int) -> Record:
         """The record of a message that was read."""

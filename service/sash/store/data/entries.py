@@ -21,6 +21,7 @@ from sash.core.chat.messages import (
     encode_message,
     validate_message,
 )
+from sash.core.chat.mistakes import problem_at
 from sash.core.chat.regular import with_call_id
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import DEVELOPER, TOOL
@@ -113,8 +114,19 @@ def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None
         entry.message = message = validate_message(message, place, foreign, was_stored=was_stored)
     if len(message) > _PLAIN_MEMBERS and isinstance(entry, BareEntry):
         check_envelope(message, place)
-    if grounding is not None and grounding.documents and message["role"] != "user":
+    if grounding is not None and grounding.documents:
+        _check_documents(grounding, message, pointer)
+
+
+def _check_documents(grounding: Grounding, message: Mapping[str, Any], pointer: str) -> None:
+    """Check a message's documents, and give each its regular form."""
+    if message["role"] != "user":
         raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
+    for index, document in enumerate(grounding.documents):
+        document.regular()
+        if document.text is msgspec.UNSET:
+            what, hint = "The field 'text' is missing", ": it has the text that the model is to read"
+            raise problem_at(what, f"#{pointer}/grounding/documents/{index}", hint)
 
 
 def _chat_form(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -307,13 +319,9 @@ def _grounding(
 ) -> tuple[bytes, tuple[int, int], int]:
     """Return an entry's documents as stored, and the record's ``grounding`` and ``digits``."""
     text = content_text(body[start:end])
-    texts = [document.text for document in given.documents]
-    stored = StoredGrounding(
-        template=template.digest,
-        start=start,
-        end=end,
-        documents=[(document.id, document.text) for document in given.documents],
-    )
+    documents = [(document.id, document.text or "") for document in given.documents]
+    texts, shorter = [text for _, text in documents], [document.shorter for document in given.documents]
+    stored = StoredGrounding(template.digest, start, end, documents, shorter if any(shorter) else [])
     o200k, cl100k = (added_tokens(template, text, texts, encoding) for encoding in _ENCODINGS)  # type: ignore[arg-type]
     before, after = template.around(template.separator.join(texts))
     digits = extra_digits(before + text + after) - (extra.mix.digits if extra and extra.mix else 0)
