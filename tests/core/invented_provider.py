@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from sash.core.providers import PROVIDERS
-from sash.core.providers.cache_marks import CacheKind, Caching, Places
+from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
 from sash.core.providers.pieces import Object, Piece, to_json
 from sash.core.providers.provider import Provider
 from sash.core.providers.request_limits import RequestLimits
@@ -64,8 +64,8 @@ def write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, r
     return {"lines": lines} | ({"skills": skills} if skills else {})
 
 
-def caching(name: str, read_price: float, write_price: float) -> Caching | None:
-    del name, read_price, write_price
+def caching(name: str, prices: CachePrices) -> Caching | None:
+    del name, prices
     return None
 
 

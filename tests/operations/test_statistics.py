@@ -3,11 +3,14 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 import redis
 from operations.window_facts import facts
 
+from sash.core.counts.models import find_model
+from sash.core.counts.price_tiers import PriceTier
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.requests import Requests
@@ -158,15 +161,20 @@ async def test_a_deployment_that_did_nothing(worker: Made):
 
 
 async def test_what_was_saved_in_money(worker: Made):
-    """Saved documents count at the input price, cacheable tokens at the difference between input and cached price."""
+    """Saved documents and history count at the input price of the window's tier, reads at what they are cheaper by."""
     metrics, statistics = worker()
-    metrics.windows.count(*facts(saved_tokens=2_000_000), 0.001)
+    gpt = msgspec.structs.replace(
+        find_model("gpt-4o"), input_price=2.5, cached_input_price=1.25, price_tiers=(PriceTier(800, 5.0, 2.5, None),)
+    )
+    head, (saved, trimmed) = facts(saved_tokens=2_000_000)
+    metrics.windows.count_savings(head, metrics.windows.count(head, (saved, trimmed), 0.001), gpt, saved)
     await statistics.flush()
-    metrics.windows.reused_tokens("gpt-4o", "stable").inc(4_000_000)
-    metrics.windows.followup_tokens("gpt-4o", "stable").inc(5_000_000)
+    metrics.windows.record_cache(gpt, billed=1_000_000, read=400_000, written=0)
+    metrics.windows.record_cache(gpt, billed=700, read=400, written=0)
     (model,) = (await statistics.read()).start.models
-    assert (model.saved.documents_usd, model.saved.prompt_cache_usd) == (5.0, 5.0)
-    assert model.stable.share == 0.8
+    assert (model.saved.documents_usd, model.saved.cuts_usd, model.saved.tiers_usd) == (10.0, 0.0006, 0.0)
+    assert model.cache.saved_usd == pytest.approx(1.0005)
+    assert model.cost.billed_usd == pytest.approx(4.0 + 0.00125)
 
 
 async def test_prediction_error(worker: Made):

@@ -148,7 +148,9 @@ def test_a_lost_manifest_is_written_again(served: Served, tmp_path: Path) -> Non
     assert told(tmp_path) == ["one", "two", "three"]
 
 
-@pytest.mark.parametrize("place", ["appendonlydir/appendonly.aof.1.incr.aof", "appendonlydir/appendonly.aof.1.base.rdb"])
+@pytest.mark.parametrize(
+    "place", ["appendonlydir/appendonly.aof.1.incr.aof", "appendonlydir/appendonly.aof.1.base.rdb"]
+)
 def test_a_missing_file_is_named(served: Served, tmp_path: Path, place: str) -> None:
     """A manifest that names a file which is not there is refused, and the line names the file."""
     served.stop()

@@ -18,6 +18,7 @@ from sash.api.body import (
     target_of,
 )
 from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of, was_done
+from sash.api.model_prices import prices_of, prompt_cache_of
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Calibration, Count, CountRequest, ModelInfo, ModelList, PredictionOutcome, SchemaFormat
 from sash.core.chat.messages import decode_json, validate_messages
@@ -169,6 +170,8 @@ def _info(model: Model) -> ModelInfo:
         max_output_tokens=model.max_output_tokens,
         margin=model.margin,
         limits=model.limits,
+        prices=prices_of(model),
+        prompt_cache=prompt_cache_of(model),
         calibration=None,
     )
 
@@ -287,7 +290,7 @@ def _record(context: Context, wanted: Usage, model: Model, billed: int | None, k
     metrics.record_usage(model.id, predicted=wanted.window_tokens, billed=billed, in_all=in_all)
     if wanted.from_cache() is not None:
         read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
-        metrics.record_cache(model.id, billed=wanted.billed(), read=read, written=written)
+        metrics.record_cache(model, billed=wanted.billed(), read=read, written=written)
     metrics.record_diagnosis(model.id, drops_in(wanted.input_transformations or ()), miss_in(wanted.cache_miss_reason))
     if billed is None:
         return

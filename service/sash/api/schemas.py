@@ -13,7 +13,9 @@ from sash.core.law.conversation_settings import ConversationSettings
 from sash.core.law.explain import Explained
 from sash.core.law.parameters import Name
 from sash.core.providers import PROVIDERS
+from sash.core.providers.cache_marks import CacheKind
 from sash.core.providers.request_limits import RequestLimits
+from sash.operations.summary import Prices
 from sash.problems import ProblemDocument, all_figures
 from sash.windows.answer import WindowHead
 
@@ -304,6 +306,37 @@ class PredictionOutcome(msgspec.Struct, frozen=True):
     ]
 
 
+class TierPrices(Prices, frozen=True, kw_only=True):
+    """Prices of a request of more than ``above`` input tokens; ``factor`` is its input price over the first tier's."""
+
+    above: int
+    factor: float
+
+
+class ModelPrices(Prices, frozen=True, kw_only=True):
+    """List prices, and other ones of longer requests. A tier's prices are those of all tokens of a request."""
+
+    tiers: list[TierPrices]
+
+
+class CacheLifetime(msgspec.Struct, frozen=True):
+    """A time for which an entry is kept after its last use, and the price of writing it, in dollars for a million tokens."""
+
+    seconds: int
+    write: float
+
+
+class ModelCache(msgspec.Struct, frozen=True):
+    """A model's prompt cache: the shortest cached prefix, and the lifetimes that may be asked for, the shortest first.
+
+    ``implicit``: any prefix is cached. ``breakpoints``, ``cache_control``: prefixes that end at marks, as of ``cache=auto``.
+    """
+
+    kind: Annotated[CacheKind, Meta(title="CacheKind")]
+    minimum_tokens: int
+    lifetimes: list[CacheLifetime]
+
+
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A model's figures. Windows are in tokens, and null where Sash does not know them."""
 
@@ -331,6 +364,13 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None
     margin: float
     limits: Annotated[RequestLimits, Meta(description="The largest request that windows for this model may be.")]
+    prices: Annotated[
+        ModelPrices | None,
+        Meta(
+            description="Dollars for a million input tokens, by genai-prices or the operator; null where none is known."
+        ),
+    ]
+    prompt_cache: Annotated[ModelCache | None, Meta(description="Null for a model without a documented prompt cache.")]
     calibration: Calibration | None
     predictions: Annotated[
         PredictionOutcome | None,

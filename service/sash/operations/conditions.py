@@ -177,7 +177,9 @@ def _nearly_full(seen: Observation) -> Condition | None:
         look = f"{share} of {_megabytes(memory.max)} are used: raise maxmemory, or shorten SASH_RETENTION_SECONDS."
         return Condition("nearly-full", "The store is nearly full", look, "SashStoreNearlyFull")
     if disk is not None and disk.free < min(_LITTLE_FREE_SHARE * disk.total, _LITTLE_FREE_BYTES):
-        look = f"{_megabytes(disk.free)} are free in its data directory: make room, or writes are refused when it is full."
+        look = (
+            f"{_megabytes(disk.free)} are free in its data directory: make room, or writes are refused when it is full."
+        )
         return Condition("nearly-full", "The store's disk is nearly full", look, "SashStoreNearlyFull")
     return None
 

@@ -21,11 +21,14 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
     head, window = made.head, made.window
     documents = _documents(made) if made.history.grounding_messages else (0, 0)
     label = metrics.windows.count(head, documents, seconds)
+    if documents[0] or head.dropped.tokens:
+        metrics.windows.count_savings(head, label, made.asked.limits.model, documents[0])
     if metrics.spans is not None:
         metrics.spans.did("build window", seconds)
     if key is not None and window.seqs and head.dropped.messages:  # ReuseStats has only windows that left history out
         tokens_of, stable = partial(_tokens_of, made), bool(made.asked.query.stable)
-        metrics.windows.follow(head, key, window.seqs, _beginning(made), tokens_of, stable=stable)
+        model = made.asked.limits.model
+        metrics.windows.follow(head, key, window.seqs, _beginning(made), tokens_of, stable=stable, model=model)
     line["model"] = label
     line["window_tokens"] = head.tokens.total
     line["budget"] = head.budget

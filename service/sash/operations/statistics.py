@@ -43,6 +43,8 @@ _ADDED = (
     "sash_billed",
     "sash_prompt",
     "sash_reasoning",
+    "sash_expected",
+    "sash_input",
 )
 READ_SECONDS = 1.0
 """Time for which an answer is cached, so that many dashboards cost the store one read a second for each worker."""

@@ -47,14 +47,11 @@ class Sums(NamedTuple):
         """The sum of a metric whose first label is the model."""
         return self.series.sum(name, self.model, *labels)
 
-    def usd(self, per_million: Callable[[Prices], float | None], name: str, *labels: str) -> float | None:
-        """The dollars of all models' tokens; None if no model has a price."""
-        known = [
-            self.series.sum(name, model, *labels) * dollars
-            for model, price in self.prices.items()
-            if (dollars := per_million(price)) is not None
-        ]
-        return round(sum(known) / 1e6, 6) if known else None
+    def usd(self, what: str) -> float | None:
+        """The dollars of one kind; None if no model has a price."""
+        if all(price.input is None for price in self.prices.values()):
+            return None
+        return round(self.total("sash_input_nanodollars_total", what) / 1e9, 6)
 
 
 Figure = Callable[[Sums], Any]
@@ -99,9 +96,9 @@ def share(part: Figure, whole: Figure, digits: int) -> Figure:
     return quotient
 
 
-def usd(per_million: Callable[[Prices], float | None], name: str, *labels: str) -> Figure:
-    """The dollars of tokens; ``per_million`` is the value of a million."""
-    return lambda sums: sums.usd(per_million, name, *labels)
+def usd(what: str) -> Figure:
+    """The dollars of one kind of ``sash_input_nanodollars_total``: each window and bill counts at its tier's prices."""
+    return lambda sums: sums.usd(what)
 
 
 class Quantiles(msgspec.Struct, frozen=True):
@@ -114,24 +111,6 @@ class Quantiles(msgspec.Struct, frozen=True):
 def quantiles(name: str, bounds: tuple[float, ...], scale: float = 1) -> Figure:
     """The quantiles of a histogram, times ``scale``."""
     return lambda sums: Quantiles(*sums.series.quantiles(name, bounds, sums.model, scale=scale))
-
-
-def _input(price: Prices) -> float | None:
-    return price.input
-
-
-def _cheaper(price: Prices) -> float | None:
-    """The saving of a million tokens that are read from the cache."""
-    return None if price.input is None or price.cached_input is None else price.input - price.cached_input
-
-
-def _saved(price: Prices) -> float | None:
-    return price.input and (_cheaper(price) or 0.0)
-
-
-def _dearer(price: Prices) -> float | None:
-    """The extra cost of a million tokens that are written to the cache."""
-    return price.input and (price.cache_write or price.input) - price.input
 
 
 class FillStats(msgspec.Struct, frozen=True):
@@ -206,10 +185,32 @@ class PredictionStats(msgspec.Struct, frozen=True):
 
 
 class SavedStats(msgspec.Struct, frozen=True):
-    """Saved dollars at list prices: documents not repeated, and tokens of stable windows that a cache can serve."""
+    """Saved dollars at list prices: documents not repeated, and tokens of stable windows that a cache can serve.
 
-    documents_usd: Annotated[float | None, usd(_input, "sash_documents_saved_tokens_total")]
-    prompt_cache_usd: Annotated[float | None, usd(_cheaper, _REUSED, "stable")]
+    ``cuts_usd`` is the price of the history that windows left out, and ``tiers_usd`` the difference between the prices of
+    windows that ended below a price tier and the prices above it.
+    """
+
+    documents_usd: Annotated[float | None, usd("documents")]
+    prompt_cache_usd: Annotated[float | None, usd("stable_cut")]
+    cuts_usd: Annotated[float | None, usd("cuts")]
+    tiers_usd: Annotated[float | None, usd("tiers")]
+
+
+_EXPECTED = "sash_expected_tokens_total"
+
+
+class CostStats(msgspec.Struct, frozen=True):
+    """Dollars of input at list prices: those expected of all windows, and those of bills that report cached tokens.
+
+    ``expected_read_tokens`` are tokens of all windows that a warm cache is expected to serve, and ``expected_read_share``
+    their part of all windows' tokens, to compare with ``cache.hit_share``.
+    """
+
+    expected_usd: Annotated[float | None, usd("expected")]
+    billed_usd: Annotated[float | None, usd("billed")]
+    expected_read_tokens: Annotated[int, total(_EXPECTED, "read")]
+    expected_read_share: Annotated[float | None, share(total(_EXPECTED, "read"), total(_EXPECTED), 4)]
 
 
 class ReasonCount(msgspec.Struct, frozen=True):
@@ -240,8 +241,8 @@ class CacheStats(msgspec.Struct, frozen=True):
     read_tokens: Annotated[int, total(_CACHED, "read")]
     written_tokens: Annotated[int, total(_CACHED, "written")]
     hit_share: Annotated[float | None, share(total(_CACHED, "read"), total(_CACHED), 4)]
-    saved_usd: Annotated[float | None, usd(_saved, _CACHED, "read")]
-    lost_usd: Annotated[float | None, usd(_dearer, _CACHED, "written")]
+    saved_usd: Annotated[float | None, usd("read")]
+    lost_usd: Annotated[float | None, usd("written")]
     misses: Annotated[list[ReasonCount], _misses]
     """Reported reasons of misses, the most frequent first."""
 
@@ -288,6 +289,7 @@ class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
     cache: CacheStats
     reasoning: ReasoningStats
     saved: SavedStats
+    cost: CostStats
 
 
 class ModelStats(WindowStats, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+from sash.core.counts.models import Model
 from sash.operations.followups import Beginning, Followups
 from sash.operations.logging import best_effort
 from sash.operations.registry import SECONDS, Registry
@@ -88,6 +89,17 @@ class WindowMetrics:
         self.cache_misses = counter(
             "sash_prompt_cache_misses_total", "Misses of a prompt cache, by the provider's reason.", "model", "reason"
         )
+        self.expected_tokens = counter(
+            "sash_expected_tokens_total",
+            "Tokens of windows, by what a warm prompt cache of the provider is expected to do: read, or neither.",
+            *("model", "part"),
+        )
+        self.nanodollars = counter(
+            "sash_input_nanodollars_total",
+            "Billionths of a dollar of input at list prices: expected of windows, billed, read from a cache, written to it; "
+            "and saved by documents, cuts, tiers and stable cuts.",
+            *("model", "what"),
+        )
         self.ratio = histogram("sash_prediction_ratio", "Predicted divided by billed tokens.", RATIO, "model")
 
     def know(self, models: Iterable[str]) -> None:
@@ -117,12 +129,40 @@ class WindowMetrics:
         if head.dropped.media_bytes or head.dropped.images or head.dropped.files:
             self.dropped_images(label).inc(head.dropped.images + head.dropped.files)
             self.dropped_media_bytes(label).inc(head.dropped.media_bytes)
+        if head.cost is not None:
+            read = head.cost.expected_read_tokens
+            self.expected_tokens(label, "read").inc(read)
+            self.expected_tokens(label, "neither").inc(head.tokens.total - read)
+            self.nanodollars(label, "expected").inc(round(head.cost.usd * 1e9))
         saved, trimmed = documents
         if saved or head.grounding.truncated:
             self.saved_tokens(label).inc(saved)
             self.trimmed_tokens(label).inc(trimmed)
             self.truncations(label).inc(head.grounding.truncated)
         return label
+
+    def count_savings(self, head: WindowHead, label: str, model: Model, documents: int) -> None:
+        """Record the money that a window saved by what it leaves out. ``documents`` are tokens of repeated documents.
+
+        While the cache is warm, what is left out would cost as much as cached tokens. A window that ends below a price tier
+        saves the difference between the tiers.
+        """
+        prices, total = model.prices_at(head.tokens.total), head.tokens.total
+        if prices.input_price is None:
+            return
+        cached = prices.cached_input_price
+        is_warm = head.cost is not None and head.cost.cache == "warm" and cached is not None
+        self._pay(label, "documents", documents * prices.input_price)
+        self._pay(
+            label, "cuts", head.dropped.tokens * (cached if is_warm and cached is not None else prices.input_price)
+        )
+        above = next((tier for tier in model.price_tiers if tier.above >= total), None)
+        if head.stop_reason == "price" and above is not None and above.above < head.budget and above.input_price:
+            self._pay(label, "tiers", total * (above.input_price - prices.input_price))
+
+    def _pay(self, label: str, what: str, millionths: float) -> None:
+        """Add to the money of a kind: tokens times dollars for a million of them."""
+        self.nanodollars(label, what).inc(round(millionths * 1000))
 
     def _begin(self, label: str) -> None:
         """Create a model's series at 0, so that rates include the first event."""
@@ -146,6 +186,7 @@ class WindowMetrics:
         tokens_of: Callable[[int, int], int],
         *,
         stable: bool,
+        model: Model,
     ) -> None:
         """Compare a conversation's window that left history out with the one before it, as ``Followups.follow`` does."""
         reused = self._last.follow(key, seqs, beginning, tokens_of)
@@ -155,6 +196,9 @@ class WindowMetrics:
         self.followups(label, cut, "same" if reused else "moved").inc()
         self.followup_tokens(label, cut).inc(head.tokens.total)
         self.reused_tokens(label, cut).inc(reused)
+        prices = model.prices_at(head.tokens.total)
+        if stable and prices.input_price and prices.cached_input_price is not None:
+            self._pay(label, "stable_cut", reused * (prices.input_price - prices.cached_input_price))
 
     def does_not_fit(self, model: str) -> None:
         """Count a window whose required parts were over its budget."""
@@ -186,8 +230,14 @@ class WindowMetrics:
         if miss is not None:
             self.cache_misses(label, miss).inc()
 
-    def record_cache(self, model: str, *, billed: int, read: int, written: int) -> None:
-        """Record the tokens of a bill that the provider read from and wrote to its prompt cache."""
-        label = self.label(model)
+    def record_cache(self, model: Model, *, billed: int, read: int, written: int) -> None:
+        """Record the tokens of a bill that the provider read from and wrote to its prompt cache, and their money."""
+        label, prices = self.label(model.id), model.prices_at(billed)
+        if (uncached := prices.input_price) is not None:
+            cached = uncached if prices.cached_input_price is None else prices.cached_input_price
+            dearer = (prices.cache_write_price or uncached) - uncached
+            self._pay(label, "read", read * (uncached - cached))
+            self._pay(label, "written", written * dearer)
+            self._pay(label, "billed", billed * uncached - read * (uncached - cached) + written * dearer)
         for part, tokens in (("read", read), ("written", written), ("neither", billed - read - written)):
             self.cache_tokens(label, part).inc(tokens)

@@ -15,6 +15,7 @@ from sash.core.counts.measures import Extra, measure
 from sash.core.counts.models import NO_WINDOW, Model
 from sash.core.counts.prices import is_guessed
 from sash.core.counts.rows import form_named, form_number
+from sash.core.law.cost import Cost, cost_of
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained, with_documents
@@ -139,6 +140,7 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mended: Mended | None = None
     waiting_for: Annotated[list[str], Meta(description="Ids of the calls at the end that wait for their results.")] = []
     cache: Expected | None = None
+    cost: Cost | None = None
     correction: Annotated[
         float | None, Meta(description="The factor that corrects the estimate, computed from reported bills.")
     ] = None
@@ -201,6 +203,7 @@ def made(
         stop_reason=window.stop_reason,
         trimmed=trimmed,
         cache=hints.expected if hints else None,
+        cost=cost_of(window, history, model, stable=bool(query.stable), hinted=hints and hints.expected),
         correction=model.correction,
         model_assumed=model.assumed,
         summary_used=window.summary is not None,

@@ -50,6 +50,7 @@ class GrowingTail:
         self.outside = {message.seq: message for message in tail.outside} if tail.outside else {}
         self._documents = tail.documents
         self._compaction = tail.compaction
+        self._pause_ms = tail.pause_ms
         apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         """The bodies that were read so far."""
@@ -176,6 +177,7 @@ class GrowingTail:
             grounding_tokens=state.grounding_tokens[column],
             question=state.question,
             summary=summary,
+            pause_ms=self._pause_ms,
         )
 
 

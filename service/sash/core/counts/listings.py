@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sash.core.counts.names import ModelName, is_typo, read_name, shape_of
+from sash.core.counts.price_tiers import PriceTier
 
 
 class ListedModel(NamedTuple):
@@ -222,18 +223,31 @@ def _window(listed: Sequence[ListedModel]) -> int | None:
 
 def _listed(provider_id: str, model: Any) -> ListedModel:
     prices = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
-    kinds = {
-        "input_price": "input_mtok",
-        "cached_input_price": "cache_read_mtok",
-        "cache_write_price": "cache_write_mtok",
-    }
-    dollars = {name: _dollars(getattr(prices, kind, None)) for name, kind in kinds.items()}
     clauses = (getattr(clause, "equals", None) for clause in (model.match, *getattr(model.match, "or_", ())))
     names = dict.fromkeys(map(bare_name, filter(None, (model.id, *clauses))))
-    return ListedModel(model.id, provider_id, model.context_window, dollars, tuple(names))
+    return ListedModel(model.id, provider_id, model.context_window, _prices(prices), tuple(names))
 
 
-def _dollars(price: Any) -> float | None:
-    """Return the price of the first tier as a number."""
-    base = getattr(price, "base", price)
-    return None if base is None else float(base)
+_PRICES = {
+    "input_price": "input_mtok",
+    "cached_input_price": "cache_read_mtok",
+    "cache_write_price": "cache_write_mtok",
+    "long_cache_write_price": "cache_write_1h_mtok",
+}
+
+
+def _prices(listed: Any) -> dict[str, Any]:
+    """The prices of the first tier, and the tiers above it. A price without a tier of its own stays what it was."""
+    given = {name: getattr(listed, kind, None) for name, kind in _PRICES.items()}
+    starts = sorted({tier.start for price in given.values() for tier in getattr(price, "tiers", ())})
+    first, *tiers = (
+        PriceTier(start, **{name: _dollars(price, start) for name, price in given.items()}) for start in (0, *starts)
+    )
+    return {**{name: getattr(first, name) for name in given}, "price_tiers": tuple(tiers)}
+
+
+def _dollars(price: Any, above: int) -> float | None:
+    """The price of a request of more than ``above`` input tokens, as a number."""
+    reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= above]
+    found = reached[-1] if reached else getattr(price, "base", price)
+    return None if found is None else float(found)

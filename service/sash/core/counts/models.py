@@ -25,6 +25,7 @@ from sash.core.chat.mistakes import did_you_mean, invalid
 from sash.core.counts import listings, openai_models
 from sash.core.counts.families import FAMILIES, RESPONSES, Rules
 from sash.core.counts.names import ModelName, is_typo, read_name
+from sash.core.counts.price_tiers import PriceTier, tier_of
 from sash.core.counts.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
 from sash.core.counts.text import Encoding
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
@@ -59,6 +60,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     cached_input_price: float | None = None
     cache_write_price: float | None = None
     """None if tokens written to the cache have the price of other input."""
+    long_cache_write_price: float | None = None
+    """The price of writing for the longer of the provider's two lifetimes; None if it has one, or is not listed."""
+    price_tiers: tuple[PriceTier, ...] = ()
+    """Other prices of longer requests, ascending. The prices above are those of the first tier."""
     correction: float | None = None
     """The margin, if it was computed from reported bills."""
     format: str = "openai"
@@ -82,6 +87,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         if self.exact:
             return "exact"
         return "vocabulary" if self.own_vocabulary or self.vocabulary is not None else "estimate"
+
+    def prices_at(self, tokens: int) -> PriceTier:
+        """The prices of a request of so many input tokens."""
+        return tier_of(self.price_tiers, tokens) or PriceTier(
+            0, self.input_price, self.cached_input_price, self.cache_write_price, self.long_cache_write_price
+        )
 
     @property
     def waits(self) -> bool:
@@ -310,6 +321,8 @@ class _Own(msgspec.Struct, forbid_unknown_fields=True):
     input_price: _Price | None = None
     cached_input_price: _Price | None = None
     cache_write_price: _Price | None = None
+    long_cache_write_price: _Price | None = None
+    price_tiers: tuple[PriceTier, ...] | None = None
     limits: RequestLimits | None = None
 
 
@@ -342,6 +355,10 @@ def _own(name: str, fields: Any) -> Model:
     if own.encoding is not None:
         base = msgspec.structs.replace(base, ratios=None)
     given = {f: v for f in own.__struct_fields__ if f != "like" and (v := getattr(own, f)) is not None}
+    if own.price_tiers is not None:
+        given["price_tiers"] = tuple(sorted(own.price_tiers, key=lambda tier: tier.above))
+    elif "input_price" in given:  # the tiers of another model's prices
+        given["price_tiers"] = ()
     if own.limits is not None:
         given["limits"] = base.limits.replaced_by(own.limits)
     defaults = {

@@ -4,6 +4,7 @@ Each provider's rules stand in its file. Others with a price for cached tokens a
 (api-docs.deepseek.com/guides/kv_cache).
 """
 
+from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
@@ -11,22 +12,29 @@ import msgspec
 from sash.core.counts.models import Model
 from sash.core.law.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
-from sash.core.providers.cache_marks import Caching
+from sash.core.providers.cache_marks import CachePrices, Caching
 
 Q = TypeVar("Q", bound=WindowQuery)
 
 
 def caching_of(model: Model) -> Caching | None:
     """The rules of a model's prompt cache; None if no cache is documented, or the model refuses hints."""
-    name = model.id.rsplit("/", 1)[-1].lower()
     if not model.input_price or model.cached_input_price is None:
         return None
-    read = model.cached_input_price / model.input_price
-    write = (model.cache_write_price or model.input_price) / model.input_price
-    provider = next((each for each in PROVIDERS.values() if each.maker == model.provider), None)
-    if provider is None:
-        return Caching(kind="implicit", minimum_tokens=64, step_tokens=64, lifetime_seconds=300, read_price=read)
-    return provider.caching(name, read, write)
+    uncached, long = model.input_price, model.long_cache_write_price
+    prices = CachePrices(
+        model.cached_input_price / uncached, (model.cache_write_price or uncached) / uncached, long and long / uncached
+    )
+    return _rules(model.id, model.provider, model.format, prices)
+
+
+@lru_cache(maxsize=1024)
+def _rules(name: str, maker: str, form: str, prices: CachePrices) -> Caching | None:
+    """The rules of the maker's form, or of its first one if the model is asked in another's."""
+    own = [each for each in (PROVIDERS[form], *PROVIDERS.values()) if each.maker == maker]
+    if not own:
+        return Caching(kind="implicit", minimum_tokens=64, step_tokens=64, lifetime_seconds=300, read_price=prices.read)
+    return own[0].caching(name.rsplit("/", 1)[-1].lower(), prices)
 
 
 _STEPS = (0.1, 0.25, 0.5)

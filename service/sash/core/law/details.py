@@ -4,7 +4,7 @@ Details are a msgpack array of which the first parts have fixed places (``store/
 digest, then the id, the stamp or none, the row, and what a row cannot have. Plain messages end before the row.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +14,7 @@ from sash.core.counts.measures import Extra
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import Rows, extra_of
 from sash.core.law.apart import StoredMedium
+from sash.core.law.identities import CHANCE_BITS, STAMP_CHANCE_BITS
 
 _FEW: Final = 64
 """Details that are decoded sooner than found."""
@@ -53,7 +54,7 @@ class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return extra_of(self.row) if self.row else self.extra
 
 
-_decode_one = msgspec.msgpack.Decoder(Details).decode
+decode_details = msgspec.msgpack.Decoder(Details).decode
 _decode_all = msgspec.msgpack.Decoder(list[Details]).decode
 
 
@@ -65,6 +66,17 @@ def details_in(joined: bytes, count: int) -> Sequence[Details]:
 
 def _all_in(joined: bytes, count: int) -> list[Details]:
     return _decode_all(b"\xdd" + count.to_bytes(4, "big") + joined)
+
+
+def times_in(details: Iterable[Details]) -> list[int]:
+    """The messages' times in milliseconds since 1970; 0 for one without a time. A stamp may be the beginning of an id."""
+    found = []
+    for each in details:
+        stamp = each.stamp
+        if stamp is None:
+            stamp = int.from_bytes(each.id) >> CHANCE_BITS if isinstance(each.id, bytes) else 0
+        found.append(stamp >> STAMP_CHANCE_BITS)
+    return found
 
 
 class StoredDetails(Sequence[Details]):
@@ -127,7 +139,7 @@ class StoredDetails(Sequence[Details]):
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         index %= len(self)
-        return _decode_one(self._joined[self._starts[index] : self._starts[index + 1]])
+        return decode_details(self._joined[self._starts[index] : self._starts[index + 1]])
 
     def __iter__(self) -> Iterator[Details]:
         return iter(_all_in(self._joined[self._starts[0] : self._starts[-1]], len(self)))

@@ -20,7 +20,8 @@ ULID_BITS: Final = 128
 STAMP_BITS: Final = 68
 CHANCE_BITS: Final = ULID_BITS - STAMP_BITS
 """Bits of an id of Sash's behind its stamp."""
-_STAMP_CHANCE_BITS: Final = 20
+STAMP_CHANCE_BITS: Final = 20
+"""Bits of chance behind a stamp's milliseconds."""
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _DIGIT_PAIRS: Final = ["".join(pair) for pair in product(_DIGITS, repeat=2)]
 _PAIR_SHIFTS: Final = range(120, -1, -10)
@@ -44,12 +45,12 @@ class Identity(msgspec.Struct, frozen=True):
     @property
     def created_ms(self) -> int:
         """Milliseconds since 1970."""
-        return self.stamp >> _STAMP_CHANCE_BITS
+        return self.stamp >> STAMP_CHANCE_BITS
 
 
 def stamp_of(created_ms: int, chance: int) -> int:
     """An entry's time and 20 random bits, which distinguish a repeated request from another one of the same moment."""
-    return created_ms << _STAMP_CHANCE_BITS | chance & (1 << _STAMP_CHANCE_BITS) - 1
+    return created_ms << STAMP_CHANCE_BITS | chance & (1 << STAMP_CHANCE_BITS) - 1
 
 
 def ulid_of(value: int) -> str:

@@ -46,6 +46,9 @@ class History(msgspec.Struct, frozen=True):
     """The last seq that a provider's compaction covers in this window (``compaction.py``); 0 without one."""
     stored: Mapping[int, Record] = {}
     """The records as they are stored of those ``outside`` whose messages are sent with less."""
+    pause_ms: int | None = None
+    """Milliseconds from the message before the newest reply to the newest message, which are those between two windows; None
+    if they are unknown, or without a reply."""
     order: "Order | None" = None
     """Where the tail's messages stand, if they are not sent in the order of the log. Then this history's seqs are places
     (``order.py``)."""

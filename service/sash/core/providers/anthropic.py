@@ -22,7 +22,15 @@ from msgspec import Meta
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.providers.asking import Asking
-from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
+from sash.core.providers.cache_marks import (
+    BREAKPOINTS,
+    CacheKind,
+    CachePrices,
+    Caching,
+    Lifetime,
+    Places,
+    content_parts,
+)
 from sash.core.providers.claude_mends import (
     CALL_ID,
     CALL_NAME,
@@ -568,10 +576,10 @@ def _limits(name: str, context_window: int) -> RequestLimits:
 # ---- the prompt cache
 
 
-def _caching(name: str, read_price: float, write_price: float) -> Caching | None:
+def _caching(name: str, prices: CachePrices) -> Caching | None:
     """Entries end at blocks with ``cache_control``, four at most, and each looks back over 20 blocks for an earlier entry.
 
-    The minimum depends on the model. Writes cost 1.25 for five minutes
+    The minimum depends on the model. Writes cost 1.25 for five minutes, and 2 for an hour with ``"ttl": "1h"``
     (platform.claude.com/docs/en/build-with-claude/prompt-caching, read in November 2026).
     """
     if _UNCACHED.search(name):
@@ -580,8 +588,9 @@ def _caching(name: str, read_price: float, write_price: float) -> Caching | None
         kind="cache_control",
         minimum_tokens=next((tokens for pattern, tokens in _MINIMUMS if pattern.search(name)), 1024),
         lifetime_seconds=300,
-        read_price=read_price,
-        write_price=write_price,
+        read_price=prices.read,
+        write_price=prices.write,
+        longer=Lifetime(3600, prices.long_write or 2.0, "1h"),
     )
 
 

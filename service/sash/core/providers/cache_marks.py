@@ -4,7 +4,7 @@ Every provider compares a request's beginning: tool definitions, system text, th
 its own file, with their source.
 """
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -17,6 +17,23 @@ LOOKBACK_BLOCKS: Final = 20
 CacheKind = Literal["implicit", "breakpoints", "cache_control"]
 
 
+class CachePrices(NamedTuple):
+    """A model's prices of cached tokens, relative to an uncached input token; ``long_write`` is None if it is unknown."""
+
+    read: float
+    write: float
+    long_write: float | None = None
+
+
+class Lifetime(msgspec.Struct, frozen=True):
+    """A time for which a provider keeps an entry after its last use, and the relative price of writing it."""
+
+    seconds: int
+    write_price: float
+    name: str
+    """The value that asks for it in the provider's own form."""
+
+
 class Caching(msgspec.Struct, frozen=True, kw_only=True):
     """One model's prompt cache. Prices are relative to an uncached input token."""
 
@@ -26,6 +43,8 @@ class Caching(msgspec.Struct, frozen=True, kw_only=True):
     lifetime_seconds: int
     read_price: float
     write_price: float = 1.0
+    longer: Lifetime | None = None
+    """The longer lifetime that may be asked for, in place of ``lifetime_seconds``."""
 
 
 class Places(msgspec.Struct, frozen=True):

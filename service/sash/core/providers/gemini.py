@@ -27,7 +27,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
-from sash.core.providers.cache_marks import CacheKind, Caching, Places
+from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
 from sash.core.providers.gemini_mends import MENDS, SYSTEM_CONTENT, camel, in_call_order, member, mended, sign_calls
 from sash.core.providers.hosted import media_line
 from sash.core.providers.known_kinds import unknown_parts
@@ -504,11 +504,10 @@ def _limits(name: str, context_window: int) -> RequestLimits:
     return RequestLimits(bytes=100_000_000, images=3_600, pages=1_000, tools=512, tool_name=128)
 
 
-def _caching(name: str, read_price: float, write_price: float) -> Caching:
+def _caching(name: str, prices: CachePrices) -> Caching:
     """Implicit, 2,048 tokens for 2.5 and 4,096 later; no lifetime is promised (ai.google.dev/gemini-api/docs/caching)."""
-    del write_price
     minimum = 2048 if "gemini-2" in name else 4096
-    return Caching(kind="implicit", minimum_tokens=minimum, lifetime_seconds=300, read_price=read_price)
+    return Caching(kind="implicit", minimum_tokens=minimum, lifetime_seconds=300, read_price=prices.read)
 
 
 def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> Block:

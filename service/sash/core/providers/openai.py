@@ -9,7 +9,7 @@ import msgspec
 from sash.core.chat.arguments import CacheKey, ToolAsSent, ToolChoice
 from sash.core.chat.messages import MessageAsSent
 from sash.core.providers.asking import Asking
-from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, Caching, Places, content_parts
+from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, CachePrices, Caching, Places, content_parts
 from sash.core.providers.chat_mends import CHAT_MENDS
 from sash.core.providers.pieces import Object, Piece, rest_of
 from sash.core.providers.provider import Provider
@@ -62,7 +62,7 @@ def openai_limits(name: str, context_window: int) -> RequestLimits:
 # ---- the prompt cache
 
 
-def openai_caching(name: str, read_price: float, write_price: float) -> Caching:
+def openai_caching(name: str, prices: CachePrices) -> Caching:
     """The prompt cache of a model of OpenAI.
 
     Before GPT-5.6 any prefix from 1,024 tokens on is kept, in steps of 128. There are no marks, and writes cost nothing
@@ -75,10 +75,10 @@ def openai_caching(name: str, read_price: float, write_price: float) -> Caching:
             kind="breakpoints",
             minimum_tokens=1024,
             lifetime_seconds=1800,
-            read_price=read_price,
-            write_price=write_price,
+            read_price=prices.read,
+            write_price=prices.write,
         )
-    return Caching(kind="implicit", minimum_tokens=1024, step_tokens=128, lifetime_seconds=300, read_price=read_price)
+    return Caching(kind="implicit", minimum_tokens=1024, step_tokens=128, lifetime_seconds=300, read_price=prices.read)
 
 
 def openai_marks(messages: str, kind: str) -> Callable[[Object, CacheKind | None, Places, str], Object]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from sash.core.providers.asking import Asking
-from sash.core.providers.cache_marks import CacheKind, Caching, Places
+from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
 from sash.core.providers.known_kinds import UnknownKind
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
@@ -61,8 +61,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Writes another text into an own tool result; True leaves out its images and files. None where it has no place."""
     maker: str
     """The maker of the models that this form is for, as the list of models names it."""
-    caching: Callable[[str, float, float], Caching | None]
-    """The prompt cache of a model of this maker, from its name and the prices of reading and writing; None without one."""
+    caching: Callable[[str, CachePrices], Caching | None]
+    """The prompt cache of a model of this maker, from its name and its prices; None without one."""
     mark: Callable[[Object, CacheKind | None, Places, str], Object]
     """Adds hints for a prompt cache of this kind, or of none, to a request; the last is the conversation's cache key."""
     limits: Callable[[str, int], RequestLimits]

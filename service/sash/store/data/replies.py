@@ -9,6 +9,7 @@ from types import MappingProxyType
 import msgspec
 
 from sash.core.law.conversation_settings import decode_settings
+from sash.core.law.details import decode_details, times_in
 from sash.core.law.identities import Identity
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
 from sash.problems import Internal
@@ -103,6 +104,8 @@ class Tail(msgspec.Struct, frozen=True):
     Where they are large together, some have no body."""
     compaction: Message | None = None
     """The newest compaction that the window can have."""
+    pause_ms: int | None = None
+    """Milliseconds from the message before the newest reply to the newest message; None without a reply."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -205,6 +208,7 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
     if documents:
         asked = outside[state.question].record if reply.question else tail[state.question - first]
         opened = open_grounding(sealer, documents, asked)
+    times = times_in(map(decode_details, reply.times))
     return Tail(
         state=state,
         first_seq=first,
@@ -214,6 +218,7 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
         documents=opened,
         outside=tuple([outside[seq] for seq in sorted(outside)]) if outside else (),
         compaction=_message(sealer, *reply.compaction) if reply.compaction else None,
+        pause_ms=max(0, times[1] - times[0]) if times and all(times) else None,
     )
 
 

@@ -619,6 +619,8 @@ class TailReply(NamedTuple):
     """Record, details and body of the newest user message where it is before the tail."""
     compaction: list[Any]
     """Seq, record, details and body of the newest compaction that the window can have; empty without one."""
+    times: list[bytes]
+    """Details of the message before the newest reply, and of the newest message; empty without a reply."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -646,6 +648,8 @@ class Reach(NamedTuple):
     """Whether the bodies of the whole tail are likely needed: where most results are sent as one line, more messages fit."""
     compactions: str = ""
     """The forms of compactions that the window can have, each with a space on both sides."""
+    times: bool = False
+    """Whether to read the times of all messages."""
 
 
 def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:
@@ -654,8 +658,8 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     The call raises NotFound, ConversationDamaged.
     """
     tags = f" {'  '.join(known)} " if known else ""
-    budget, column, limit, needs_scripts, block, more, whole, compactions = reach
-    wanted = (tags, budget, column, limit, int(needs_scripts), block, more, int(whole), compactions)
+    budget, column, limit, needs_scripts, block, more, whole, compactions, times = reach
+    wanted = (tags, budget, column, limit, int(needs_scripts), block, more, int(whole), compactions, int(times))
     return ScriptCall(SCRIPTS["read_window"], keys[HISTORY], wanted, _read_tail)
 
 

@@ -100,7 +100,9 @@ class Inspection(msgspec.Struct, frozen=True):
         if self.shortage is None or (effect == "erases" and not self.shortage.erasures):
             return None
         going_on = "Reading" if self.shortage.erasures else "Reading and erasing"
-        return StoreFull(f"Writes are refused: {self.shortage.why}. {going_on} still work{'s' * self.shortage.erasures}.")
+        return StoreFull(
+            f"Writes are refused: {self.shortage.why}. {going_on} still work{'s' * self.shortage.erasures}."
+        )
 
     def problem(self, what: str) -> StoreUnavailable:
         """Return the problem of a refused server; its detail begins with ``what``."""

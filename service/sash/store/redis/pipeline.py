@@ -82,7 +82,9 @@ class Batch(msgspec.Struct, eq=False):
         self.replies, self.error = [], None
 
 
-def make_batch(loop: asyncio.AbstractEventLoop, commands: Commands, deadline: float, *, effect: Effect = "reads") -> Batch:
+def make_batch(
+    loop: asyncio.AbstractEventLoop, commands: Commands, deadline: float, *, effect: Effect = "reads"
+) -> Batch:
     """Return a batch to send. Raises UnicodeError or TypeError where a command cannot be encoded."""
     expected = len(commands)
     packed = pack_command(commands[0]) if expected == 1 else b"".join([pack_command(words) for words in commands])

@@ -5,10 +5,12 @@
 --       5 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
 --       6 messages to read besides   7 true or '1' when the bodies of the whole tail are needed
 --       8 the forms of compactions that the window can have, each with a space on both sides, or ''
+--       9 true or '1' when the details of all messages are needed, because they have the times
 -- Gives {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail, {seq, record,
---        details, body} of the newest compaction in one of the forms}
+--        details, body} of the newest compaction in one of the forms, {details of the message before the newest reply, details
+--        of the newest message}, which have the times between which the provider's cache must live, or {}}
 --
 -- Bodies are the newest ones of the tail. A body is left out where its text and all later texts are over the budget, unless
 -- it or an older message is in every window, or all are asked for, or where a compaction stands for it. Where they have more
@@ -17,6 +19,7 @@
 -- its bytes are not added up. The newest body comes always.
 -- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
 local COVERED = 64 -- messages that are read although the compaction stands for them
+local ASSISTANT, SINCE_REPLY = 3, 64 -- messages after the newest reply, at most, for which the time before it is read
 local ENOUGH, SLACK, NEAR, FEW, FEW_TOKENS, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 16384, 4194304, 4000
 
 local function read_fields()
@@ -54,7 +57,9 @@ local function read_tail(fields, length, reach)
 
   local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, -1)
   local beside = ''
-  if rich == '1' or rich and needs_scripts then
+  if reach[9] == true or reach[9] == '1' then
+    beside = table.concat(redis.call('LRANGE', details, first - 1, -1))
+  elseif rich == '1' or rich and needs_scripts then
     local above = needs_scripts and 2 * MIXED or MIXED -- without scripts, only RICH matters
     for at = 1, #records, RECORD do
       if string.byte(records, at) % above >= RICH then
@@ -110,5 +115,12 @@ local function read_tail(fields, length, reach)
     end
     bodies = redis.call('LRANGE', log, -math.max(1, newest), -1)
   end
-  return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction}
+  local reply, times = length, {}
+  while reply > first and length - reply < SINCE_REPLY and string.byte(records, (reply - first) * RECORD + 2) ~= ASSISTANT do
+    reply = reply - 1
+  end
+  if reply > 1 and string.byte(records, (reply - first) * RECORD + 2) == ASSISTANT then
+    times = {redis.call('LINDEX', details, reply - 2), redis.call('LINDEX', details, -1)}
+  end
+  return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction, times}
 end

@@ -1,0 +1,122 @@
+"""cost_of: what the input of a window costs at list prices, and what the provider's prompt cache makes of it.
+
+The window before is assumed to be the one that ended before the newest reply. It was sent when its last message came, and
+this one when its newest message came: if the time between is longer than an entry lives, the cache is cold.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from sash.core.counts.families import ASSISTANT, USER
+from sash.core.counts.models import Model
+from sash.core.counts.price_tiers import PriceTier
+from sash.core.law.caching import caching_of
+from sash.core.law.expected import Expected
+from sash.core.law.view import History
+from sash.core.law.window import Window
+from sash.core.providers.cache_marks import Caching, Lifetime
+
+CacheState = Annotated[
+    Literal["warm", "cold", "unknown"],
+    Meta(
+        title="CacheState",
+        description="`warm`: the window before was sent within the lifetime of the provider's cache. `cold`: it was not, or "
+        "there is none. `unknown`: the messages have no times, or the model has no documented cache.",
+    ),
+]
+_AROUND = 4
+"""Tokens around a message's text, to estimate those of messages that were not in the window before."""
+
+
+class ReachedTier(msgspec.Struct, frozen=True):
+    """The price tier of a window: the number of input tokens that it is above, and its input price over the first tier's."""
+
+    above: int
+    factor: float
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """The list price of a window's input in dollars: as the cache likely is, and if it is warm.
+
+    With ``cache=unknown`` nothing is expected to be read. The expected tokens are those of a warm cache.
+    """
+
+    usd: float
+    if_warm: float
+    cache: CacheState
+    tier: ReachedTier
+    expected_read_tokens: int
+    expected_write_tokens: int
+
+
+_NOTHING = Expected(0, 0)
+
+
+def cost_of(
+    window: Window,
+    history: History,
+    model: Model,
+    *,
+    stable: bool,
+    hinted: Expected | None = None,
+    lifetime: Lifetime | None = None,
+) -> Cost | None:
+    """The window's cost; None if the model's prices are unknown.
+
+    ``hinted`` are the expected tokens of a window with hints for the cache; without hints they are estimated from numbers of
+    messages. ``lifetime`` is the one that the hints ask for, in place of the model's usual one.
+    """
+    total, rules = window.tokens["total"], caching_of(model)
+    prices = model.prices_at(total) if model.price_tiers else model
+    uncached = prices.input_price or model.input_price
+    if not uncached or not model.input_price:
+        return None
+    expected, lives_ms, write = hinted or _NOTHING, 0, prices.cache_write_price or uncached
+    if rules is not None:
+        lives_ms = 1000 * (lifetime.seconds if lifetime else rules.lifetime_seconds)
+        write = lifetime.write_price * uncached if lifetime else write
+        if hinted is None and total >= rules.minimum_tokens and rules.kind != "cache_control":  # else nothing is marked
+            expected = _unhinted(rules, window, history, model, stable=stable)
+    cached = prices.cached_input_price if prices.cached_input_price is not None else uncached
+    read, written = expected.expected_read_tokens, expected.expected_write_tokens
+    warm = read * cached + written * write + (total - read - written) * uncached
+    in_full = 0 if rules is None or rules.kind == "implicit" else read + written
+    cold = in_full * write + (total - in_full) * uncached
+    cache: CacheState = "unknown"
+    if rules is not None and history.pause_ms is not None:
+        cache = "warm" if history.pause_ms <= lives_ms else "cold"
+    elif rules is not None and history.is_whole and ASSISTANT not in history.records.roles:
+        cache = "cold"  # the first window
+    above = prices.above if isinstance(prices, PriceTier) else 0
+    return Cost(
+        usd=round((warm if cache == "warm" else cold) / 1e6, 9),
+        if_warm=round(warm / 1e6, 9),
+        cache=cache,
+        tier=ReachedTier(above, round(uncached / model.input_price, 4)),
+        expected_read_tokens=read,
+        expected_write_tokens=written,
+    )
+
+
+def _unhinted(rules: Caching, window: Window, history: History, model: Model, *, stable: bool) -> Expected:
+    """The expected tokens of a window without hints: those before the newest reply are the same as in the window before.
+
+    If the beginning of history has moved, only the fixed parts are. Documents of an earlier question are not sent again.
+    """
+    tokens, total, records, first = window.tokens, window.tokens["total"], history.records, history.first_seq
+    end = records.roles.rfind(ASSISTANT)
+    shared = sum(tokens[part] for part in ("priming", "system", "few_shots", "tools"))
+    slides = window.dropped["messages"] and window.stop_reason != "summary"
+    if end < 0:
+        shared = 0  # the first window
+    elif not slides or (stable and (window.cut is None or window.cut.since_seq < first + end)):
+        is_new = history.question >= first + end
+        if is_new and history.grounding_messages:
+            end = max(0, records.roles.rfind(USER, 0, end))
+        newer = sum(records.tokens(model.column)[end:]) + _AROUND * (len(records) - end)
+        documents = tokens["grounding"] if is_new else 0
+        shared = max(shared, total - documents - int(newer * model.scale))
+    read = shared // rules.step_tokens * rules.step_tokens if shared >= rules.minimum_tokens else 0
+    return Expected(read, 0 if rules.kind == "implicit" else total - read)

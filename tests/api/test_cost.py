@@ -1,0 +1,123 @@
+"""What a window costs: its price tier, and the state of the provider's prompt cache, over HTTP."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+async def lived(client: httpx.AsyncClient, conversation: str, *said: tuple[int, str, str]) -> None:
+    """Import a conversation of messages, each with the second in which it was stored, its role and its text."""
+    lines: list[dict[str, Any]] = [{"id": conversation}]
+    lines += [
+        {"created_at": (BEGAN + timedelta(seconds=at)).isoformat(), "message": {"role": role, "content": text}}
+        for at, role, text in said
+    ]
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    answer = await client.post("/conversations/import", content=body, headers=NDJSON)
+    assert answer.status_code == 201, answer.text
+
+
+async def window(client: httpx.AsyncClient, conversation: str, **query: Any) -> dict[str, Any]:
+    answer = await client.get(f"/conversations/{conversation}/window", params=query)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def model(client: httpx.AsyncClient, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = (await client.get(f"/models/{name}")).json()
+    return found
+
+
+async def test_a_model_shows_its_prices_and_their_tiers(client: httpx.AsyncClient) -> None:
+    """A model has the prices of its first tier, those of each higher tier, and the factor between their input prices."""
+    prices = (await model(client, "gpt-6-sol"))["prices"]
+    (tier,) = prices["tiers"]
+    assert tier["above"] == 272_000
+    assert tier["factor"] == 2.0
+    assert [tier[name] for name in ("input", "cached_input", "cache_write")] == [
+        2 * prices[name] for name in ("input", "cached_input", "cache_write")
+    ]
+    assert (await model(client, "gpt-4o-mini"))["prices"]["tiers"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "lifetimes", "writes"),
+    [
+        ("claude-sonnet-4-5", [300, 3600], [1.25, 2.0]),
+        ("gpt-6-sol", [1800, 43_200], [1.25, 2.5]),
+        ("gemini-2.5-pro", [300], [1.0]),
+    ],
+)
+async def test_a_model_shows_its_prompt_cache(
+    client: httpx.AsyncClient, name: str, lifetimes: list[int], writes: list[float]
+) -> None:
+    """A model has its cache's minimum, and each lifetime with the price of writing."""
+    found = await model(client, name)
+    cache = found["prompt_cache"]
+    assert cache["minimum_tokens"] >= 1024
+    assert [each["seconds"] for each in cache["lifetimes"]] == lifetimes
+    assert [each["write"] / found["prices"]["input"] for each in cache["lifetimes"]] == pytest.approx(writes)
+    assert (await model(client, "gpt-4"))["prompt_cache"] is None
+
+
+async def test_a_window_above_a_tier_costs_the_tiers_price(client: httpx.AsyncClient) -> None:
+    """All tokens of a window have the prices of the tier that the window reaches."""
+    for words, above, factor in ((1_000, 0, 1.0), (280_000, 272_000, 2.0)):
+        messages = [{"role": "user", "content": "word " * words}]
+        found = (await client.post("/window", json={"model": "gpt-6-sol", "messages": messages})).json()
+        total, cost = found["tokens"]["total"], found["cost"]
+        assert cost["tier"] == {"above": above, "factor": factor}
+        written = 2.5 if total >= 1024 else 2.0
+        assert cost["usd"] == pytest.approx(total * written * factor / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "cache"),
+    [("gpt-5.2", 60, "warm"), ("gpt-5.2", 3_600, "cold"), ("gpt-6-sol", 1_200, "warm"), ("gpt-6-sol", 86_400, "cold")],
+)
+async def test_the_cache_is_cold_after_a_pause(
+    client: httpx.AsyncClient, conversation: str, name: str, seconds: int, cache: str
+) -> None:
+    """A window says whether the one before was sent within the cache's lifetime, and costs less if it was."""
+    long = "and what is on the second day? " * 400
+    await lived(client, conversation, (0, "user", long), (5, "assistant", "Talks."), (seconds, "user", "Thanks"))
+    cost = (await window(client, conversation, model=name))["cost"]
+    assert cost["cache"] == cache
+    assert cost["expected_read_tokens"] > 2_000
+    assert (cost["usd"] == cost["if_warm"]) == (cache == "warm")
+    assert cost["if_warm"] <= cost["usd"]
+
+
+async def test_without_times_the_cache_is_unknown(client: httpx.AsyncClient) -> None:
+    """A history in a request has no times, so its window says ``unknown`` and costs as much as without a cache."""
+    messages = [
+        {"role": "user", "content": "hello " * 3_000},
+        {"role": "assistant", "content": "Hi."},
+        {"role": "user", "content": "and?"},
+    ]
+    found = (await client.post("/window", json={"model": "gpt-5.2", "messages": messages})).json()
+    assert found["cost"]["cache"] == "unknown"
+    assert found["cost"]["usd"] > found["cost"]["if_warm"]
+
+
+async def test_hints_and_costs_expect_the_same(client: httpx.AsyncClient, conversation: str) -> None:
+    """With hints, the cost has the expected tokens that ``cache`` has; a bound by messages alone is near it."""
+    long = "and what is on the second day? " * 400
+    await lived(client, conversation, (0, "user", long), (5, "assistant", "Talks."), (60, "user", "Thanks"))
+    hinted = await window(client, conversation, model="gpt-5.2", cache="auto")
+    assert hinted["cost"].items() >= hinted["cache"].items()
+    plain = await window(client, conversation, model="gpt-5.2")
+    assert plain["cost"]["expected_read_tokens"] == pytest.approx(hinted["cache"]["expected_read_tokens"], abs=128)
+
+
+async def test_a_model_without_prices_has_no_cost(client: httpx.AsyncClient) -> None:
+    """A window for a model whose prices are unknown has no ``cost``."""
+    body = {"model": "nobody-made-this", "max_tokens": 1000, "messages": [{"role": "user", "content": "hello"}]}
+    assert "cost" not in (await client.post("/window", json=body)).json()
