@@ -288,9 +288,10 @@ def billed_characters(part: Mapping[str, Any], name: str) -> int:
         return 0
     if name == "encrypted_content" and seal.startswith(_OF_OPENAI):
         return max(0, (len(seal) - _AROUND_OPENAIS) * 4 // 5) + _ITEM  # the others cost a token for 4 characters
-    if name not in SIGNATURES:
+    is_step = part.get("type") == "thought"  # of Interactions: the call follows
+    if name not in SIGNATURES and not is_step:
         return len(seal)
-    if not part.keys() & _CALLS:
+    if not (is_step or part.keys() & _CALLS):
         return 0
     if seal.startswith("AY"):
         return len(seal) // 2
