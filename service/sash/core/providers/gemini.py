@@ -389,11 +389,7 @@ def _apart(result: Result, refusals: Refusals) -> list[Part]:
 
 
 def _is_within(part: Part, refusals: Refusals) -> bool:
-    return takes_media(refusals.model) and is_bytes(part)
-
-
-def is_bytes(part: Part) -> bool:
-    """Return whether a part is a picture or a file that is sent as bytes, and is no link."""
+    """Whether a part is sent inside its result: bytes, and a model from Gemini 3 on."""
     match part.body:
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
             data = url
@@ -401,7 +397,7 @@ def is_bytes(part: Part) -> bool:
             pass
         case _:
             return False
-    return data[:5].lower() == "data:"
+    return takes_media(refusals.model) and data[:5].lower() == "data:"
 
 
 def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:

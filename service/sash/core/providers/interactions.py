@@ -16,7 +16,7 @@ import msgspec
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
-from sash.core.providers.gemini import GEMINI, SOUNDS, is_bytes, system_text
+from sash.core.providers.gemini import GEMINI, SOUNDS, system_text
 from sash.core.providers.gemini_mends import EMPTY_PART, MISSING_SIGNATURE, SKIPS, requires_signatures, takes_media
 from sash.core.providers.hosted import media_line
 from sash.core.providers.known_kinds import UnknownKind, objects_at, unknown_name
@@ -129,14 +129,17 @@ def _read_result(own: Object, pointer: str) -> Piece:
     match given.result:
         case str(text):
             piece.add_text(text)
-        case [*parts] if all(isinstance(part, dict) and part.get("type") in CONTENTS for part in parts):
+        case [*parts] if _are_contents(parts):
             for index, part in enumerate(parts):
                 _read_content(part, piece, f"{pointer}/result/{index}")
-        case None | {} | []:
-            pass
-        case value:
+        case value if value:
             piece.add_text(to_json(value))
     return piece
+
+
+def _are_contents(result: Any) -> bool:
+    is_list = isinstance(result, list)
+    return is_list and all(isinstance(part, dict) and part.get("type") in CONTENTS for part in result)
 
 
 def _read_content(content: Object, piece: Piece, pointer: str) -> None:
@@ -295,25 +298,34 @@ def _is_users(step: Block) -> bool:
 
 
 def _with_media(steps: Iterable[HistoryStep], refusals: Refusals) -> Iterator[_Sent]:
-    """Yield what is sent; pictures and files that a model does not take in results follow as an input of the user."""
-    media: list[Block] = []
+    """Yield what is sent. A model before Gemini 3 gets each result as a string; pictures and files follow as an input.
+
+    It answers 400 to a list, "Multimodal function responses are not supported for this model", also to one of texts.
+    """
+    takes, media = takes_media(refusals.model), list[Block]()
     seq = 0
-    for step in steps:
-        sent = list(_sent(step, refusals))
-        if media and not all(each.step["type"] == "function_result" for each in sent):
+    for each in (sent for step in steps for sent in _sent(step, refusals)):
+        is_result = each.step["type"] == "function_result"
+        if media and not is_result:
             yield _Sent(seq, _input(media))
             media = []
-        yield from sent
-        if isinstance(step, Result):
-            apart = [part for part in step.parts if part.text is None and not _is_within(part, refusals)]
-            media += _contents(apart, refusals)
-            seq = step.seq
+        if takes or not is_result or not _are_contents(each.step["result"]):
+            yield each
+            continue
+        media += _media_in(each.step["result"])
+        seq = each.seq
+        yield _Sent(each.seq, {**each.step, "result": _text_in(each.step["result"])})
     if media:
         yield _Sent(seq, _input(media))
 
 
-def _is_within(part: Part, refusals: Refusals) -> bool:
-    return takes_media(refusals.model) and is_bytes(part)
+def _media_in(result: Any) -> list[Block]:
+    """Return the contents of a result that are no texts."""
+    return [part for part in result if part.get("type") != "text"] if isinstance(result, list) else []
+
+
+def _text_in(result: list[Block]) -> str:
+    return "".join(part["text"] for part in result if part.get("type") == "text")
 
 
 def _sent(step: HistoryStep, refusals: Refusals) -> Iterator[_Sent]:
@@ -347,10 +359,8 @@ def _call(call: Call) -> Iterator[Block]:
 
 
 def _result(result: Result, refusals: Refusals) -> Block:
-    text = "".join(part.text or "" for part in result.parts)
-    within = [part for part in result.parts if part.text is None and _is_within(part, refusals)]
-    texts = [{"type": "text", "text": text}] if text else []
-    given = [*texts, *_contents(within, refusals)] if within else text
+    contents = [part for part in _contents(result.parts, refusals) if part.get("text") != ""]
+    given = contents if _media_in(contents) else _text_in(contents)
     return {"type": "function_result", "call_id": result.call.id, "name": result.call.name, "result": given}
 
 
@@ -366,7 +376,7 @@ def _mended(step: Block, seq: int, refusals: Refusals) -> Iterator[Block]:
         yield step
         return
     given = step.get("content") or []
-    left = [part for part in given if part != {"type": "text", "text": ""}]
+    left = [part for part in given if part.get("type") != "text" or part.get("text")]
     if left != given or not left:
         refusals.mends.add(EMPTY_PART, seq)
     if left or step["type"] == "user_input":
@@ -425,9 +435,8 @@ def _bytes(media: Media | None) -> Iterator[Block]:
 
 
 def _with_result_text(own: Block, text: str, alone: bool) -> Block:  # noqa: FBT001 - as the record declares it
-    given = own.get("result")
-    others = [part for part in given if part.get("type") != "text"] if isinstance(given, list) and not alone else []
-    return {**own, "result": [{"type": "text", "text": text}, *others] if others else text}
+    media = [] if alone else _media_in(own.get("result"))
+    return {**own, "result": [{"type": "text", "text": text}, *media] if media else text}
 
 
 class InteractionsRequest(msgspec.Struct):
@@ -443,7 +452,7 @@ class InteractionsRequest(msgspec.Struct):
 INTERACTIONS = Provider(
     arguments=InteractionsRequest,
     called="a step of Google's Interactions",
-    own_types="|".join(STEPS),
+    own_types="|".join((*STEPS, "image", "document")),
     shape=_SHAPE,
     read=_read_step,
     read_request=_read_request,
