@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from sash.core.providers import PROVIDERS
+from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
 from sash.core.providers.pieces import Object, Piece, to_json
 from sash.core.providers.provider import Provider
@@ -99,6 +100,7 @@ INVENTED = Provider(
     maker="inventors",
     caching=caching,
     mark=mark,
+    asking=Asking(url="https://invented.test", url_variables=(), key_variables=(), path="/count", tokens=("tokens",)),
     limits=lambda _name, _window: RequestLimits(images=3),
 )
 PROVIDERS[INVENTED.name] = INVENTED

@@ -1,4 +1,4 @@
-"""Backups of the embedded store: the commands of deploy/backups.md, on the data of a real service, and data that is refused."""
+"""Backups of the embedded store: the commands of deploy/backups.md on a real service's data, and data that is refused."""
 
 import shutil
 import subprocess
@@ -106,7 +106,7 @@ def test_a_lone_snapshot_is_refused_and_restored(served: Served, tmp_path: Path)
     """A ``dump.rdb`` alone is refused by name, stays as it is, and is the store's data after the page's commands."""
     with store_of(served) as store:
         store.bgsave()
-        wait_until(lambda: (served.data_dir / "dump.rdb").exists(), 10)
+        wait_until((served.data_dir / "dump.rdb").exists, 10)
     served.stop()
     snapshot = served.data_dir / "dump.rdb"
     shutil.copy(snapshot, tmp_path)

@@ -1,10 +1,10 @@
-"""Whole conversations: turns of all four forms beside one another, late results, and the settings."""
+"""Whole conversations: turns of all forms beside one another, late results, and the settings."""
 
 from typing import Any
 
 from hypothesis import strategies as st
 
-from validators import chat_turns, claude_turns, gemini_turns, item_turns
+from validators import chat_turns, claude_turns, gemini_turns, item_turns, step_turns
 from validators.logs import Group, Log, Object
 
 MOST_TURNS = 8
@@ -27,6 +27,7 @@ _TURNS = (
     *claude_turns.TURNS,
     *gemini_turns.TURNS,
     *item_turns.TURNS,
+    *step_turns.TURNS,
     *chat_turns.TURNS,
 )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming
 from google.genai import types
+from google.genai.interactions import CreateModelInteraction
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter, ValidationError
@@ -26,6 +27,8 @@ def refused(form: str, model: str, request: Object) -> list[str]:
             return [why for each in request["input"] for why in _unfit(_ITEM.validate_python, each)]
         case "anthropic":
             return _unfit(_CLAUDE.validate_python, {"model": model, "max_tokens": 1, **request})
+        case "interactions":
+            return _unfit(CreateModelInteraction.model_validate, {"model": model, **request})
     contents = [why for each in request["contents"] for why in _unfit(types.Content.model_validate, each)]
     return [*contents, *_unfit(types.GenerateContentConfig.model_validate, request["config"])]
 

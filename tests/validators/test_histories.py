@@ -21,7 +21,7 @@ from sash.core.counts.models import find_model
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
 from sash.windows.request import WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
-from validators import anthropic, gemini, openai, responses, sdk_types
+from validators import anthropic, gemini, interactions, openai, responses, sdk_types
 from validators.conversations import SETTINGS, conversations
 from validators.logs import Group, Object, words
 
@@ -30,6 +30,7 @@ JUDGES: dict[str, tuple[str, Callable[[Object, str], list[str]]]] = {
     "responses": ("input", responses.refused),
     "anthropic": ("messages", anthropic.refused),
     "gemini": ("contents", gemini.refused),
+    "interactions": ("input", interactions.refused),
 }
 MODELS = (
     *("gpt-4o-mini", "gpt-5", "claude-sonnet-4-5", "claude-opus-5-5", "gemini-2.5-flash", "gemini-3-pro-preview"),

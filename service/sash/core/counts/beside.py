@@ -54,8 +54,8 @@ _CITING: Final = 590
 _DOCUMENT: Final = 40
 """Tokens around a document that is text: 3 bills of Claude."""
 _SEALED: Final = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout", "fingerprint"})
-_RESULTS: Final = frozenset({"functionResponse", "function_response"})
-"""Gemini's results. In a tool message, their names are counted with the calls' (``VendorRules.names``)."""
+_RESULTS: Final = frozenset({"functionResponse", "function_response", "function_result"})
+"""Gemini's results, by member or type. In a tool message their names are counted with the calls' (``VendorRules.names``)."""
 _STRUCTURE: Final = frozenset(
     {
         *("type", "role", "id", "call_id", "tool_use_id", "status", "cache_control", "caller", "logprobs"),
@@ -237,7 +237,7 @@ class _Weighed:
                 thoughts.sealed += billed_characters(value, name)
                 if name in SIGNATURES and "text" in value and isinstance(each, str):
                     thoughts.texts_sealed += max(0, len(each) - _AROUND)
-            elif name not in _STRUCTURE and not (name == "name" and key in self.named):
+            elif name not in _STRUCTURE and not (name == "name" and {key, value.get("type")} & self.named):
                 self.add(each, thoughts, name)
 
     def _add_citing(self, value: dict[str, Any]) -> None:
@@ -288,9 +288,10 @@ def billed_characters(part: Mapping[str, Any], name: str) -> int:
         return 0
     if name == "encrypted_content" and seal.startswith(_OF_OPENAI):
         return max(0, (len(seal) - _AROUND_OPENAIS) * 4 // 5) + _ITEM  # the others cost a token for 4 characters
-    if name not in SIGNATURES:
+    is_step = part.get("type") == "thought"  # of Interactions: the call follows
+    if name not in SIGNATURES and not is_step:
         return len(seal)
-    if not part.keys() & _CALLS:
+    if not (is_step or part.keys() & _CALLS):
         return 0
     if seal.startswith("AY"):
         return len(seal) // 2

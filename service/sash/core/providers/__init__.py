@@ -2,12 +2,13 @@
 
 A window's messages are written as the arguments of a provider's SDK besides the model.
 
-Messages come in as OpenAI chat messages and go out in one of four forms::
+Messages come in as OpenAI chat messages and go out in one of these forms::
 
     openai      client.chat.completions.create(model=…, **request)      as kept
     responses   client.responses.create(model=…, **request)
     anthropic   client.messages.create(model=…, max_tokens=…, **request)
     gemini      client.models.generate_content(model=…, **request)
+    interactions client.interactions.create(model=…, **request)       Gemini's newer form, with the rules of ``gemini``
 
 A part without an exact place in a form goes where it loses least. A part that the form cannot carry is refused by name:
 
@@ -57,13 +58,16 @@ from typing import Any, Final
 
 from sash.core.providers.anthropic import ANTHROPIC
 from sash.core.providers.gemini import GEMINI
+from sash.core.providers.interactions import INTERACTIONS
 from sash.core.providers.mends import Mends
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.provider import Provider
 from sash.core.providers.responses import RESPONSES
 from sash.core.providers.turns import Outgoing, Refusals
 
-PROVIDERS: Final[dict[str, Provider]] = {each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI)}
+PROVIDERS: Final[dict[str, Provider]] = {
+    each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, INTERACTIONS)
+}
 """Every form, by its name. To add a provider, write its file and name it here."""
 CHAT: Final = OPENAI.name
 """The form in which messages are stored."""

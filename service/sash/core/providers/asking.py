@@ -27,8 +27,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = MappingProxyType({})
     fields: frozenset[str] | None = None
     reply_tokens: int = 0
-    shortest: Mapping[str, int] = MappingProxyType({})
-    shortest_elsewhere: Mapping[str, int] = MappingProxyType({})
+    shortest: Mapping[str, int | Mapping[str, int]] = MappingProxyType({})
+    shortest_elsewhere: Mapping[str, int | Mapping[str, int]] = MappingProxyType({})
     """In place of ``shortest``, for other makers' servers that take the form."""
     wrapped: str | None = None
     spread: str | None = None
@@ -47,7 +47,10 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
             return {self.wrapped: {"model": f"models/{model}", **sent}}
         shortest = self.shortest if is_makers else self.shortest_elsewhere
         others = {name: value for name, value in sent.items() if name not in {"stream", "stream_options", "n"}}
-        return {**others, **shortest, "model": model}
+        within = {
+            name: {**others.get(name, {}), **more} for name, more in shortest.items() if isinstance(more, Mapping)
+        }
+        return {**others, **shortest, **within, "model": model}
 
     def told(self, answer: object) -> int | None:
         """Return the tokens that an answer tells; None if it tells none."""

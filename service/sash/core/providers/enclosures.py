@@ -18,7 +18,12 @@ from sash.core.providers.thoughts import is_thought
 
 Kind = Literal["image", "file", "audio", "reply"]
 """What an enclosure is. A ``reply`` is the sound of a spoken reply, which is never sent back."""
-MEDIA: Final = frozenset({"image", "document", "input_image", "input_file", "computer_screenshot", "container_upload"})
+MEDIA: Final = frozenset(
+    {
+        *("image", "document", "audio", "video"),
+        *("input_image", "input_file", "computer_screenshot", "container_upload"),
+    }
+)
 """Types of a provider's own parts that are pictures or files."""
 IMAGES: Final = frozenset({"image", "input_image", "computer_screenshot"})
 MEDIA_MEMBERS: Final = frozenset({"inlineData", "inline_data", "fileData", "file_data"})

@@ -15,7 +15,6 @@ Calls and results may come without ids. The id is then made of the name and the 
 which Gemini pairs them too.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -28,7 +27,16 @@ from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
-from sash.core.providers.gemini_mends import MENDS, SYSTEM_CONTENT, camel, in_call_order, member, mended, sign_calls
+from sash.core.providers.gemini_mends import (
+    MENDS,
+    SYSTEM_CONTENT,
+    camel,
+    in_call_order,
+    member,
+    mended,
+    sign_calls,
+    takes_media,
+)
 from sash.core.providers.hosted import media_line
 from sash.core.providers.known_kinds import unknown_parts
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
@@ -60,7 +68,7 @@ from sash.core.providers.whole import Shape, Whole, in_turns
 
 _ROLES: Final = {"user": "user", "function": "user", "tool": "user", "model": "assistant", "system": "system"}
 _HOSTED: Final = ("executable_code", "code_execution_result", "tool_call", "tool_response")
-_SOUNDS: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
+SOUNDS: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 
 
 class Parts(msgspec.Struct):
@@ -172,7 +180,7 @@ def _inline(blob: Any) -> Object | None:
         return None
     if media_type.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": data_url(media_type, data)}}
-    if form := _SOUNDS.get(media_type):
+    if form := SOUNDS.get(media_type):
         usual = data.replace("-", "+").replace("_", "/")
         return {"type": "input_audio", "input_audio": {"data": usual, "format": form}}
     name = member(blob, "display_name")
@@ -280,9 +288,6 @@ def _answering(message: Block, call_id: str) -> Block:
 _SHAPE: Final = Shape(name="gemini", messages="contents", parts="parts", text={}, answering=_answering)
 
 
-_SINCE_3: Final = re.compile(r"gemini-(3|[4-9]|\d\d)")
-"""Models that take pictures inside a function's response (ai.google.dev/gemini-api/docs/function-calling, "Multimodal
-function responses"; Gemini 2.5: "`function_response.parts` is not supported for this model")."""
 _CALLING_MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 
 
@@ -291,7 +296,6 @@ def _write(
 ) -> dict[str, Any]:
     """Return ``contents``, and ``config`` with the system text and the tools; callers may add settings to ``config``."""
     history = [_with_place(step, refusals) for step in read_steps(messages, _SHAPE, refusals)]
-    system = [step for step in history if isinstance(step, Said) and step.is_system]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
     turns = list(_with_media(_in_call_order(said), refusals))
     contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, "parts"))
@@ -301,13 +305,19 @@ def _write(
         contents = list(in_call_order(contents, refusals))
         sign_calls(contents, refusals)
     config: dict[str, Any] = {}
-    if text := "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system))):
+    if text := system_text(history, refusals):
         config["systemInstruction"] = text
     if functions := list(read_functions(tools, refusals)):
         config["tools"] = [{"functionDeclarations": [_declaration(function) for function in functions]}]
     if choice := read_choice(tool_choice, refusals):
         config["toolConfig"] = {"functionCallingConfig": _calling(choice)}
     return {"contents": contents, "config": config}
+
+
+def system_text(history: Iterable[HistoryStep], refusals: Refusals) -> str:
+    """Return the texts of system and developer messages, with a blank line between them."""
+    system = (step for step in history if isinstance(step, Said) and step.is_system)
+    return "\n\n".join(filter(None, (words(said.parts, refusals, "system") for said in system)))
 
 
 def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
@@ -388,7 +398,7 @@ def _is_within(part: Part, refusals: Refusals) -> bool:
             pass
         case _:
             return False
-    return bool(_SINCE_3.search(refusals.model)) and data[:5].lower() == "data:"
+    return takes_media(refusals.model) and data[:5].lower() == "data:"
 
 
 def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:

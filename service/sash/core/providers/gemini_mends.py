@@ -20,7 +20,8 @@ EMPTY_PART: Final = Mend(
 MISSING_SIGNATURE: Final = Mend(
     name="missing_signature",
     refused="A call of the current turn without a thought signature, by Gemini 3 and later: another model made it",
-    sent="The first call of each step with the signature `skip_thought_signature_validator`, which Google has for this",
+    sent="The first call of each step with the signature `skip_thought_signature_validator`, which Google has for this; "
+    "in Interactions, a thought with it before the call",
     evidence="'Function call is missing a thought_signature in functionCall parts' "
     "(ai.google.dev/gemini-api/docs/thought-signatures, FAQ; octos-org/octos 1897)",
 )
@@ -39,9 +40,25 @@ RESULT_ORDER: Final = Mend(
 )
 MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE, SYSTEM_CONTENT, RESULT_ORDER)
 
-_SKIPS: Final = "skip_thought_signature_validator"
+SKIPS: Final = "skip_thought_signature_validator"
 _STRICT: Final = re.compile(r"gemini-(?:[3-9]|[1-9]\d)(?!.*-image)")
 """Models that require signatures. Those for images do not."""
+_SINCE_3: Final = re.compile(r"gemini-(3|[4-9]|\d\d)")
+
+
+def requires_signatures(model: str) -> bool:
+    """Return whether a model, by its name, refuses calls of the current turn without a thought signature."""
+    return bool(_STRICT.search(model))
+
+
+def takes_media(model: str) -> bool:
+    """Return whether a model, by its name, takes pictures inside a function's result.
+
+    ai.google.dev/gemini-api/docs/function-calling, "Multimodal function responses"; Gemini 2.5: "`function_response.parts`
+    is not supported for this model".
+    """
+    return bool(_SINCE_3.search(model))
+
 
 _BESIDE: Final = frozenset(
     {
@@ -183,10 +200,10 @@ def sign_calls(contents: Iterable[Block], refusals: Refusals) -> None:
 
     The current turn begins at the user's newest content that is more than results.
     """
-    if not _STRICT.search(refusals.model):
+    if not requires_signatures(refusals.model):
         return
     for call in _unsigned(list(contents)):
-        call["thoughtSignature"] = _SKIPS
+        call["thoughtSignature"] = SKIPS
         refusals.mends.add(MISSING_SIGNATURE, refusals.owners.get(id(call), 0))
 
 

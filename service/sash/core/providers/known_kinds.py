@@ -135,18 +135,18 @@ class UnknownKind(NamedTuple):
 def unknown_items(item: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
     """Yield an item's type, and those of a message's parts, that OpenAI's Responses does not have."""
     kind = item.get("type") or "message"
-    yield from _unknown(kind, f"{pointer}/type", "item type", ITEMS)
-    for part, place in _objects(item.get("content") if kind == "message" else None, f"{pointer}/content"):
-        yield from _unknown(part.get("type"), f"{place}/type", "part type", CONTENTS)
+    yield from unknown_name(kind, f"{pointer}/type", "item type", ITEMS)
+    for part, place in objects_at(item.get("content") if kind == "message" else None, f"{pointer}/content"):
+        yield from unknown_name(part.get("type"), f"{place}/type", "part type", CONTENTS)
 
 
 def unknown_blocks(message: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
     """Yield the types of blocks that Claude does not have, in a message and inside its tool results."""
-    for block, place in _objects(message.get("content"), f"{pointer}/content"):
-        yield from _unknown(block.get("type"), f"{place}/type", "block type", BLOCKS)
+    for block, place in objects_at(message.get("content"), f"{pointer}/content"):
+        yield from unknown_name(block.get("type"), f"{place}/type", "block type", BLOCKS)
         if block.get("type") == "tool_result":
-            for inner, inner_place in _objects(block.get("content"), f"{place}/content"):
-                yield from _unknown(inner.get("type"), f"{inner_place}/type", "block type", RESULT_BLOCKS)
+            for inner, inner_place in objects_at(block.get("content"), f"{place}/content"):
+                yield from unknown_name(inner.get("type"), f"{inner_place}/type", "block type", RESULT_BLOCKS)
 
 
 def unknown_parts(content: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
@@ -154,9 +154,9 @@ def unknown_parts(content: Mapping[str, Any], pointer: str) -> Iterator[UnknownK
 
     A member beside one that says what the part is may be the client's own, unless it is a misspelt one.
     """
-    yield from _unknown(content.get("role") or "user", f"{pointer}/role", "role", ROLES)
+    yield from unknown_name(content.get("role") or "user", f"{pointer}/role", "role", ROLES)
     parts = content.get("parts")
-    for part, place in _objects([parts] if isinstance(parts, dict) else parts, f"{pointer}/parts"):
+    for part, place in objects_at([parts] if isinstance(parts, dict) else parts, f"{pointer}/parts"):
         for name, value in part.items():
             if value is None or name in _EITHER_CASE:
                 continue
@@ -164,13 +164,15 @@ def unknown_parts(content: Mapping[str, Any], pointer: str) -> Iterator[UnknownK
                 yield UnknownKind(name, f"{place}/{name}", "part", PARTS)
 
 
-def _objects(values: Any, pointer: str) -> Iterator[tuple[dict[str, Any], str]]:
+def objects_at(values: Any, pointer: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the objects in a list, each with its pointer."""
     for index, value in enumerate(values if isinstance(values, list) else ()):
         if isinstance(value, dict):
             yield value, f"{pointer}/{index}"
 
 
-def _unknown(name: Any, pointer: str, what: str, known: tuple[str, ...]) -> Iterator[UnknownKind]:
+def unknown_name(name: Any, pointer: str, what: str, known: tuple[str, ...]) -> Iterator[UnknownKind]:
+    """Yield the name as an unknown kind, unless it is known."""
     if name not in known:
         yield UnknownKind(str(name), pointer, what, known)
 

@@ -112,7 +112,10 @@ def own_messages(form: str, message: Object) -> list[Object]:
     sent = [Outgoing(0, each) for each in (*call, chat)]
     written: list[Object] = provider.write(sent, [], None, refusals)[provider.shape.messages]
     refusals.check()
-    return written if provider.replies_are_items and not call else written[-1:]
+    if not provider.replies_are_items or call:
+        return written[-1:]
+    is_opened = provider.fills and message["role"] == "assistant"  # with a turn of the user's before it
+    return written[1:] if is_opened else written
 
 
 def _call_of(result: Object) -> list[Object]:

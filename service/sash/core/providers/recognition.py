@@ -32,7 +32,7 @@ def _other_form(message: dict[str, Any], form: str) -> tuple[str, str] | None:
     kinds = [kind for part in _typed(message) if isinstance(kind := part.get("type"), str)]
     for name, provider in PROVIDERS.items():
         for kind in kinds if name != form else ():
-            if re.fullmatch(provider.own_types, kind):
+            if re.fullmatch(provider.own_types, kind) and not re.fullmatch(PROVIDERS[form].own_types, kind):
                 return name, kind
     is_item = form == "openai" and message.get("type") in ITEMS and not message.keys() & {"role", "content"}
     return ("responses", kinds[0]) if is_item else None

@@ -17,8 +17,8 @@ Guarantees, and how they are kept:
   (PR_SET_PDEATHSIG). The kernel watches the starting *thread*, so a start outside the main thread, or on another system,
   uses a small process that waits at a pipe.
 
-No Python may run between fork and exec, because the parent may have threads. So the child's first program is a file of its own
-(``server_child.py``).
+No Python may run between fork and exec, because the parent may have threads. So the child's first program is a file of its
+own (``server_child.py``).
 """
 
 import contextlib

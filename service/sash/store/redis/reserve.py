@@ -5,8 +5,8 @@
     sash.reserve     16 MiB, or a sixteenth of a small disk: there while the disk has room
 
 A store that cannot write to its append-only file ends (``appendfsync always``), or keeps what it acknowledged in memory
-(``everysec``). So the process that runs the store removes the reserve when the disk has less room than the reserve takes. The
-store can then still write what it acknowledged, and erasures. The workers see that the reserve is gone, and refuse all other
+(``everysec``). So the process that runs the store removes the reserve when the disk has less room than the reserve takes.
+The store can then still write what it acknowledged, and erasures. The workers see that the reserve is gone, and refuse all other
 writes. It comes back when the disk has three times its size.
 """
 
