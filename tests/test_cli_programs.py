@@ -353,7 +353,7 @@ def _broken(value: Any) -> list[Any]:
 
 
 def test_providers_messages_are_no_programs_records() -> None:
-    """Messages of the four formats, and entries with them, are of no other program."""
+    """Messages of all formats, and entries with them, are of no other program."""
     for sound in (
         USER,
         {**USER, "timestamp": 1, "createdAt": "x", "parts": [{"type": "text", "text": QUESTION}]},

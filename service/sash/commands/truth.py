@@ -66,7 +66,7 @@ def truth(
     """Compare predicted with billed tokens of the requests in FILE, and name the rule that each miss rests on.
 
     FILE holds rows: {"id", "model", "request", "prompt_tokens"}, in a list or one a line, and perhaps "format", "host" and
-    "kinds". A request is what was sent, in any of the four formats.
+    "kinds". A request is what was sent, in any of the formats.
 
     With --live, the requests are sent to the provider of --model: to its counting endpoint (OpenAI's Responses, Anthropic,
     Gemini), which costs nothing, or as chat completions with the shortest reply. Without FILE, requests of Sash's own are

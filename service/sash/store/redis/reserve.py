@@ -6,8 +6,8 @@
 
 A store that cannot write to its append-only file ends (``appendfsync always``), or keeps what it acknowledged in memory
 (``everysec``). So the process that runs the store removes the reserve when the disk has less room than the reserve takes.
-The store can then still write what it acknowledged, and erasures. The workers see that the reserve is gone, and refuse all other
-writes. It comes back when the disk has three times its size.
+The store can then still write what it acknowledged, and erasures. The workers see that the reserve is gone, and refuse all
+other writes. It comes back when the disk has three times its size.
 """
 
 import contextlib
