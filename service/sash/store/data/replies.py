@@ -126,8 +126,24 @@ class Page(msgspec.Struct, frozen=True):
 
 
 STATE_FIELDS = (
-    *("id", "v", "life", "change", "s", "created", "updated", "t0", "t1", "gn", "g0", "g1", "user"),
-    *("summary", "ttl", "edited", "sealed", "rich", "pins", "compactions"),
+    *(
+        "id",
+        "v",
+        "life",
+        "change",
+        "s",
+        "t0",
+        "t1",
+        "gn",
+        "ttl",
+        "user",
+        "edited",
+        "sealed",
+        "rich",
+        "pins",
+        "compactions",
+    ),
+    *("created", "updated", "g0", "g1", "summary"),
 )
 """The fields of the conversation's hash that ``state_of`` reads, in the order of ``read_window``."""
 
@@ -158,8 +174,8 @@ def state_of(
     sealer: AnySealer, name: str, fields: Sequence[bytes | None], length: int, *, expires_ms: int | None = None
 ) -> State:
     """Return a conversation's state, from the fields ``STATE_FIELDS`` of its hash."""
-    identity, version, life, change, settings, created, updated, t0, t1, gn, g0, g1, user, *others = fields
-    summary, ttl, edited, sealed, rich, _, compactions = others
+    identity, version, life, change, settings, t0, t1, gn, ttl, user, edited, sealed, rich, _, *others = fields
+    compactions, created, updated, g0, g1, summary = others
     check_identity(identity, name)
     if version is None or settings is None:
         raise Internal("The store holds a conversation without a version or settings.")

@@ -234,8 +234,11 @@ def append(
     """
     asked = _AppendRest(before, ttl_ms, repeats, after, reach)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
+    rows: list[tuple[Any, ...]] = []
     for entry in entries:
-        arguments += (entry.id_field, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))
+        rows += [(entry.id_field, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))]
+    for column in zip(*rows, strict=True):
+        arguments += column
     return ScriptCall(SCRIPTS["append"] if reach is None else _APPEND_AND_READ, keys, arguments, _read_append)
 
 

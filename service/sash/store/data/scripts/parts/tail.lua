@@ -1,6 +1,7 @@
--- Functions of scripts that read a tail of a conversation's messages, likely to be enough for a window.
+-- A function of scripts that read a tail of a conversation's messages, likely to be enough for a window.
 --
--- `reach` says what is wanted: 1 budget in tokens, 0 when not known   2 0 for the total in o200k, 1 for cl100k
+-- `fields` are those of fields.lua, with those that only a window needs. `reach` says what is wanted: 1 budget in tokens, 0 when
+--       not known   2 0 for the total in o200k, 1 for cl100k
 --       3 limit of messages, 0 for none   4 true or '1' when scripts (Latin, Cyrillic) are needed
 --       5 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
 --       6 messages to read besides   7 true or '1' when the bodies of the whole tail are needed
@@ -22,16 +23,11 @@ local COVERED = 64 -- messages that are read although the compaction stands for 
 local ASSISTANT, SINCE_REPLY = 3, 64 -- messages after the newest reply, at most, for which the time before it is read
 local ENOUGH, SLACK, NEAR, FEW, FEW_TOKENS, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 16384, 4194304, 4000
 
-local function read_fields()
-  return redis.call('HMGET', conversation, 'id', 'v', 'life', 'change', 's', 'created', 'updated', 't0', 't1', 'gn', 'g0',
-    'g1', 'user', 'summary', 'ttl', 'edited', 'sealed', 'rich', 'pins', 'compactions')
-end
-
 local function read_tail(fields, length, reach)
   local budget, column, limit, block, more =
     tonumber(reach[1]), tonumber(reach[2]), tonumber(reach[3]), tonumber(reach[5]), tonumber(reach[6])
-  local grounded, newest_user, rich, pins = fields[10], fields[13], fields[18], fields[19]
-  local total = tonumber(fields[8 + column] or 0)
+  local grounded, newest_user, rich, pins, compactions = fields[8], fields[10], fields[13], fields[14], fields[15]
+  local total = tonumber(fields[6 + column] or 0)
   local needs_scripts, whole = reach[4] == true or reach[4] == '1', reach[7] == true or reach[7] == '1'
   local count = ENOUGH
   if budget > 0 then
@@ -41,8 +37,8 @@ local function read_tail(fields, length, reach)
   end
   if limit > 0 and limit < count then count = limit + 1 end
   local compaction, stood = {}, 0
-  if fields[20] and (reach[8] or '') ~= '' then
-    for form, seq in string.gmatch(fields[20], '(%a+) (%d+)') do
+  if compactions and (reach[8] or '') ~= '' then
+    for form, seq in string.gmatch(compactions, '(%a+) (%d+)') do
       if string.find(reach[8], ' ' .. form .. ' ', 1, true) then stood = math.max(stood, tonumber(seq)) end
     end
     if stood > 0 then
