@@ -154,8 +154,17 @@ def guess(part: dict[str, Any]) -> Guess:
         name = file.get("filename")  # Anthropic's form sends it as the document's title
         return Guess(_TEXT_WRAPPING + (count_text(name, "cl100k_base") if isinstance(name, str) else 0))
     tokens = _PAGE_WRAPPING + size // FILE_CHARACTERS
-    pages = len(_PAGE.findall(data)) if data.startswith(b"%PDF") else 0
+    pages = _pages(data)
     return Guess(tokens, pages, tokens if pages else 0)
+
+
+def pages_in(data_url: str) -> int:
+    """Return the number of pages of a PDF in a data URL; 0 for anything else."""
+    return _pages(_decoded(data_url)[1])
+
+
+def _pages(data: bytes) -> int:
+    return len(_PAGE.findall(data)) if data.startswith(b"%PDF") else 0
 
 
 def text_in(part: dict[str, Any]) -> str:

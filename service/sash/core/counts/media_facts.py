@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.counts.attachments import FILE_CHARACTERS, UPLOADED_FILE, Guess, Image, image_size
+from sash.core.counts.attachments import FILE_CHARACTERS, UPLOADED_FILE, Guess, Image, image_size, pages_in
 from sash.core.providers.enclosures import Enclosure, enclosed
+from sash.core.providers.pieces import data_url
 
 IMAGE, FILE, AUDIO, REPLY = range(4)
 _KINDS: Final = {"image": IMAGE, "file": FILE, "audio": AUDIO, "reply": REPLY}
@@ -69,8 +70,8 @@ def media_of(
 
 def _alone(one: Enclosure, kind: int) -> Medium:
     """A medium that only the provider's own message has, or a spoken reply."""
-    size = (0, 0)
-    if kind == IMAGE:
-        size = image_size(one.data if one.data.startswith("data:") else f"data:;base64,{one.data}") or size
+    url = one.data if one.data.startswith("data:") else data_url("", one.data)
+    size = (image_size(url) or (0, 0)) if kind == IMAGE else (0, 0)
+    pages = pages_in(url) if kind == FILE else 0
     tokens = 0 if kind in (IMAGE, REPLY) else max(UPLOADED_FILE, len(one.data) // FILE_CHARACTERS)
-    return Medium(kind, one.media_type, len(one.data), *size, tokens=tokens, form=one.form, is_linked=one.is_linked)
+    return Medium(kind, one.media_type, len(one.data), *size, pages, tokens, form=one.form, is_linked=one.is_linked)

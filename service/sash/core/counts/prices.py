@@ -148,7 +148,10 @@ def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
     if "spoken0" in row:
         _add_spoken(sent, row, by)
     if "parts" in sent and not is_native and ROLES[sent["role"]] in sent_in.one_string:
-        del sent["parts"]
+        if not sent["estimated"]:
+            del sent["parts"]
+        else:  # the text of a text file is no part of the string
+            sent["may_join"] = 1
     if sent_in.parts_apart:
         _part(sent, by)
     return sent
@@ -226,6 +229,8 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, said: Number) -> Row:
     mix, calls_mix, ratios = sent.get("mix"), sent.get("calls_mix"), model.ratios
     if "parts" in sent:
         text = sum(family_tokens(a, b, part_mix, ratios) for a, b, part_mix in sent["parts"])
+        if sent["may_join"]:
+            text = max(text, family_tokens(sent["text0"], sent["text1"], mix, ratios))
         sent["apart0"] = sent["apart1"] = 0  # what items cost apart is in their parts
     else:
         text = family_tokens(sent["text0"], sent["text1"], mix, ratios, by=by)

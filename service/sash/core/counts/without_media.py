@@ -28,21 +28,19 @@ def without_media(measure: Measure, lines: Mapping[int, str]) -> Measure:
     extra = measure.extra
     if extra is None:
         return measure
-    inner = [_part(line) for place, line in lines.items() if not extra.media[place].form]
-    outer = [_part(line) for place, line in lines.items() if extra.media[place].form]
-    more = _sum(inner)
+    told = [_part(line) for line in lines.values()]
+    more = _sum(told)
     fields: dict[str, Any] = {
         "media": tuple(each for place, each in enumerate(extra.media) if place not in lines),
         "images": tuple(_others(extra.images, _pictures(extra.media, ""), lines)),
-        "mix": _joined(extra.mix, (measure.o200k, measure.cl100k), inner),
-        "beside": extra.beside and _beside(extra.beside, extra.media, lines, outer),
+        "mix": _joined(extra.mix, (measure.o200k, measure.cl100k), told),
+        "beside": extra.beside and _beside(extra.beside, extra.media, lines),
+        "has_text": True,
         **{name: getattr(extra, name) - number for name, number in _estimates(extra.media, lines).items()},
     }
-    if inner:
-        fields["has_text"] = True
-    if extra.parts or (measure.role != TOOL and inner):
+    if extra.parts or measure.role != TOOL:
         said = extra.parts or (((measure.o200k, measure.cl100k, extra.mix),) if measure.o200k else ())
-        fields["parts"] = (*said, *inner) if len(said) + len(inner) > 1 else ()
+        fields["parts"] = (*said, *told) if len(said) + len(told) > 1 else ()
     for name in ("listed", "opens_list", "closes_list") if extra.listed != ZERO else ():
         fields[name] = _added(getattr(extra, name), more)
     return Measure(
@@ -86,14 +84,13 @@ def _estimates(media: Sequence[Medium], lines: Mapping[int, str]) -> dict[str, i
     }
 
 
-def _beside(beside: Beside, media: Sequence[Medium], lines: Mapping[int, str], parts: Sequence[Part]) -> Beside:
+def _beside(beside: Beside, media: Sequence[Medium], lines: Mapping[int, str]) -> Beside:
     gone = [media[place] for place in lines]
     alone = [each for each in gone if each.form]
     return msgspec.structs.replace(
         beside,
         images=tuple(_others(beside.images, _pictures(media, beside.format), lines)),
         estimated=max(0, beside.estimated - sum(each.tokens for each in alone)),
-        rest=_added(beside.rest, _sum(parts)),
         sent=beside.sent + sum(LINE_BYTES - each.size for each in gone),
     )
 

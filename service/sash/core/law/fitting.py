@@ -73,12 +73,13 @@ class _Fitting:
 
     def stable(self) -> Window | NeedOlder:
         """The window with a stable cut, which is found first."""
-        first = self.build(self._dearest(), self._allowed(0))
+        dearest = self._dearest()
+        first = self.build(dearest, self._allowed(0))
         if isinstance(first, NeedOlder):
             return first
         cut = first.cut or Cut(1, 0)
         left, changed = lines_in_steps(self.media, cut)
-        if not left and self._bytes(first, left) <= self.media.most_bytes:
+        if dearest is self.history and not left and self._bytes(first, left) <= self.media.most_bytes:
             return first
         return self._settled(left, cut, changed)
 

@@ -25,8 +25,10 @@ from sash.core.counts.unicode_scripts import mix_of
 from sash.core.law.costs import for_each
 from sash.core.law.records import Record, Records
 from sash.core.providers import PROVIDERS
+from sash.core.providers.enclosures import is_picture_or_file
+from sash.core.providers.native import read_again
 from sash.core.providers.pieces import Object
-from sash.core.providers.sharing import fill, share
+from sash.core.providers.sharing import restore
 
 RESULTS = frozenset({TOOL, FUNCTION})
 _CHARACTERS = 4  # of a token, approximately; a search starts with this number
@@ -211,16 +213,13 @@ def _end(text: str, encoding: Encoding, tokens: int) -> str:
 def _with_text(message: Mapping[str, Any], text: str, *, alone: bool) -> Object:
     """A tool message with another text, in its member ``native``, too; without that if it has no place for a text.
 
-    The provider's other members (``is_error``, ``cache_control``) stay. ``alone`` leaves out images and files.
+    The provider's other members (``is_error``, ``cache_control``) stay. The chat form has no images and files, nor has its
+    own form with ``alone``.
     """
     chat: Object = {**message, "content": text}
     native = chat.pop("native", None)
-    own = (
-        PROVIDERS[native["format"]].with_result_text(fill(native["messages"], message)[0], text, alone)
-        if native
-        else None
-    )
-    if own is None:
+    if native is None:
         return chat
-    kept = {name: value for name, value in native.items() if name != "told" and not (alone and name == "only")}
-    return chat | {"native": {**kept, "messages": [share(own, chat)]}}
+    keeps = (lambda _: False) if alone else is_picture_or_file
+    own = PROVIDERS[native["format"]].with_result_text(restore(message)[0], text, keeps)
+    return chat if own is None else read_again(message, [own])

@@ -50,6 +50,7 @@ from sash.core.providers.known_kinds import unknown_blocks
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import (
+    Keeps,
     Name,
     Object,
     Piece,
@@ -180,7 +181,10 @@ def _read_result(block: Object, piece: Piece, pointer: str) -> None:
         if kind in ("text", "search_result") or (kind == "document" and _held(inner)):
             _read_block(inner, piece, place)
         elif kind in ("image", "document") and (part := _media(inner, kind, place)):
-            piece.add_told(kind, part)
+            if part["type"] == "text":
+                piece.parts.append(part)
+            else:
+                piece.add_told(kind, part)
         else:
             piece.tell(kind, inner)
 
@@ -535,9 +539,9 @@ def _tool(function: Function, refusals: Refusals) -> Block:
     return tool | _cache(function.extra)
 
 
-def _with_result_text(own: Block, text: str, alone: bool) -> Block:  # noqa: FBT001 - as the record declares it
+def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:
     block = own["content"][0]
-    return {**own, "content": [{**block, "content": result_content(block.get("content"), text, "text", alone=alone)}]}
+    return {**own, "content": [{**block, "content": result_content(block.get("content"), text, "text", keeps)}]}
 
 
 def _is_chat(message: Mapping[str, Any]) -> bool:

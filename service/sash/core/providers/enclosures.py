@@ -12,8 +12,9 @@ from typing import Any, Final, Literal, NamedTuple
 from sash.core.chat.file_links import as_file, link_of
 from sash.core.providers import PROVIDERS
 from sash.core.providers.members import has_foreign
+from sash.core.providers.native import read_again
 from sash.core.providers.pieces import Object
-from sash.core.providers.sharing import restore, share
+from sash.core.providers.sharing import restore
 from sash.core.providers.thoughts import is_thought
 
 Kind = Literal["image", "file", "audio", "reply"]
@@ -77,11 +78,7 @@ def with_lines(message: Object, lines: Mapping[int, str]) -> Object:
     if isinstance(content, list):
         chat["content"] = _content(content, lines, is_result=is_result)
     own = _own(message, chat, lines, is_result=is_result) if native and not has_foreign(message) else None
-    if native is None or own is None:
-        return chat
-    left_out = ("told", "messages") if is_result else ("messages",)
-    kept = {name: value for name, value in native.items() if name not in left_out}
-    return chat | {"native": {**kept, "messages": share(own, chat)}}
+    return chat if own is None else read_again(message, own)
 
 
 def _in_content(message: Mapping[str, Any]) -> list[Enclosure]:
@@ -174,7 +171,7 @@ def _own(message: Object, chat: Object, lines: Mapping[int, str], *, is_result: 
         return own
     said = chat["content"]
     text = said if isinstance(said, str) else said[0]["text"]
-    result = provider.with_result_text(own[0], text, False)  # noqa: FBT003 - as the record declares it
+    result = provider.with_result_text(own[0], text, lambda part: not _holds_words(part))
     return None if result is None else [result]
 
 
@@ -236,14 +233,32 @@ class _Visit:
         return self._in_place(-len(self.alone), block)
 
 
+def is_picture_or_file(part: Any) -> bool:
+    """Whether a part of a chat message's content, or a provider's own, stays beside the text of a result that is cut.
+
+    A file of text does not: its words are among those that are cut.
+    """
+    if not isinstance(part, dict) or part.get("type") in _TEXTS or _holds_words(part):
+        return False
+    return not any(_is_of_text(text) for text in _strings(part))
+
+
+def _is_of_text(text: str) -> bool:
+    """Whether a string is a text file as a data URL, or the media type of one."""
+    return (_type_of(text) or (text if MEDIA_TYPE.fullmatch(text) else "")).startswith("text/")
+
+
 def _is_own_medium(block: Object) -> bool:
     """Whether a part is a picture, a file or a sound, and not a document of texts or of parts."""
     if any(isinstance(block.get(name), dict) for name in MEDIA_MEMBERS):
         return True
+    return str(block.get("type")) in MEDIA and not _holds_words(block)
+
+
+def _holds_words(block: Object) -> bool:
+    """Whether a part is a document of texts or of parts, which are in the text of the chat message."""
     source = block.get("source")
-    return str(block.get("type")) in MEDIA and not (
-        isinstance(source, dict) and source.get("type") in ("content", "text")
-    )
+    return isinstance(source, dict) and source.get("type") in ("content", "text")
 
 
 def _payload(data: str) -> str:

@@ -41,7 +41,18 @@ from sash.core.providers.hosted import media_line
 from sash.core.providers.known_kinds import unknown_parts
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.own_members import OwnMembers
-from sash.core.providers.pieces import Name, Object, Piece, convert, data_url, file_part, read_turn, rest_of, to_json
+from sash.core.providers.pieces import (
+    Keeps,
+    Name,
+    Object,
+    Piece,
+    convert,
+    data_url,
+    file_part,
+    read_turn,
+    rest_of,
+    to_json,
+)
 from sash.core.providers.provider import Provider
 from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
@@ -484,18 +495,19 @@ def _calling(choice: Choice) -> Block:
     return {"mode": "ANY" if choice.mode == "required" else "VALIDATED", "allowedFunctionNames": choice.names}
 
 
-def _with_response(part: Block, text: str, *, alone: bool) -> Block:
+def _with_response(part: Block, text: str, keeps: Keeps) -> Block:
     """Gemini's part with a text as the response, under its name if it was a lone text."""
     name = "function_response" if part.get("function_response") is not None else "functionResponse"
     given = part[name]
     said = given.get("response") or {}
     key = next(iter(said)) if len(said) == 1 and said.keys() <= {"output", "result"} else "output"
-    kept = {name: value for name, value in given.items() if not (alone and name == "parts")}
-    return {**part, name: {**kept, "response": {key: text}}}
+    kept = {name: value for name, value in given.items() if name != "parts"}
+    media = [each for each in given.get("parts") or () if keeps(each)]
+    return {**part, name: {**kept, "response": {key: text}, **({"parts": media} if media else {})}}
 
 
-def _with_result_text(own: Block, text: str, alone: bool) -> Block:  # noqa: FBT001 - as the record declares it
-    return {**own, "parts": [_with_response(own["parts"][0], text, alone=alone)]}
+def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:
+    return {**own, "parts": [_with_response(own["parts"][0], text, keeps)]}
 
 
 def _is_chat(message: Mapping[str, Any]) -> bool:

@@ -39,7 +39,7 @@ from sash.core.providers.members import EVERY_MEMBER, Names, has_foreign, object
 from sash.core.providers.pieces import Object, Piece, chat_message
 from sash.core.providers.recognition import foreign
 from sash.core.providers.requests_read import ChatRequest
-from sash.core.providers.sharing import fill, restore
+from sash.core.providers.sharing import fill, restore, share
 from sash.core.providers.turns import Outgoing, Refusals, is_of
 from sash.problems import InvalidEntry
 
@@ -81,6 +81,18 @@ def read_messages(
                 for place, piece in enumerate(pieces)
             ]
     return [*turns, Turn(chat_message(form, said), first, len(messages) - 1)] if said else turns
+
+
+def read_again(message: Mapping[str, Any], own: Sequence[Object]) -> Object:
+    """Return a stored chat message whose provider's messages were changed to these, in chat form as they are read now.
+
+    Ids of calls stay as they were, also those that the provider's messages do not have.
+    """
+    native = message["native"]
+    form, kept = native["format"], {name: native[name] for name in ("piece", "at", "beside") if name in native}
+    found = chat_message(form, [piece for each in own for piece in PROVIDERS[form].read(each, "")])
+    chat = {name: value for name, value in message.items() if name != "native"} | {"content": found["content"]}
+    return chat | {"native": {**found["native"], **kept, "messages": share(own, chat)}}
 
 
 def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:

@@ -14,6 +14,8 @@ T = TypeVar("T")
 Object = dict[str, Any]
 _TEXTS: Final = frozenset({"text", "search_result", "input_text", "output_text"})
 """Types of parts with a text in a tool result."""
+Keeps = Callable[["Object"], bool]
+"""Whether a part of a tool result stays beside another text."""
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -200,13 +202,13 @@ def has_part(message: Mapping[str, Any], kinds: frozenset[str]) -> bool:
     )
 
 
-def result_content(given: Any, text: str, kind: str, *, alone: bool) -> Any:
-    """The content of a result with one text in place of all its texts."""
+def result_content(given: Any, text: str, kind: str, keeps: Keeps) -> Any:
+    """The content of a result with one text in place of all its parts, except those that stay."""
     is_list = isinstance(given, list) and all(isinstance(part.get("type"), str) for part in given)
     parts = given if is_list else []
     places = [index for index, part in enumerate(parts) if part["type"] in _TEXTS]
     marks = [{"cache_control": parts[index]["cache_control"]} for index in places if "cache_control" in parts[index]]
-    others = [] if alone else [part for part in parts if part["type"] not in _TEXTS]
+    others = [part for part in parts if part["type"] not in _TEXTS and keeps(part)]
     if not (others or marks):
         return text
     place = places[0] if places else 0

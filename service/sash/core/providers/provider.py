@@ -14,7 +14,7 @@ from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Pla
 from sash.core.providers.known_kinds import UnknownKind
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
-from sash.core.providers.pieces import Object, Piece
+from sash.core.providers.pieces import Keeps, Object, Piece
 from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.turns import Outgoing, Refusals
@@ -57,8 +57,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     joined with a blank line."""
     is_call: Callable[[Object], bool]
     """Whether an own message, or a part of one, is a call of a function or of a custom tool."""
-    with_result_text: Callable[[Object, str, bool], Object | None]
-    """Writes another text into an own tool result; True leaves out its images and files. None where it has no place."""
+    with_result_text: Callable[[Object, str, Keeps], Object | None]
+    """Writes another text into an own tool result, in place of all parts but those that stay. None where it has no place."""
     maker: str
     """The maker of the models that this form is for, as the list of models names it."""
     caching: Callable[[str, CachePrices], Caching | None]

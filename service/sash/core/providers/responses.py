@@ -25,6 +25,7 @@ from sash.core.providers.known_kinds import unknown_items
 from sash.core.providers.openai import OPENAI_ASKING, openai_caching, openai_limits, openai_marks
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import (
+    Keeps,
     Name,
     Object,
     Piece,
@@ -456,10 +457,10 @@ def _choice(tool_choice: Any) -> Any:
             return tool_choice
 
 
-def _with_result_text(own: Block, text: str, alone: bool) -> Block | None:  # noqa: FBT001 - as the record declares it
+def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block | None:
     if own.get("type") not in _OUTPUTS:
         return None
-    return {**own, "output": result_content(own.get("output"), text, "input_text", alone=alone)}
+    return {**own, "output": result_content(own.get("output"), text, "input_text", keeps)}
 
 
 class ResponsesRequest(msgspec.Struct):

@@ -1,0 +1,175 @@
+"""Windows of any chat with pictures and files are within the budget and every limit, and cost what /count says.
+
+The chats have media wherever a form has a place for one: in questions, in results that are cut or left out, in the model's
+own messages and in Gemini's thoughts.
+"""
+
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+import pytest_asyncio
+from conftest import http, lifespan
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from validators import limits
+from validators.albums import album
+from validators.media import FORMS
+
+from sash.app import create_app
+from sash.settings import Settings
+from sash.store.redis.embedded import EmbeddedStore
+
+MODELS = {
+    "openai": "gpt-4o-mini",
+    "responses": "gpt-5",
+    "anthropic": "claude-haiku-4-5",
+    "gemini": "gemini-3-pro-preview",
+}
+SMALL = {
+    "images": 4,
+    "bytes": 90_000,
+    "pages": 6,
+    "image_side": 3000,
+    "image_bytes": 30_000,
+    "many_images": 2,
+    "many_images_side": 1000,
+}
+"""Limits that a chat of a few turns is over."""
+FILE = "\n".join(
+    f'[models.small-{form}]\ncontext_window = 200000\nlike = "{model}"\n[models.small-{form}.limits]\n'
+    + "\n".join(f"{name} = {most}" for name, most in SMALL.items())
+    for form, model in MODELS.items()
+)
+QUERIES: dict[str, st.SearchStrategy[Any]] = {
+    "tool_result_max_tokens": st.sampled_from([20, 60, 150, 600, 2000]),
+    "images_kept": st.integers(0, 2),
+    "tool_results_kept": st.integers(0, 2),
+    "max_tokens": st.sampled_from([300, 600, 1200, 2500, 5000, 10_000]),
+    "reasoning": st.sampled_from(["all", "none", "turn"]),
+    "stable": st.booleans(),
+    "note": st.booleans(),
+    "overflow": st.just("skip"),
+    "explain": st.booleans(),
+}
+
+
+@pytest_asyncio.fixture(scope="module")
+async def small(store: EmbeddedStore, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client of an application whose models file has a model with small limits for each form."""
+    models = tmp_path_factory.mktemp("models") / "models.toml"
+    models.write_text(FILE)
+    given = Settings(redis_url=store.url, durability="fast", models_file=models)
+    async with lifespan(create_app(given)) as app, http(app) as client:
+        yield client
+
+
+class Case(NamedTuple):
+    """A chat by the seed that draws it, in ``form``, and the window that is asked for."""
+
+    seed: int
+    form: str
+    out: str
+    is_small: bool
+    query: dict[str, Any]
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The request for the window."""
+        messages = album(Random(self.seed), self.form, thinks_in_pictures=self.thinks_in_pictures)
+        model = f"small-{self.out}" if self.is_small else MODELS[self.out]
+        return {"model": model, "format": self.out, "messages": messages, **self.query}
+
+    @property
+    def thinks_in_pictures(self) -> bool:
+        """Whether thoughts have pictures. Limits count them only where a vendor has thousands."""
+        return not self.is_small
+
+    @property
+    def is_counted_exactly(self) -> bool:
+        """Whether a window that is not mended costs what /count says: it is in the form in which the messages came.
+
+        Claude forgets what it thought in earlier turns, and a window counts the line that tells a picture in a thought.
+        """
+        forgets = self.out == "anthropic" and self.query.get("reasoning") == "all"
+        return self.form == self.out and not forgets and not (self.form == "gemini" and self.thinks_in_pictures)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits of its model."""
+        return SMALL if self.is_small else limits.of_model(MODELS[self.out])
+
+
+async def asked(client: httpx.AsyncClient, form: str, body: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the window, or None if required parts do not fit."""
+    answer = await client.post("/window", params={"format": form}, json={"reserve": 0, "uncarried": "drop", **body})
+    if answer.status_code == 422:
+        assert answer.json()["type"] == "/problems/window-does-not-fit", answer.text
+        return None
+    assert answer.status_code == 200, answer.text
+    window: dict[str, Any] = answer.json()
+    return window
+
+
+async def check(client: httpx.AsyncClient, case: Case) -> None:
+    """Check a window against /count of its request, its budget and the limits."""
+    window = await asked(client, case.form, case.body)
+    if window is None:
+        return
+    tokens, request = window["tokens"], window["request"]
+    assert tokens["total"] <= window["budget"]
+    assert min(tokens.values()) >= 0
+    assert window.get("trimmed", {"tokens": 0})["tokens"] >= 0
+    if lines := window.get("explain"):
+        assert sum(line["tokens"] for line in lines if line["kept"]) == tokens["messages"] + tokens["reasoning"]
+    answer = await client.post("/count", params={"format": case.out}, json={"model": window["model"], **request})
+    assert answer.status_code == 200, answer.text
+    counted = answer.json()
+    assert counted["tokens"] <= tokens["total"]
+    if case.is_counted_exactly and "mended" not in window:
+        assert counted["tokens"] == tokens["total"]
+    assert limits.over(request, case.limits) == []
+    assert [name for name in counted["over_limits"] if name in case.limits] == []
+
+
+drawn = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+drawn_deeper = settings(drawn, max_examples=3000)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Draw a chat and a window's parameters, half of them for a model with small limits."""
+    form, seed = draw(st.sampled_from(FORMS)), draw(st.integers(0, 2**32))
+    out, is_small = draw(st.sampled_from([form, form, *FORMS])), draw(st.booleans())
+    return Case(seed, form, out, is_small, draw(st.fixed_dictionaries({}, optional=QUERIES)))
+
+
+drawn = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+drawn_deeper = settings(drawn, max_examples=3000)
+
+
+@pytest.mark.no_cover
+@drawn
+@given(case=cases())
+async def test_a_window_with_media_fits_and_is_counted(small: httpx.AsyncClient, case: Case) -> None:
+    """A window of any chat in any form is within its budget and its limits, and never below /count of its request."""
+    await check(small, case)
+
+
+@pytest.mark.nightly
+@pytest.mark.no_cover
+@settings(drawn, max_examples=1500)
+@given(case=cases())
+async def test_a_window_with_media_fits_deeper(small: httpx.AsyncClient, case: Case) -> None:
+    """The same, for more chats."""
+    await check(small, case)
