@@ -172,7 +172,7 @@ async def test_a_string_that_is_taken_away_makes_the_count_smaller(
 @pytest.mark.skipif(not TRUTH.is_dir(), reason=NO_TRUTH)
 @pytest.mark.parametrize("pattern", ["*chat", "*responses", "*anthropic", "*gemini", "new_others"])
 def test_a_string_that_is_taken_out_of_a_recorded_request(pattern: str) -> None:
-    """In recorded requests, one for each set of places where strings stand, every string costs, unless bills call it free."""
+    """In recorded requests, one for each set of places of strings, every string costs, unless bills call it free."""
     seen, free = set(), {}
     for file in sorted(TRUTH.glob(f"{pattern}.json")):
         for row in rows_in(file.read_bytes(), file.stem):
