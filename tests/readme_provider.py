@@ -10,6 +10,7 @@ import json
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,6 +32,7 @@ class Provider(ThreadingHTTPServer):
     """The server: ``requests`` are the taken bodies in order, ``environment`` the variables that point SDKs to it.
 
     ``refusals`` are the reasons of its answers 400. ``surcharge`` are tokens that it bills beside those of ``POST /count``.
+    A stream pauses for ``pause_seconds`` before each event.
     """
 
     daemon_threads = True
@@ -42,6 +44,7 @@ class Provider(ThreadingHTTPServer):
         self.requests: list[dict[str, Any]] = []
         self.refusals: list[str] = []
         self.surcharge = 0
+        self.pause_seconds = 0.0
 
     @property
     def environment(self) -> dict[str, str]:
@@ -108,6 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for event in told:
+            time.sleep(self.server.pause_seconds)
             data = event.encode()
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
         self.wfile.write(b"0\r\n\r\n")

@@ -31,17 +31,17 @@ RUN_BY = {
         ("## A first window", "json"): "test_readme.py::test_the_first_window_is_the_one_that_is_shown",
         ("## A chat loop", "sh"): "test_readme.py::test_the_stand_in_serves_what_the_environment_names",
         ("### Python, with the OpenAI SDK", "python"): "test_readme.py::test_the_openai_loop_goes_through_a_tool_call",
+        (
+            "### Streaming, with FastAPI",
+            "python",
+        ): "clients/test_fastapi.py::test_a_reader_that_goes_away_leaves_half_a_reply",
+        ("### Streaming, with FastAPI", "sh"): "clients/test_fastapi.py::test_the_command_asks",
         ("### TypeScript", "ts"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
         ("### TypeScript", "sh"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
-        (
-            "### Claude, with the Anthropic SDK",
-            "python",
-        ): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
-        ("## A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
-        ("## With your framework", "python"): "test_readme.py::test_the_adapters_in_short_run",
     },
     "deploy/README.md": {
         ("### Models of your own", "toml"): "test_pages.py::test_the_models_file_is_one",
+        ("## Inside an application of your own", "python"): "clients/test_fastapi.py::test_sash_is_mounted",
         ("## From trying it to production", "sh"): "test_cli_transfer.py::test_from_trying_it_to_production",
     },
     "deploy/backups.md": {
@@ -59,6 +59,11 @@ RUN_BY = {
         ("## LangChain", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Pydantic AI", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Google ADK", "python"): "test_readme.py::test_the_adk_runs_on_windows",
+        (
+            "## Claude, with the Anthropic SDK",
+            "python",
+        ): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
+        ("## A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
         ("## A provider's own compaction", "python"): "test_readme.py::test_a_compaction_begins_the_next_window",
         (
             "## An agent with a huge tool result",
@@ -250,7 +255,7 @@ def test_every_module_and_path_exists(page: str) -> None:
 
 def test_the_readmes_figures_are_those_of_the_pages() -> None:
     """README's figures on accuracy, faults and speed agree with the pages that report them."""
-    figures = section("README.md", "## Figures")
+    figures = " ".join(read("README.md").partition("## Two commands")[0].split())
     kinds = [row for row in rows(section("tests/truth/README.md", "# Accuracy")) if row[:2] == ["OpenAI", "all"]]
     ((cases, exact, *_, short),) = (kind[2:] for kind in kinds)  # the last column: short, of those said to be exact
     assert f"{cases} recorded OpenAI requests {exact} are predicted" in figures

@@ -108,8 +108,10 @@ ROUTES = (
 )
 
 
-def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends_on_sigterm: bool = False) -> App:
+def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends_on_sigterm: bool = False) -> Ring:
     """An ASGI application. Its lifespan connects to the store, and disconnects at the end.
+
+    An application that mounts it enters ``lifespan()`` in its own lifespan, since ASGI servers tell that one alone.
 
     ``log`` writes the lines of requests. With ``ends_on_sigterm`` the process drains and ends on SIGTERM (drain.py).
     """
@@ -171,6 +173,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
             settings.api_keys, store.api_keys, required=settings.require_keys, metrics_key=settings.metrics_key
         ),
         paths=paths,
+        lifespan=framework.lifespan,
         limits=RateLimits(store.client, settings.rate_limit),
         timeout_seconds=settings.request_timeout_seconds,
         max_body_bytes=settings.max_body_bytes,

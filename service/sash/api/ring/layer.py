@@ -10,6 +10,7 @@
     a page          of messages waits until there is memory to make it (large.py)
     a large body    is sent in pieces, and the slowest reader is cut (large.py)
     after SIGTERM   answers close their connections (drain.py)
+    under a mount   the path of the other application is left out (mounted.py)
 
 Only the first line applies to a plain read: it needs no task, no timer and no wrapped ``receive``.
 """
@@ -18,13 +19,14 @@ import asyncio
 import math
 import re
 import time
+from contextlib import nullcontext
 from contextvars import Context
 from http import HTTPStatus
 from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from sash.api.ring.asgi import App, Receive, Scope, Send
+from sash.api.ring.asgi import App, Lifespan, Receive, Scope, Send
 from sash.api.ring.browsers import Cors
 from sash.api.ring.callers import DEFAULT_TENANT, Callers
 from sash.api.ring.drain import Drain
@@ -32,6 +34,7 @@ from sash.api.ring.errors import slash_in_id
 from sash.api.ring.exchange import READS, Exchange, Shared
 from sash.api.ring.incoming import Incoming
 from sash.api.ring.large import Making, Sending
+from sash.api.ring.mounted import within
 from sash.api.ring.paths import Paths, template_of
 from sash.operations.logging import describe, get_logger, printable
 from sash.operations.metrics import LINE, Metrics
@@ -87,9 +90,15 @@ class Ring:
         spans: OpenTelemetry | None = None,
         hosts: re.Pattern[bytes] | None = None,
         cors: Cors | None = None,
+        lifespan: Lifespan = nullcontext,
         ends_on_sigterm: bool = False,
     ) -> None:
-        """``hosts`` matches the Host headers that are answered; None answers all. ``cors`` has the origins allowed."""
+        """``hosts`` matches the Host headers that are answered; None answers all. ``cors`` has the origins allowed.
+
+        ``lifespan`` makes a context manager in which requests are answered. An ASGI server enters it by its protocol; an
+        application in which this one is mounted enters it by itself.
+        """
+        self.lifespan = lifespan
         self._app = app
         self._once = once
         self._keys = keys
@@ -118,6 +127,8 @@ class Ring:
                 self.drain.take_sigterm()
             await self._app(scope, receive, send)
             return
+        if scope.get("root_path"):
+            scope, send = within(scope, send)
         headers = dict(reversed(scope["headers"]))  # the first header of a repeated name wins
         scope["sash.headers"] = headers
         exchange = self._begin(scope, headers, send)
