@@ -43,6 +43,7 @@ from sash.api.ring.paths import Paths
 from sash.core.counts.models import Model, list_models
 from sash.core.counts.text.vocabularies import load_vocabularies
 from sash.operations.embedder import Embedder
+from sash.operations.eraser import Eraser
 from sash.operations.indexer import Indexer
 from sash.operations.logging import RequestLog, get_logger, log_request
 from sash.operations.metrics import Metrics
@@ -87,6 +88,7 @@ ROUTES = (
     count_handlers.report_usage,
     owner_handlers.list_conversations,
     owner_handlers.delete_owner,
+    owner_handlers.get_erasure,
     owner_handlers.search_owner,
     window_handlers.get_window,
     window_handlers.build_window,
@@ -141,7 +143,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         metrics.windows.know(model.id for model in list_models(models))
         await store.client.open()
         watching = context.watching
-        running = (watching.watch, watching.statistics, store.erasures)
+        eraser = Eraser(store.owner_erasures, store.owners)
+        running = (watching.watch, watching.statistics, store.erasures, eraser)
         tasks = [asyncio.create_task(each.run()) for each in running]
         try:
             yield

@@ -18,6 +18,7 @@ from sash.cli import main
 from sash.operations.logging import RequestLog, log_request
 from sash.settings import ApiKey, Settings, SettingsError
 from sash.store.data.api_keys import ApiKeys
+from sash.store.data.owner_erasures import OwnerErasures
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 
@@ -126,9 +127,25 @@ async def test_anothers_ids_are_free(what: str, store: EmbeddedStore) -> None:
     assert b"hush" not in answers[0].content
 
 
+async def test_anothers_erasure_is_not_there(store: EmbeddedStore) -> None:
+    """An erasure of another tenant's owner is 404 with the same bytes as an absent one."""
+    client = Client(store.url)
+    await client.open()
+    await OwnerErasures(client).begin("e-1", "acme", "nobody", left=7, now_ms=1)
+    async with service(store, api_keys=KEYS) as callers:
+        own = await callers.get("/erasures/e-1", headers=ACME)
+        foreign = await callers.get("/erasures/e-1", headers=BETA)
+        while own.json()["finished_at"] is None:
+            own = await callers.get("/erasures/e-1", headers=ACME)
+        absent = await callers.get("/erasures/e-2", headers=BETA)
+    await client.close()
+    assert (own.status_code, foreign.status_code, absent.status_code) == (200, 404, 404)
+    assert foreign.content.replace(b"e-1", b"e-2") == absent.content
+
+
 def test_every_operation_that_names_something_is_tried_by_another_tenant() -> None:
     """The tests above cover every operation that names a conversation or an owner; a new one must be added to them."""
-    tried = {operation for operation, _, _ in STORED} | {name.split(",")[0] for name in NAMING}
+    tried = {operation for operation, _, _ in STORED} | {name.split(",")[0] for name in NAMING} | {"getErasure"}
     named_nothing = {"countTokens", "buildWindow", "listModels", "getModel", "getStats", "getStatus", "getMetrics"}
     open_ones = {handler.operation_id for handler in ROUTES if is_open(next(iter(handler.paths)))}
     assert {handler.operation_id for handler in ROUTES} - tried - open_ones == named_nothing

@@ -14,24 +14,28 @@ from litestar.params import FromPath
 from msgspec import Meta
 
 from sash.api.body import is_known, query_of, query_with_metadata, refuse_state
-from sash.api.context import Req, context_of, extend_deadline, tenant_of, was_done
-from sash.api.conversation_handlers import conversation_body
+from sash.api.context import Req, context_of, extend_deadline, fresh_id, is_keyed, tenant_of, was_done
+from sash.api.conversation_handlers import conversation_body, timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.openapi.operation import documented
-from sash.api.schemas import Conversation
+from sash.api.schemas import Conversation, Timestamp
 from sash.api.search_handlers import FoundMessage, SearchQuery
 from sash.api.shown_messages import stored_message, with_media
 from sash.core.chat.bounds import IDS, OWNERS, WHAT_OWNERS_ARE
 from sash.core.chat.messages import OwnerId
 from sash.core.law.conversation_settings import read_settings
 from sash.problems import BadRequest, InvalidCursor, NotFound, Pointer
+from sash.store.data.entries import wall_ms
 from sash.store.data.layout import target_at
+from sash.store.data.owner_erasures import OwnerErasure
 from sash.store.data.owners import ListedConversation
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.data.tenants import Place
 
 _LOOKED = 1000
 """Conversations of which one page with a filter reads the metadata."""
+_AT_ONCE = 1000
+"""Conversations that one request erases; more are erased in the background."""
 _SEARCHED = 200
 """Conversations that one search reads."""
 
@@ -188,16 +192,61 @@ async def search_owner(request: Req, owner_id: FromPath[str]) -> FoundOfOwner:
     return FoundOfOwner(messages, SearchedOwner(conversations, count))
 
 
-@delete("/owners/{owner_id:str}", operation_id="deleteOwner", status_code=204)
-@documented("Erase all of an owner's conversations", "conversations")
-async def delete_owner(request: Req, owner_id: FromPath[str]) -> None:
-    """Erase every conversation of an owner."""
-    owner = owner_in_path(owner_id)
+class Erasure(msgspec.Struct, frozen=True):
+    """An erasure of an owner's conversations, which goes on by itself until none is left."""
+
+    id: str
+    done: Annotated[int, Meta(ge=0, description="Conversations that are erased.")]
+    left: Annotated[int, Meta(ge=0, description="Conversations still to be erased.")]
+    began_at: Timestamp
+    finished_at: Annotated[Timestamp | None, Meta(description="When none was left; it is then known for a day.")]
+
+
+@delete("/owners/{owner_id:str}", operation_id="deleteOwner", status_code=202)
+@documented(
+    "Erase all of an owner's conversations",
+    "conversations",
+    gives=Erasure,
+    also=(204, "All are erased."),
+)
+async def delete_owner(request: Req, owner_id: FromPath[str]) -> Response[bytes]:
+    """Erase every conversation of an owner.
+
+    With over 1,000 conversations the answer is 202, and ``Location`` is where to look: ``done``, ``left``. Those that begin
+    after the request stay.
+    """
+    owner, tenant, context = owner_in_path(owner_id), tenant_of(request), context_of(request)
     refuse_state(request, "An owner")
-    if was_done(request):
-        return
-    async for _ in context_of(request).store.owners.erase(tenant_of(request), owner):
+    erasures, identity = context.store.owner_erasures, fresh_id(request)
+    erasure = await (erasures.find(identity) if is_keyed(request) else erasures.open_of(tenant, owner))
+    if erasure is None and was_done(request):
+        return Response(b"", status_code=204)
+    if erasure is None:
+        left = await context.store.owners.count(tenant, owner, over=_AT_ONCE)
+        if left is not None:
+            erasure = await erasures.begin(identity, tenant, owner, left=left, now_ms=wall_ms())
+    if erasure is not None:
+        headers = {"Location": f"/erasures/{erasure.id}", "Retry-After": "1"}
+        return Response(msgspec.json.encode(_shown(erasure)), status_code=202, headers=headers)
+    async for _ in context.store.owners.erase(tenant, owner):
         extend_deadline(request)
+    return Response(b"", status_code=204)
+
+
+@get("/erasures/{erasure_id:str}", operation_id="getErasure")
+@documented("See how far an erasure is", "conversations")
+async def get_erasure(request: Req, erasure_id: FromPath[str]) -> Erasure:
+    """How many conversations of an owner are erased, and how many are left."""
+    found = await context_of(request).store.owner_erasures.find(erasure_id)
+    if found is None or found.tenant != tenant_of(request):
+        raise NotFound("There is no such erasure. One that is done is known for a day.")
+    return _shown(found)
+
+
+def _shown(erasure: OwnerErasure) -> Erasure:
+    finished = erasure.finished_ms
+    began_at = timestamp(erasure.began_ms)
+    return Erasure(erasure.id, erasure.done, erasure.left, began_at, timestamp(finished) if finished else None)
 
 
 def owner_in_path(encoded: str) -> str:

@@ -28,6 +28,9 @@ class Path(msgspec.Struct):
     digest: Annotated[
         str, Meta(pattern="^[0-9a-f]{32}$", description="The digest of a picture or file.", examples=["0f" * 16])
     ]
+    erasure_id: Annotated[
+        Id, Meta(description="The erasure's id, from the answer to `DELETE /owners/{owner_id}`.", examples=["e-1"])
+    ]
     model_id: Annotated[str, Meta(min_length=1, description="The model's name.", examples=["gpt-4o-mini"])]
     slug: Annotated[str, Meta(description="The end of a problem's `type`.", examples=["window-does-not-fit"])]
 
@@ -67,7 +70,7 @@ HEADERS: Final = {
     "ETag": _header(
         "One state of a conversation, for If-Match and If-None-Match. Opaque: send it back unchanged.", _TAG
     ),
-    "Location": _header("The path of the new conversation.", "/conversations/c-1"),
+    "Location": _header("The path of the new conversation, or of the erasure.", "/conversations/c-1"),
     "Link": _header('The next page, if there is one: `<…>; rel="next"` (RFC 8288).', _NEXT),
     "RetryAfter": _header("Seconds to wait before trying again.", 1),
     "RequestId": _header("The request's id in the log.", "01980e1c-5d8a-7c31-9f5e-2b7a4c6d8e0f"),

@@ -13,6 +13,7 @@ from sash.operations.requests import Minute, ProblemCount, Refusal, Requests, Se
 from sash.operations.watch import Watch
 from sash.processor import PROCESSOR
 from sash.store.data.entries import wall_ms
+from sash.store.data.marks import WentBack
 from sash.store.redis.client import Client, Connections
 
 _BEGAN = time.time()
@@ -25,6 +26,10 @@ class StoreStatus(msgspec.Struct, frozen=True):
     memory: Memory
     disk: Disk | None
     """The disk of the embedded store; null for another store."""
+    went_back: Annotated[
+        WentBack | None,
+        Meta(description="When an older store took the place of this one, such as a restored backup; for a day."),
+    ]
 
 
 class OfWorker(msgspec.Struct, frozen=True):
@@ -61,7 +66,7 @@ def status(watch: Watch, requests: Requests, client: Client) -> Status:
         process=os.getpid(),
         uptime_seconds=int(time.time() - _BEGAN),
         condition=watch.condition,
-        store=StoreStatus(client.load, watch.memory, watch.disk),
+        store=StoreStatus(client.load, watch.memory, watch.disk, watch.backwards.went_back),
         worker=OfWorker(
             PROCESSOR.waiting,
             requests.minutes(),

@@ -9,6 +9,7 @@ Only one worker of a machine logs.
 """
 
 import asyncio
+import contextlib
 import os
 import re
 import time
@@ -19,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from sash.operations.backwards import CLOCK, STORE, Backwards
 from sash.operations.conditions import (
     NAMES,
     STARTING,
@@ -92,6 +94,7 @@ class Watch:
         self._asked: asyncio.Task[None] | None = None
         self._sampled = -_SAMPLE_SECONDS
         self._story = Story()
+        self.backwards = Backwards(client, leads=self._leads)
         self.condition = STARTING
         self.memory = Memory()
         self.disk: Disk | None = None
@@ -149,7 +152,10 @@ class Watch:
         return self._slowest[0]
 
     async def _ask(self) -> None:
-        """Checks that call the store: readiness, the key of pseudonyms, a sample of keys."""
+        """Checks that call the store: how far it is, readiness, the key of pseudonyms, a sample of keys."""
+        with contextlib.suppress(Problem):
+            for event in await self.backwards.look():
+                self._gauges.turns(event).inc()
         try:
             await self._pseudonyms.read(self._client)
             await self._ready()
@@ -217,7 +223,7 @@ class _Gauges:
             "sash_store_condition", "1 for the current condition, 0 for others.", "condition", workers="livemax"
         )
         self.turns = registry.counter("sash_store_turns_total", "Logged events of the store's condition.", "event")
-        for event in _EVENTS.values():
+        for event in (*_EVENTS.values(), STORE, CLOCK):
             self.turns(event)  # created at 0, so that a rate includes the first event
         self._memory = gauge(
             "sash_store_memory_bytes", "Memory of the store: used, and max (0: no limit).", "kind", workers="livemax"

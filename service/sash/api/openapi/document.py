@@ -123,8 +123,9 @@ class Route:
     def _answer(self, status: int) -> Json:
         declared = self.declared
         headers = dict(self._headers(status))
-        if status == 304 or declared.gives is None:
-            return {"description": _UNCHANGED if status == 304 else "Done.", "headers": headers}
+        if status in (204, 304) or declared.gives is None:
+            said = declared.also[1] if declared.also and declared.also[0] == status else "Done."
+            return {"description": _UNCHANGED if status == 304 else said, "headers": headers}
         if declared.gives_types == ANY_TYPE:
             said = declared.also[1] if declared.also and declared.also[0] == status else declared.summary
             return {
@@ -148,7 +149,8 @@ class Route:
         names = {"X-Request-ID": "RequestId"}
         if self.of_conversations and self.declared.etag:
             names["ETag"] = "ETag"
-        if status == 201 and self.declared.also is None:  # an append creates no resource with a path of its own
+        # an append creates no resource with a path of its own
+        if status == 202 or (status == 201 and self.declared.also is None):
             names["Location"] = "Location"
         if status == 200 and "next_cursor" in getattr(self.declared.gives, "__struct_fields__", ()):
             names["Link"] = "Link"

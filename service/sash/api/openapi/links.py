@@ -28,6 +28,7 @@ _LINKS: Final = (
     ("AppendedMessages", _ENTRY, "getMessage changeMessage redactMessage"),
     ("Window", _APPENDED, "reportUsage"),
     ("MessagePage", _ORDER | _CURSOR, "listMessages"),
+    ("Erasure", {"erasure_id": "$response.body#/id"}, "getErasure"),
     ("ConversationPage", _FIRST, "getConversation"),
     ("ConversationPage", {"owner": "$request.query.owner"} | _CURSOR, "listConversations"),
     ("ModelList", {"model_id": "$response.body#/models/0/id"}, "getModel"),

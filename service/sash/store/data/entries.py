@@ -35,6 +35,7 @@ from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_forei
 from sash.core.providers.native import check_native, compaction_of
 from sash.core.providers.recognition import foreign
 from sash.problems import Unprocessable
+from sash.store.data.id_times import ID_TIMES
 from sash.store.data.layout import encode_grounding, encode_json
 from sash.store.data.media_texts import plain_contents
 from sash.store.data.replies import Message
@@ -58,7 +59,7 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
 
     With ``seed``, the same time and seed give the same id.
     """
-    milliseconds = wall_ms() if now_ms is None else now_ms
+    milliseconds = ID_TIMES.next(wall_ms()) if now_ms is None else now_ms
     chance = secrets.randbits(80) if seed is None else int.from_bytes(blake2b(seed.encode(), digest_size=10).digest())
     return ulid_of(milliseconds << 80 | chance)
 
@@ -153,15 +154,17 @@ def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Nam
 
     ``send`` are names of members that are sent although no provider is known to take them.
     """
-    stamp = stamp_of(now_ms, secrets.randbits(32))
-    return [_prepare(entry, template, stamp, send) for entry in entries]
+    chance = secrets.randbits(32)
+    stamp, named = stamp_of(now_ms, chance), stamp_of(ID_TIMES.next(now_ms), chance)
+    return [_prepare(entry, template, stamp, named, send) for entry in entries]
 
 
-def _prepare(entry: Entry, template: Template, stamp: int, send: Names) -> NewEntry:
+def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Names) -> NewEntry:
+    """Return one entry as stored; ``named`` is the stamp that an id of Sash's begins with."""
     in_progress = entry.status == "in_progress"
     message = as_stored(entry.message, send)
     calls = calls_of(message)
-    identity = entry.id or ulid_of(stamp << CHANCE_BITS | secrets.randbits(CHANCE_BITS))
+    identity = entry.id or ulid_of(named << CHANCE_BITS | secrets.randbits(CHANCE_BITS))
     record, body, grounding = measure_entry(entry, message, calls, template, content_digest(message, identity))
     contents: Mapping[bytes, Text] = _NO_CONTENTS
     if len(body) > LARGE:

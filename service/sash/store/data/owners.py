@@ -280,8 +280,28 @@ class Owners:
 
     # ---- erasing
 
-    async def erase(self, tenant: str, owner: str) -> AsyncIterator[int]:
-        """Erase every conversation of the owner; yields the number erased, batch by batch.
+    async def count(self, tenant: str, owner: str, *, over: int) -> int | None:
+        """Return the number of lines on an owner's list, wrong ones included; None where there are at most ``over``.
+
+        Found by halving, because a command that counts is one more that a store's user must be allowed.
+        """
+        if not await self._has(tenant, owner, over):
+            return None
+        low, high = over + 1, 2 * over + 2  # there are at least ``low``, and fewer than ``high``
+        while await self._has(tenant, owner, high - 1):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if await self._has(tenant, owner, middle - 1) else (low, middle)
+        return low
+
+    async def _has(self, tenant: str, owner: str, place: int) -> bool:
+        """Return whether an owner's list has a line at this place, from 0."""
+        (found,) = await self._client.commands([("ZRANGE", owner_key(tenant, owner), place, place)])
+        return bool(found)
+
+    async def erase(self, tenant: str, owner: str, *, until_ms: int | None = None) -> AsyncIterator[int]:
+        """Erase every conversation of the owner, or those that began by ``until_ms``; yields the number erased in a batch.
 
         A pass goes down the list. A write moves its conversation up, behind the pass. So passes are repeated until one finds
         nothing.
@@ -291,27 +311,32 @@ class Owners:
             await self._flush()
             while lines := await self._lines(tenant, owner, before, _BATCH):
                 done = await asyncio.gather(
-                    *(self._erase_one(target_at(tenant, identity), owner) for identity, _ in lines)
+                    *(self._erase_one(target_at(tenant, identity), owner, until_ms) for identity, _ in lines)
                 )
                 old = _now() - _GRACE_MICROSECONDS
                 gone: list[str | bytes] = []
                 for (identity, score), was in zip(lines, done, strict=True):
-                    if was or float(score) < old:
+                    if was or (was is False and float(score) < old):
                         gone += (identity, score + b"~" if was else score)
                 if gone:
                     await self._client.run(_unlist((owner_key(tenant, owner),), lines=gone))
                 before = float(lines[-1][1]), lines[-1][0]
-                erased += sum(done)
-                yield sum(done)
+                erased += done.count(True)
+                yield done.count(True)
             if not erased:
                 return
 
-    async def _erase_one(self, target: Target, owner: str) -> bool:
-        """Erase a conversation if it is the owner's; the entity tag in the condition makes sure that it still is."""
+    async def _erase_one(self, target: Target, owner: str, until_ms: int | None) -> bool | None:
+        """Erase a conversation if it is the owner's; the entity tag in the condition makes sure that it still is.
+
+        Returns None for one that began after ``until_ms``, and stays.
+        """
         while True:
             state = await self._state(target)
             if state is None or not _is_owner(owner, state):
                 return False
+            if until_ms is not None and isinstance(state, State) and state.created_ms > until_ms:
+                return None
             try:
                 await self._conversations.erase(target, life=state.life, if_match=state.etag)
             except PreconditionFailed:

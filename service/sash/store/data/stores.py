@@ -15,6 +15,7 @@ from sash.store.data.indexing import Index
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.object_storage import ObjectStorage
+from sash.store.data.owner_erasures import OwnerErasures
 from sash.store.data.owners import Owners
 from sash.store.data.reading import Reader
 from sash.store.data.tenants import Tenants
@@ -34,6 +35,7 @@ class Stores(msgspec.Struct, frozen=True):
     histories: Histories
     amendments: Amendments
     owners: Owners
+    owner_erasures: OwnerErasures
     tenants: Tenants
     index: Index
     columns: Columns
@@ -63,6 +65,7 @@ def stores_of(
         histories=Histories(client, conversations),
         amendments=Amendments(client, conversations),
         owners=Owners(client, conversations),
+        owner_erasures=OwnerErasures(client),
         tenants=Tenants(client, conversations.reader),
         index=Index(client, conversations.reader, data_keys),
         columns=Columns(client),

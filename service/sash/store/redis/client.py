@@ -102,6 +102,8 @@ class Client:
         self._watch: asyncio.Task[None] | None = None
         self._lost_since: float | None = None
         self._is_down = False
+        self.writes = 0
+        """Calls that added something; a store that went back is noticed by what followed them."""
         self._tries = False
         """Whether a call tries a store that is known to be down."""
 
@@ -299,6 +301,7 @@ class Client:
         try:
             replies = await send(words, started + self._timeout_seconds, effect=effect)
             failed = False
+            self.writes += effect == "adds"
         finally:
             self._observer.answered(call, time.monotonic() - started, failed=failed)
             if is_try:
