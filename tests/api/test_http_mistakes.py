@@ -1,11 +1,19 @@
 """Errors name what is wrong, what is allowed there, and what was probably meant."""
 
+import copy
 import json
 import re
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
+
+from sash.api.openapi.faults import meaning
+from sash.api.openapi.operation import operation_of
+from sash.api.ring.paths import template_of
+from sash.app import ROUTES
+from sash.problems import problem_types
 
 USER = {"role": "user", "content": "hello"}
 
@@ -429,10 +437,16 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
         [{"role": "user", "content": "x"}],
         'put the list into {"messages": […]}',
     ),
-    "a text as body": ("POST", "{}/messages", "hello", "Expected an object with 'messages', not a string"),
+    "a text as body": ("POST", "{}/messages", "hello", 'send {"messages": [{"role": "user", "content": "Hello"}]}'),
     "content of a document": ("POST", "{}/messages", {"content": "t"}, "a document's text goes into 'text'"),
     "page_content": ("POST", "{}/messages", {"page_content": "t"}, "a document's text goes into 'text'"),
     "pageContent": ("POST", "{}/messages", {"pageContent": "t"}, "a document's text goes into 'text'"),
+    "documents beside a message": (
+        "POST",
+        "{}/messages",
+        {"messages": [{"message": USER, "documents": ["t"]}]},
+        'documents go into \'grounding\': {"grounding": {"documents": [{"text": "…"}]}}',
+    ),
     "a document's score": (
         "POST",
         "{}/messages",
@@ -454,6 +468,19 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
         "name the model behind it",
     ),
     "q": ("GET", "{}/search?q=x", None, "the text to search for goes into 'query'"),
+    "per_page": ("GET", "{}/messages?per_page=5", None, "the number of items on a page goes into 'limit'"),
+    "sort": ("GET", "{}/messages?sort=desc", None, "send ?order=asc or ?order=desc"),
+    "title of a list": ("GET", "/conversations?title=Trip", None, "?metadata.title=Trip*"),
+    "q of a list": ("GET", "/conversations?q=x", None, "GET /owners/{owner}/search?query=…"),
+    "a slash in a new id": ("POST", "/conversations", {"id": "user/1"}, "write user-1 or user.1 for user/1"),
+    "thread_id": ("POST", "/conversations", {"thread_id": "t-1"}, "the conversation's id goes into 'id'"),
+    "instructions": ("POST", "/conversations", {"instructions": "x"}, "the system prompt goes into 'system'"),
+    "messages of a new one": ("POST", "/conversations", {"messages": []}, "POST /conversations/{id}/messages"),
+    "max_tokens of a new one": ("POST", "/conversations", {"max_tokens": 5}, "it is a parameter of each window"),
+    "temperature": ("POST", "/conversations", {"temperature": 1}, "it goes to the model"),
+    "last_n": ("GET", "{}/window?last_n=3", None, "'limit' is the number of newest messages, and 'turns' that of"),
+    "a budget": ("GET", "{}/window?token_limit=3", None, "a window's largest number of tokens goes into 'max_tokens'"),
+    "a list to count": ("POST", "/count", [], 'put the list into {"model": "gpt-4o", "messages": […]}'),
     "a word for a number": (
         "GET",
         "{}/window?limit=few",
@@ -467,7 +494,7 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
 async def test_a_mistake_of_the_first_hour(client: httpx.AsyncClient, conversation: str, mistake: str) -> None:
     """What other services call something else, or take in another shape, is refused with what to write."""
     method, path, body, said = ASKING[mistake]
-    if "document" in said or mistake == "a text as document":
+    if ("document" in said and "messages" not in body) or mistake == "a text as document":
         body = {"messages": [{"role": "user", "content": "x", "grounding": {"documents": [body]}}]}
     await client.post("/conversations", json={"id": conversation, "model": "gpt-4o"})
 
@@ -477,20 +504,72 @@ async def test_a_mistake_of_the_first_hour(client: httpx.AsyncClient, conversati
     assert said in answer.json()["detail"]
 
 
-async def test_messages_have_no_words_of_python(client: httpx.AsyncClient, conversation: str) -> None:
-    """Values of every wrong type, in every field of the settings and of an entry, are told in JSON's words."""
+PYTHON = re.compile(r"\b(int|str|float|bool|dict|tuple|None|NoneType|NaN|True|False|Struct|msgspec)\b|`| \| |\^\[")
+WRONG = ("\u0007", 1.5, True, -1, [[1]], {"a": {}}, [{"b": None}], "None")
+"""Values of every type, of which each member of a body refuses most."""
+
+
+def without_python(answer: httpx.Response) -> None:
+    """Check that a refusal speaks of JSON, in its sentence and at each place."""
+    if answer.status_code < 400:
+        return
+    told = answer.json()
+    texts = [told["detail"], told["title"], *(each["detail"] for each in told.get("errors", ()))]
+    assert [text for text in texts if PYTHON.search(text.replace("'None'", "").replace("None.", ""))] == []
+
+
+@pytest.mark.parametrize("handler", ROUTES, ids=lambda handler: handler.operation_id)
+async def test_messages_have_no_words_of_python(client: httpx.AsyncClient, conversation: str, handler: Any) -> None:
+    """Values of every wrong type, for every member and parameter of every call, are told in JSON's words."""
+    declared = operation_of(handler)
+    (path,), (method,) = handler.paths, handler.http_methods
+    path = template_of(path)
+    places = {"seq": "1", "owner_id": "o", "digest": "0" * 32, "model_id": "gpt-4o", "slug": "x"}
+    if method == "DELETE" or "{" in path.format(conversation_id="c", **places):
+        return
+    for wrong in WRONG:
+        await client.post("/conversations", json={"id": conversation, "model": "gpt-4o"})
+        await client.post(f"/conversations/{conversation}/messages", json={"messages": [USER]})
+        where = path.format(conversation_id=conversation, **places)
+        if isinstance(declared.takes, type):
+            for field in msgspec.structs.fields(declared.takes):
+                without_python(await client.request(method, where, json={field.encode_name: wrong}))
+            without_python(await client.request(method, where, json=wrong))
+        for field in msgspec.structs.fields(declared.query) if declared.query else ():
+            given = wrong if isinstance(wrong, str) else json.dumps(wrong)
+            without_python(await client.request(method, where, params={field.encode_name: given}))
+
+
+async def test_an_entry_has_no_words_of_python(client: httpx.AsyncClient, conversation: str) -> None:
+    """Values of every wrong type in an entry, its message, its documents and its calls are told in JSON's words."""
     path = f"/conversations/{conversation}/messages"
-    settings = ("owner", "model", "reserve", "few_shots", "tools", "tool_choice", "metadata", "ttl_seconds", "recall")
-    entry = ("message", "id", "grounding", "pinned", "metadata", "status", "image_sizes")
-    for wrong in (1.5, "\u0007", True, [[1]], {"a": {}}, -1):
-        bodies = [("/conversations", {name: wrong}) for name in settings]
-        bodies += [(path, {"messages": [{"message": {"role": "user", "content": "x"}, name: wrong}]}) for name in entry]
-        for where, body in bodies:
-            answer = await client.post(where, json=body)
-            if answer.is_success:
-                await client.delete(f"/conversations/{answer.json().get('id', conversation)}")
-                continue
-            told = answer.json()["detail"]
-            assert not re.search(r"\b(int|str|float|bool|dict|None|NoneType|NaN|True|False|Struct)\b|`| \| ", told), (
-                told
-            )
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    whole: dict[str, Any] = {
+        "message": {"role": "assistant", "content": [{"type": "text", "text": "x"}], "tool_calls": [call]},
+        "grounding": {"documents": [{"id": "a", "text": "t", "short": "s", "levels": ["t"]}]},
+        "id": "m",
+        "pinned": True,
+        "metadata": {},
+        "status": "completed",
+        "image_sizes": [[1, 1]],
+    }
+    places: list[tuple[Any, ...]] = [(name,) for name in whole]
+    places += [("message", name) for name in ("role", "content", "tool_calls", "name", "refusal")]
+    places += [("message", "content", 0, "type"), ("message", "content", 0, "text"), ("message", "tool_calls", 0, "id")]
+    places += [("message", "tool_calls", 0, "function", name) for name in ("name", "arguments")]
+    places += [("grounding", "documents"), *(("grounding", "documents", 0, name) for name in ("id", "text", "short"))]
+    for wrong in WRONG:
+        for *steps, last in places:
+            entry = copy.deepcopy(whole)
+            inner: Any = entry
+            for step in steps:
+                inner = inner[step]
+            inner[last] = wrong
+            without_python(await client.post(path, json={"messages": [entry]}))
+
+
+def test_pages_of_problems_have_no_words_of_python() -> None:
+    """The titles, examples and pages of all problems speak of JSON."""
+    for kind in problem_types():
+        texts = [kind.title, kind.example, *meaning(kind)]
+        assert [text for text in texts if PYTHON.search(text.replace("`", "").replace("None of", ""))] == [], kind

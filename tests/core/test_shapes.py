@@ -95,7 +95,7 @@ def tool_message(call: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "value", "steps", "what"),
     [
-        (CreateConversation, {"ttl_seconds": "x"}, ("ttl_seconds",), "Expected a whole number from 1 to 315360000 or null"),
+        (CreateConversation, {"ttl_seconds": "x"}, ("ttl_seconds",), "Expected a whole number from 1 to 315360000"),
         (CreateConversation, {"id": "a/b"}, ("id",), "Expected 1 to 128 letters, digits, '.', '_' and '-'"),
         (Entry, {"message": {}, "pinned": 1}, ("pinned",), "Expected true or false, not 1"),
         (Entry, {"message": {}, "image_sizes": [[1]]}, ("image_sizes", "0"), "Expected a list of 2 items"),

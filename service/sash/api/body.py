@@ -171,7 +171,9 @@ def if_match(request: Req) -> str:
         return value
     tags = _tags(value)
     if len(tags) != 1 or not _ETAG.fullmatch(tags[0]):
-        raise BadRequest.at("#/header/if-match", "Send back one ETag as it was given, quotes included")
+        raise BadRequest.at(
+            "#/header/if-match", 'If-Match takes one ETag as an answer gave it, with its quotes, such as "4-nB3p"'
+        )
     if not _GIVEN.fullmatch(tags[0]):
         what = f'a version, and "{tags[0]}" is no ETag' if tags[0].isdigit() else "no ETag of a conversation"
         raise PreconditionFailed(

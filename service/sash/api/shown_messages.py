@@ -96,10 +96,11 @@ def stored_message(message: Message, page: Page, target: Target, form: str = CHA
 
 def _documents(stored: StoredGrounding) -> Grounding:
     """A message's documents, which can be appended again as they are."""
-    documents = [Document(text=text, id=identity) for identity, text in stored.documents]
-    for document, shorter in zip(documents, stored.shorter, strict=False):
-        document.levels = shorter or None
-        document.regular()
+    documents = []
+    for index, (identity, text) in enumerate(stored.documents):
+        shorter = stored.shorter[index] if stored.shorter else []
+        short, levels = (shorter[0], None) if len(shorter) == 1 else (None, shorter or None)
+        documents.append(Document(text=text, id=identity, short=short, levels=levels))
     return Grounding(documents)
 
 

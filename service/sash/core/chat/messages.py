@@ -237,7 +237,8 @@ class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     ] = None
 
     def regular(self) -> None:
-        """Give the document its one form: its longest text as ``text``, one shorter as ``short``, or several as ``levels``.
+        """Give a document with levels its one form: its longest text as ``text``, and one shorter as ``short``, or more as
+        ``levels``. The same text twice in a row is one level.
 
         A document without a text stays without one.
         """

@@ -3,10 +3,11 @@
 import difflib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from sash.core.chat.other_names import meant_by
 from sash.core.chat.shapes import Misfit, joined, misfit
 from sash.problems import BadRequest, InvalidEntry, Pointer
 
@@ -110,32 +111,12 @@ def _around(name: str, names: Sequence[str]) -> str:
     return ""
 
 
-_MEANT: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(
-        ("content", "page_content", "pagecontent", "body", "chunk", "document", "snippet", "value"),
-        ("text", 'a document\'s text goes into \'text\': {"id": "s-1", "text": "…"}'),
-    ),
-    **dict.fromkeys(
-        ("after", "before", "page", "offset", "skip", "start", "since", "starting_after", "after_seq", "last_id"),
-        ("cursor", "pages go by cursor: send the 'next_cursor' of the page before as ?cursor="),
-    ),
-    **dict.fromkeys(
-        ("user", "user_id", "userid", "account", "account_id", "customer"), ("owner", "the user's id goes into 'owner'")
-    ),
-    **dict.fromkeys(
-        ("deployment", "deployment_id", "deployment_name", "engine", "azure_deployment"),
-        ("model", "name the model that is deployed in 'model', such as 'gpt-4o'"),
-    ),
-    **dict.fromkeys(("q", "text", "search", "question"), ("query", "the text to search for goes into 'query'")),
-}
-"""What other services call a member or a parameter: the one that Sash has for it, and what to write."""
 _OWN_DATA = '; data of your own goes into \'metadata\': {{"metadata": {{{}: "…"}}}}'
 
 
 def _meant(name: str, names: Sequence[str]) -> str:
     """A hint for a name that other services use, if the object has what is meant; else where data of one's own goes."""
-    ours, what = _MEANT.get(name.lower(), ("", ""))
-    if ours in names:
+    if what := meant_by(name, names):
         return f"; {what}"
     if "text" in names and "id" in names:
         return "; a document has 'text', 'id' and 'short' alone: what the model is to read goes into 'text'"

@@ -155,7 +155,9 @@ def _is_of(kind: Type, value: Any) -> bool:  # noqa: PLR0911 - one line a type
             return fits and (kind.pattern is None or re.search(kind.pattern, value) is not None)
         case IntType() | FloatType():
             whole = isinstance(kind, IntType) and not isinstance(value, int)
-            return _is_number(value) and not whole and _is_within(value, kind.ge, kind.le) and _is_multiple(kind, value)
+            above = kind.gt is None or (_is_number(value) and value > kind.gt)
+            fits = _is_number(value) and not whole and above and _is_within(value, kind.ge, kind.le)
+            return fits and _is_multiple(kind, value)
         case LiteralType():
             return isinstance(value, str) and value in kind.values
         case ListType():
@@ -187,9 +189,9 @@ def _is_within(value: float, least: float | None, most: float | None) -> bool:
 def _expected(kinds: Sequence[Type], value: Any) -> tuple[str, str]:
     """What is wrong with a value, and a hint."""
     wanted = [text for kind in kinds for text in _texts(kind)]
+    wanted = [text for text in wanted if text != "null"] or wanted  # null leaves the member as it is without a value
     if isinstance(value, str) and any(isinstance(kind, LiteralType) for kind in kinds):
-        words = [text for text in wanted if text != "null"]
-        return f"Invalid value {value[:_MOST_SHOWN]!r}", f": one of {joined(words)}"
+        return f"Invalid value {value[:_MOST_SHOWN]!r}", f": one of {joined(wanted)}"
     shown = _shown(value)
     is_like = isinstance(value, str) and any(isinstance(kind, Metadata | StrType) for kind in kinds)
     not_this = "" if is_like or any(text.startswith(shown) for text in wanted) else f", not {shown}"
@@ -202,10 +204,20 @@ def _needed(kind: StructType) -> list[msgspec.inspect.Field]:
     return needed or [field for field in kind.fields if field.encode_name == "text"]
 
 
+def _has_messages(kind: StructType) -> bool:
+    return any(field.encode_name == "messages" for field in kind.fields)
+
+
 def _wrapper(kinds: Sequence[Type], value: Any) -> str:
-    """A hint for a list in place of the object that has it, and for a text in place of an object that has one text."""
+    """A hint for a list or a text in place of the object that has it, and for an id with a slash."""
+    if isinstance(value, str) and "/" in value and any(isinstance(kind, Metadata) for kind in kinds):
+        return ": write user-1 or user.1 for user/1"
     for kind in kinds:
         needed = _needed(kind) if isinstance(kind, StructType) else []
+        if isinstance(value, list | str) and isinstance(kind, StructType) and _has_messages(kind):
+            example = "[…]" if isinstance(value, list) else '[{"role": "user", "content": "Hello"}]'
+            beside = '"model": "gpt-4o", ' if any(field.encode_name == "model" for field in kind.fields) else ""
+            return f': {"put the list into" if isinstance(value, list) else "send"} {{{beside}"messages": {example}}}'
         if len(needed) == 1:
             for inner in _alternatives(needed[0].type):
                 if isinstance(inner, ListType) and isinstance(value, list):
@@ -219,13 +231,14 @@ def _texts(kind: Type) -> list[str]:  # noqa: C901, PLR0911 - one line a type
     """What a type takes, in JSON's words."""
     match kind:
         case Metadata():
-            return [str((kind.extra_json_schema or {}).get("description", "a string")).rstrip(".")]
+            said = str((kind.extra_json_schema or {}).get("description", "a string"))
+            return [said.partition(". ")[0].rstrip(".")]
         case StrType():
             return ["a string" + _range(kind.min_length, kind.max_length, " characters", " of")]
         case IntType():
-            return ["a whole number" + _range(kind.ge, kind.le)]
+            return ["a whole number" + _numbers(kind)]
         case FloatType():
-            return [("a whole number" if kind.multiple_of == 1 else "a number") + _range(kind.ge, kind.le)]
+            return [("a whole number" if kind.multiple_of == 1 else "a number") + _numbers(kind)]
         case LiteralType():
             return [f"'{word}'" for word in kind.values]
         case ListType():
@@ -241,6 +254,12 @@ def _texts(kind: Type) -> list[str]:  # noqa: C901, PLR0911 - one line a type
             return [f"an object with {' and '.join(needed)}" if needed else "an object"]
         case _:
             return ["an object"]
+
+
+def _numbers(kind: IntType | FloatType) -> str:
+    if kind.gt is not None:
+        return f" above {kind.gt:g}" + (f", at most {kind.le:g}" if kind.le is not None else "")
+    return _range(kind.ge, kind.le)
 
 
 def _range(least: float | None, most: float | None, unit: str = "", of: str = "") -> str:

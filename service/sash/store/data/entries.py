@@ -34,7 +34,7 @@ from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding
 from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_foreign
 from sash.core.providers.native import check_native, compaction_of
 from sash.core.providers.recognition import foreign
-from sash.problems import Unprocessable
+from sash.problems import BadRequest, Unprocessable
 from sash.store.data.id_times import ID_TIMES
 from sash.store.data.layout import encode_grounding, encode_json
 from sash.store.data.media_texts import plain_contents
@@ -127,7 +127,7 @@ def _check_documents(grounding: Grounding, message: Mapping[str, Any], pointer: 
         document.regular()
         if document.text is msgspec.UNSET:
             what, hint = "The field 'text' is missing", ": it has the text that the model is to read"
-            raise problem_at(what, f"#{pointer}/grounding/documents/{index}", hint)
+            raise problem_at(what, f"#{pointer}/grounding/documents/{index}", hint, BadRequest)
 
 
 def _chat_form(message: Mapping[str, Any]) -> dict[str, Any]:

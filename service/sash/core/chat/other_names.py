@@ -1,0 +1,102 @@
+"""What other services call a member or a parameter, and what to write here."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+
+class OtherName(NamedTuple):
+    """``names`` of others, the member ``ours`` that an object or a query must have for the hint, and the hint."""
+
+    names: str
+    ours: str
+    hint: str
+
+
+_OTHER_NAMES = (
+    OtherName(
+        "content page_content pagecontent body chunk document snippet value",
+        "text",
+        'a document\'s text goes into \'text\': {"id": "s-1", "text": "…"}',
+    ),
+    OtherName(
+        "documents docs sources chunks context citations retrieved search_results",
+        "grounding",
+        'documents go into \'grounding\': {"grounding": {"documents": [{"text": "…"}]}}',
+    ),
+    OtherName(
+        "last last_n last_k n k history max_messages message_limit num_messages window_size last_n_conversations",
+        "turns",
+        "'limit' is the number of newest messages, and 'turns' that of newest turns",
+    ),
+    OtherName(
+        "budget token_limit max_context max_context_tokens max_input_tokens context_window max_length tokens",
+        "turns",
+        "a window's largest number of tokens goes into 'max_tokens'",
+    ),
+    OtherName("summarize summarise summarize_all", "turns", "summary=always sends the stored summary"),
+    OtherName(
+        "after before page offset skip start since from until starting_after after_seq last_id page_token next next_page",
+        "cursor",
+        "pages go by cursor: send the 'next_cursor' of the page before as ?cursor=",
+    ),
+    OtherName(
+        "per_page page_size pagesize size count max_results first top",
+        "cursor",
+        "the number of items on a page goes into 'limit'",
+    ),
+    OtherName("sort sort_by order_by direction reverse", "order", "send ?order=asc or ?order=desc"),
+    OtherName(
+        "user user_id userid username account account_id customer customer_id owner_id",
+        "owner",
+        "the user's id goes into 'owner'",
+    ),
+    OtherName(
+        "deployment deployment_id deployment_name engine azure_deployment",
+        "model",
+        "name the model that is deployed in 'model', such as 'gpt-4o'",
+    ),
+    OtherName("q text search question", "query", "the text to search for goes into 'query'"),
+    OtherName(
+        "q query text search",
+        "metadata.title",
+        "GET /owners/{owner}/search?query=… searches an owner's messages",
+    ),
+    OtherName(
+        "title name tag tags label channel",
+        "metadata.title",
+        "a member of the metadata is written with its path: ?metadata.title=Trip*",
+    ),
+    OtherName(
+        "conversation_id conversationid session_id sessionid thread_id threadid chat_id chatid uuid",
+        "few_shots",
+        "the conversation's id goes into 'id'",
+    ),
+    OtherName(
+        "system_prompt systemprompt system_message instructions prompt persona preamble",
+        "system",
+        "the system prompt goes into 'system'",
+    ),
+    OtherName(
+        "messages history",
+        "ttl_seconds",
+        "append messages with POST /conversations/{id}/messages, which also creates the conversation",
+    ),
+    OtherName(
+        "max_tokens limit turns overflow stable grounding format",
+        "ttl_seconds",
+        "it is a parameter of each window, as in ?max_tokens=4000",
+    ),
+    OtherName(
+        "temperature top_p top_k stream max_completion_tokens response_format seed stop n",
+        "reserve",
+        "it goes to the model, beside the window's 'request'",
+    ),
+)
+
+
+def meant_by(name: str, known: Collection[str]) -> str:
+    """The hint for a name that other services use, in an object or a query with the names ``known``; empty without one."""
+    for other in _OTHER_NAMES:
+        if other.ours in known and name.lower().replace("-", "_") in other.names.split():
+            return other.hint
+    return ""
