@@ -15,6 +15,7 @@ import openai
 import pytest
 from clients.standins.claude import Claude
 from clients.standins.gemini import Gemini
+from clients.standins.google_interactions import Interactions
 from clients.standins.openai_responses import OpenAI
 from clients.standins.serving import Provider, serving, words
 from google import genai
@@ -154,6 +155,38 @@ class GeminiAgent:
         self.client.close()
 
 
+class InteractionsAgent:
+    form = "interactions"
+    has_ids = True
+
+    def __init__(self, url: str, model: str) -> None:
+        self.model = model
+        self.client = genai.Client(api_key="none", http_options={"base_url": url})
+
+    async def ask(self, request: Object) -> Reply:
+        asked: Any = request
+        reply: Any = await self.client.aio.interactions.create(model=self.model, **asked)
+        steps = [step.model_dump(mode="json", exclude_none=True) for step in reply.steps]
+        return Reply(steps, [step for step in reply.steps if step.type == "function_call"])
+
+    def question(self, text: str) -> Object:
+        return {"type": "user_input", "content": [{"type": "text", "text": text}]}
+
+    def results(self, calls: list[Any], texts: list[str]) -> list[Object]:
+        return [
+            {"type": "function_result", "call_id": call.id, "name": call.name, "result": text}
+            for call, text in zip(calls, texts, strict=True)
+        ]
+
+    def begun(self, reply: Reply) -> Object:
+        text = reply.messages[-1]["content"][0]["text"][:20]
+        return {"type": "model_output", "content": [{"type": "text", "text": text}]}
+
+    async def close(self) -> None:
+        await self.client.aio.aclose()
+        self.client.close()
+
+
 WINDOW = BUDGET_TOKENS
 ENABLED, ADAPTIVE = {"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}
 AGENTS: dict[str, tuple[Callable[[], Provider], Callable[[str], Agent]]] = {
@@ -163,6 +196,11 @@ AGENTS: dict[str, tuple[Callable[[], Provider], Callable[[str], Agent]]] = {
     "claude bound": (lambda: Claude(WINDOW, binds=True), lambda url: ClaudeAgent(url, "claude-opus-5-5", ADAPTIVE)),
     "gemini": (lambda: Gemini(WINDOW, strict=True), lambda url: GeminiAgent(url, "gemini-3.8-flash", has_ids=True)),
     "gemini 2": (lambda: Gemini(WINDOW, strict=False), lambda url: GeminiAgent(url, "gemini-2.5-flash", has_ids=False)),
+    "interactions": (lambda: Interactions(WINDOW, strict=True), lambda url: InteractionsAgent(url, "gemini-3.8-flash")),
+    "interactions 2": (
+        lambda: Interactions(WINDOW, strict=False),
+        lambda url: InteractionsAgent(url, "gemini-2.5-flash"),
+    ),
 }
 """By the tests' names: functions that make a stand-in, and the agent that uses it."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from clients.standins.claude import Claude
 from clients.standins.gemini import Gemini
+from clients.standins.google_interactions import Interactions
 from clients.standins.openai_responses import OpenAI
 from clients.standins.serving import Provider, RefusedError
 
@@ -59,6 +60,20 @@ def gemini(provider: Provider, **settings: Any) -> Object:
             results = [{"id": call["id"], "name": call["name"], "response": {"output": "x"}} for call in calls]
             body["contents"].append({"role": "user", "parts": [{"functionResponse": result} for result in results]})
             if question == ASKED[1]:
+                break
+    return body
+
+
+def interactions(provider: Provider) -> Object:
+    body: Object = {"input": [], "store": False}
+    for question in ASKED:
+        body["input"].append({"type": "user_input", "content": [{"type": "text", "text": question}]})
+        while True:
+            steps = provider.reply("/v1beta/interactions", body)["steps"]
+            calls = [step["id"] for step in steps if step["type"] == "function_call"]
+            body["input"] += steps
+            body["input"] += [{"type": "function_result", "call_id": call, "result": "x"} for call in calls]
+            if question == ASKED[1] or not calls:
                 break
     return body
 
@@ -116,6 +131,17 @@ GEMINI: dict[str, Change] = {
 }
 
 
+INTERACTIONS: dict[str, Change] = {
+    "the newest call has no signed thought": lambda steps: steps.pop(-3),
+    "a thought has no signature": lambda steps: steps[1].update(signature=""),
+    "a signature is on another thought": lambda steps: steps[1].update(signature=steps[-3]["signature"]),
+    "a result is missing": lambda steps: steps.pop(),
+    "a call is missing": lambda steps: steps.pop(2),
+    "no content": lambda steps: steps[0].update(content=[]),
+    "the first step is a call": lambda steps: [steps.pop(0), steps.pop(0)],
+}
+
+
 @pytest.mark.parametrize("change", CLAUDE)
 def test_claude_refuses(change: str) -> None:
     """With thinking enabled, Claude's stand-in refuses each wrong change of a history."""
@@ -162,3 +188,11 @@ def test_gemini_refuses(change: str) -> None:
     provider = Gemini(10_000, strict=True)
     path = "/v1beta/models/m:generateContent"
     refused(provider, path, gemini(provider), lambda changed: GEMINI[change](changed["contents"]))
+
+
+@pytest.mark.parametrize("change", INTERACTIONS)
+def test_interactions_refuse(change: str) -> None:
+    """As Gemini 3, the stand-in of Interactions refuses each wrong change of a history."""
+    provider = Interactions(10_000, strict=True)
+    body = interactions(provider)
+    refused(provider, "/v1beta/interactions", body, lambda changed: INTERACTIONS[change](changed["input"]))
