@@ -24,7 +24,19 @@ from sash.core.providers.known_kinds import UnknownKind, objects_at, unknown_nam
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
-from sash.core.providers.pieces import Name, Object, Piece, Text, convert, data_url, file_part, rest_of, to_json
+from sash.core.providers.pieces import (
+    Keeps,
+    Name,
+    Object,
+    Piece,
+    Text,
+    convert,
+    data_url,
+    file_part,
+    rest_of,
+    result_content,
+    to_json,
+)
 from sash.core.providers.provider import Provider
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
 from sash.core.providers.tools import Choice, read_choice, read_functions
@@ -435,9 +447,8 @@ def _bytes(media: Media | None) -> Iterator[Block]:
         yield {"type": _content_type(media.media_type), "mime_type": media.media_type, "data": media.data}
 
 
-def _with_result_text(own: Block, text: str, alone: bool) -> Block:  # noqa: FBT001 - as the record declares it
-    media = [] if alone else _media_in(own.get("result"))
-    return {**own, "result": [{"type": "text", "text": text}, *media] if media else text}
+def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:
+    return {**own, "result": result_content(own.get("result"), text, "text", keeps)}
 
 
 class InteractionsRequest(msgspec.Struct):
