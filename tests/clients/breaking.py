@@ -27,6 +27,8 @@ ECHOED = frozenset({"UserPart", "Document"})
 without a member that it needed before."""
 PROBLEMS = re.compile(r"Problem[0-9]{3}")
 """Schemas of a status's problems. They may get new types: a client goes by the status where it does not know the type."""
+ASKED_FOR = re.compile(r"\w+Window")
+"""Windows of one format. A new format is in an answer only where a client asks for it."""
 LOOSER = {"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$": frozenset({r"^(?!\.{1,2}$)[^\x00-\x1f\x7f-\x9f]{1,256}$"})}
 """Patterns that take every value of another one: those of owners' ids take all that were ids before."""
 UPPER = ("maximum", "maxLength", "maxItems")
@@ -137,7 +139,9 @@ class Comparison:
             place = f"{new_name} ({direction})"
         before, after = alternatives(self.old, old), alternatives(self.new, new)
         for name in before if direction == "request" else after:
-            if direction == "answer" and (new_name in ECHOED or PROBLEMS.fullmatch(new_name)):
+            if direction == "answer" and (
+                new_name in ECHOED or PROBLEMS.fullmatch(new_name) or ASKED_FOR.fullmatch(name)
+            ):
                 continue
             if name not in (after if direction == "request" else before):
                 yield f"{place}: {name} is {'refused' if direction == 'request' else 'new'}"
