@@ -11,9 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sash.core.chat.messages import Entry
+from sash.core.counts.models import find_model
+from sash.core.law.choice import BLOCK
 from sash.core.law.conversation_settings import ConversationSettings
 from sash.core.law.lines import NO_RESULT
 from sash.core.law.parameters import WindowQuery
+from sash.core.law.reasons import Reason
 from sash.core.law.render import Bodies
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made
@@ -26,6 +29,8 @@ MANY = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+_AROUND_A_SYSTEM_TEXT = 4
+"""Tokens that gpt-5 bills beside the text."""
 FORMS = ("openai", "responses", "anthropic", "gemini")
 MODELS = ("gpt-4o-mini", "gpt-5", "claude-sonnet-4-5", "gemini-2.5-pro", "llama-3.3-70b")
 
@@ -115,6 +120,33 @@ def test_a_function_message_without_its_call_is_left_out() -> None:
     """It has no id: it answers the message right before it, or nothing."""
     found = talk(said("user", "q"), legacy(), said("user", "stop"), said("function", "late", name="look"))
     assert sent(found) == ["q", None, NO_RESULT, "stop"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_function_message_that_comes_to_stand_behind_a_call_is_not_its_result(form: str) -> None:
+    """It answered nothing where it was appended, and still does not when a late result before it has moved."""
+    between = (legacy(), result("b"), said("function", "late", name="look"))
+    window = answer(talk(said("user", "q"), calling("a", "b"), *between, said("user", "r")), format=form, explain=True)
+    assert window["explain"][4]["reason"] == Reason.APART.text
+    assert window["mended"]["reasons"]["unanswered_call"] == 2
+
+
+def test_a_compaction_has_room_for_a_call_that_was_left_out() -> None:
+    """A late result brings its call back behind a compaction, although the call was left out for size before."""
+    before = (calling("a", "b"), said("user", "day " * 200), said("user", "q"))
+    found = talk(*before, compaction("anthropic", "They met. "), result("a"), said("user", "r"))
+    assert sent(talk(*before), max_tokens=150, stable=True) == ["q"]
+    asked = {"max_tokens": 150, "stable": True, "format": "anthropic"}
+    assert '"id":"a"' in json.dumps(answer(found, **asked)["request"], separators=(",", ":"))
+
+
+def test_a_late_result_moves_a_stable_cut_by_the_longest_line_of_a_legacy_call() -> None:
+    """What the late result's group pushes out does not come back: both count the line as long as it may be."""
+    found = talk(calling("a", content="one moment"), calling("b"), legacy(), said("user", ""), result("a", ""))
+    after = talk(*found.messages, said("developer", "note"))
+    asked = {"model": "claude-sonnet-4-5", "max_tokens": 193, "stable": True, "format": "anthropic", "explain": True}
+    first, second = (answer(each, **asked)["explain"][2]["kept"] for each in (found, after))
+    assert first or not second
 
 
 def test_a_legacy_call_has_a_line_too() -> None:
@@ -252,20 +284,27 @@ def test_every_tail_gives_the_same_window(found: Talk, query: WindowQuery, data:
 @MANY
 @given(histories(), st.sampled_from(MODELS), st.integers(60, 300), st.sampled_from(["openai", "anthropic"]))
 def test_a_stable_cut_never_moves_back(found: Talk, model: str, budget: int, form: str) -> None:
-    """However late results come, a message that was left out for size does not come back."""
+    """However late results come, a message that was left out for size does not come back.
+
+    Except where the request begins anew: with a compaction, or with a call that it covered and whose result comes.
+    """
     gone: set[int] = set()
+    covered: set[int] = set()
     for length in range(1, len(found.entries) + 1):
         earlier = talk(*found.messages[:length])
         try:
             window = answer(earlier, model=model, max_tokens=budget, stable=True, format=form, explain=True)
         except WindowDoesNotFit:
             continue
-        told: dict[str, set[int]] = {"fits": set(), "does not fit": set()}
-        for line in window["explain"]:
-            if line["role"] != "tool":
-                told.get(line["reason"], set()).add(line["seq"])
-        assert gone.isdisjoint(told["fits"]), (length, gone)
-        gone |= told["does not fit"]
+        lines = [line for line in window["explain"] if line["role"] != "tool"]
+        fits, left, *stood = (
+            {line["seq"] for line in lines if line["reason"] == why.text}
+            for why in (Reason.FITS, Reason.BUDGET, Reason.SUMMARY, Reason.STANDS)
+        )
+        if covered != set.union(*stood):
+            gone, covered = set(), set.union(*stood)
+        assert gone.isdisjoint(fits), (length, gone)
+        gone |= left
 
 
 @MANY
@@ -284,7 +323,7 @@ def test_a_larger_budget_never_keeps_fewer_messages(found: Talk, query: WindowQu
 @MANY
 @given(histories(), histories(), queries())
 def test_a_compaction_is_as_if_nothing_was_before(before: Talk, behind: Talk, query: WindowQuery) -> None:
-    """Its window keeps what the window of the messages behind it alone keeps, with so many tokens less."""
+    """Its window keeps what the window of the messages behind it alone keeps beside a system text of as many tokens."""
     query = msgspec.structs.replace(query, model="gpt-5", format="responses", note=False, dedupe="grounding")
     item = compaction("responses", "c2Vh" * 9)
     spoken, later = (
@@ -295,15 +334,24 @@ def test_a_compaction_is_as_if_nothing_was_before(before: Talk, behind: Talk, qu
     calls = {call["id"] for entry in spoken for call in entry.message.get("tool_calls") or ()}
     if any(entry.message.get("tool_call_id") in calls for entry in later):
         return  # a result behind it brings its call
+    whole = Talk((*spoken, Entry(message=item), *later), behind.settings)
+    if query.stable and whole.history(find_model("gpt-5")).tokens > BLOCK * (query.max_tokens or 0):
+        return  # steps begin again in the next block
     try:
-        one = json.loads(made(Talk((*spoken, Entry(message=item), *later), behind.settings), query).body)
+        one = json.loads(made(whole, query).body)
     except WindowDoesNotFit:
         return
-    room = (query.max_tokens or 0) - one["tokens"]["summary"]
-    other = json.loads(made(Talk((*later,), behind.settings), msgspec.structs.replace(query, max_tokens=room)).body)
+    other = json.loads(made(Talk((*later,), _with_system(behind.settings, one["tokens"]["summary"])), query).body)
     assert one["request"]["input"][0] == item["native"]["messages"][0]
     assert len(one["request"]["input"]) == len(other["request"]["input"]) + 1
-    assert one["tokens"]["total"] == other["tokens"]["total"] + one["tokens"]["summary"]
+    assert other["tokens"]["system"] == one["tokens"]["system"] + one["tokens"]["summary"]
+    assert one["tokens"]["total"] == other["tokens"]["total"]
     place, kept = len(spoken) + 1, other["kept"]
     seqs = [seq and seq + place for seq in (kept["first_seq"], kept["last_seq"])]
     assert one["kept"] == {"messages": kept["messages"], "first_seq": seqs[0], "last_seq": seqs[1]}
+
+
+def _with_system(given: ConversationSettings, tokens: int) -> ConversationSettings:
+    """Return the settings with a system text of so many more tokens. A smaller budget would have smaller steps."""
+    text = given.system + " day" * tokens if given.system else "day" + " day" * (tokens - _AROUND_A_SYSTEM_TEXT - 1)
+    return msgspec.structs.replace(given, system=text)

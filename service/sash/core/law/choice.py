@@ -23,7 +23,7 @@ from sash.core.law.documents import Documents
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.fixed import Fixed, Line, fixed_costs
-from sash.core.law.lines import longest_line
+from sash.core.law.lines import longest_lines
 from sash.core.law.notes import longest_note, note_measure
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
@@ -106,9 +106,12 @@ def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedO
     if view is None:
         return older(order.original)
     view = _as_sent(view, trimming, fixed)
-    line = longest_line(model)
-    brings = {seq: sum(map(view.cost_of, group)) + calls * line for seq, (group, calls) in order.brings.items()}
-    view = recosted(view, {seq: view.cost_of(seq) + count * line for seq, count in order.interrupted.items()})
+    lines = {seq: longest_lines(view.record(group[0]), calls, model) for seq, (group, calls) in order.brings.items()}
+    brings = {seq: sum(map(view.cost_of, group)) + lines[seq] for seq, (group, _) in order.brings.items()}
+    waited = {
+        seq: longest_lines(view.record(caller), calls, model) for seq, (caller, calls) in order.interrupted.items()
+    }
+    view = recosted(view, {seq: view.cost_of(seq) + tokens for seq, tokens in waited.items()})
     return msgspec.structs.replace(view, brings=brings)
 
 

@@ -74,10 +74,12 @@ def lines_tokens(record: Record, gap: Gap, model: Model, *, are_all: bool) -> in
     return sum(_line_tokens(model, TOOL, place) for place in places)
 
 
-def longest_line(model: Model) -> int:
-    """The tokens of the dearest line behind a tool call."""
+def longest_lines(record: Record, calls: int, model: Model) -> int:
+    """The most tokens of lines in place of so many results of the message."""
+    if not record.calls:
+        return lines_tokens(record, Gap(0, (0,)), model, are_all=True)
     both = LIST_BEGINS | LIST_ENDS
-    return max(_line_tokens(model, TOOL, 0), _line_tokens(model, TOOL, Flags.PARALLEL | both))
+    return calls * max(_line_tokens(model, TOOL, 0), _line_tokens(model, TOOL, Flags.PARALLEL | both))
 
 
 def _line_tokens(model: Model, role: int, place: int) -> int:

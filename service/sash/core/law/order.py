@@ -233,18 +233,20 @@ def _row(records: Records, index: int, *, is_late: bool, is_single: bool) -> byt
     return row if flags == row[0] else bytes((flags,)) + row[1:]
 
 
-def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> dict[int, int]:
-    """The seqs of messages that came while calls waited, each with the number of these calls."""
-    found: dict[int, int] = {}
+def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> dict[int, tuple[int, int]]:
+    """The seqs of messages that came while calls waited, each with the seq of the message that called, and their number."""
+    found: dict[int, tuple[int, int]] = {}
     heads = {group.head: group for group in groups}
     waiting: set[str] = set()
+    caller = 0
     for index, role in enumerate(records.roles):
         if role in _RESULTS:
             waiting.discard(records.details[index].links)
         elif not records.unsent[index]:
             if waiting:
-                found[first_seq + index] = len(waiting)
+                found[first_seq + index] = first_seq + caller, len(waiting)
             waiting = set(heads[index].links) if index in heads else set()
+            caller = index
     return found
 
 

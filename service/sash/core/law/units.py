@@ -67,12 +67,13 @@ def _grouped(records: Records) -> Units:
     roles, flags, calls, is_open = (
         np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.unsent)
     )
-    is_result = (roles == TOOL) & (flags & Flags.LATE == 0)
+    is_beside = flags & Flags.LATE == 0
+    is_result, is_answer = (roles == TOOL) & is_beside, (roles == FUNCTION) & is_beside
     asks = (roles == ASSISTANT) & (is_open == 0)
     is_legacy = asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
     asks &= calls > 0
     follows = np.zeros(len(records), bool)
-    follows[1:] = is_result[1:] & (is_result | asks)[:-1] | (roles[1:] == FUNCTION) & is_legacy[:-1]
+    follows[1:] = is_result[1:] & (is_result | asks)[:-1] | is_answer[1:] & is_legacy[:-1]
     starts = np.append(np.flatnonzero(np.logical_not(follows)), len(records))
     first, ends = starts[:-1], starts[1:]
     is_short = asks[first] & (ends - first <= calls[first]) & (ends < len(records))

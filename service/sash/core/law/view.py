@@ -124,8 +124,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The calls that wait for results at the end, and the index of their message."""
     late: AbstractSet[int]
     """Places of results that did not stand behind their call."""
-    interrupted: Mapping[int, int]
-    """Seqs of messages that came while calls waited, each with the number of these calls."""
+    interrupted: Mapping[int, tuple[int, int]]
+    """Seqs of messages that came while calls waited, each with the seq of the message that called, and their number."""
     brings: Mapping[int, tuple[Sequence[int], int]]
     """Seqs of late results, each with the seqs of its group's earlier messages, and the number of the group's calls."""
 

@@ -13,7 +13,7 @@ message after them.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -45,7 +45,7 @@ from sash.core.providers.claude_mends import (
     mended,
     takes_system_role,
 )
-from sash.core.providers.claude_request import OF_REQUESTS, without_refused
+from sash.core.providers.claude_request import OF_REQUESTS, is_hour, marked, without_refused
 from sash.core.providers.known_kinds import unknown_blocks
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
 from sash.core.providers.own_members import OwnMembers
@@ -362,7 +362,8 @@ def _write(
     if text := _system(system, refusals):
         request["system"] = text
     request |= _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)
-    return without_refused(request, messages[-1].seq if messages else 0, refusals)
+    has_own = any(isinstance(step, Whole) or (isinstance(step, Said) and step.thinking) for step in history)
+    return without_refused(request, messages[-1].seq if messages else 0, refusals, has_own=has_own)
 
 
 def _with_place(step: HistoryStep, refusals: Refusals) -> HistoryStep:
@@ -604,16 +605,22 @@ def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> 
 
 
 def _with_cache_control(request: Block, places: Places) -> Block:
-    """The request with Claude's marks on the last block before each stable place."""
-    request = request | {name: _copied(request[name]) for name in ("tools", "system") if name in request}
-    request["messages"] = [message | {"content": _copied(message["content"])} for message in request["messages"]]
-    blocks = list(_cached_blocks(request))
-    held = (
-        (index, each) for index, block in enumerate(blocks) for each in (block, *content_parts(block.get("content")))
-    )
-    own = [(index, each["cache_control"]) for index, each in held if each.get("cache_control")]
+    """The request, whose blocks belong to it alone, with Claude's marks on the last block before each stable place."""
+    request = request | {name: content_parts(request[name]) for name in ("tools", "system") if name in request}
+    request["messages"] = [
+        message if isinstance(message["content"], list) else message | {"content": content_parts(message["content"])}
+        for message in request["messages"]
+    ]
+    parts = [
+        request.get("tools") or [],
+        request.get("system") or [],
+        *(each["content"] for each in request["messages"]),
+    ]
+    blocks: list[Block] = list(chain.from_iterable(parts))
+    own = list(marked(request))
     # Marks with a lifetime of an hour must be before marks of five minutes, such as these.
-    first = max((index + 1 for index, mark in own if isinstance(mark, dict) and mark.get("ttl") == "1h"), default=0)
+    hours = {id(holder) for holder, block in own if is_hour(block)}
+    first = max((index + 1 for index, block in enumerate(blocks) if id(block) in hours), default=0) if hours else 0
     tools, system = len(request.get("tools") or ()), len(request.get("system") or ())
     said = _said_before_question(request["messages"]) + tools + system
     wanted = [len(blocks)] if places.newest else []
@@ -624,18 +631,6 @@ def _with_cache_control(request: Block, places: Places) -> Block:
     for end in free[: max(0, BREAKPOINTS - len(own))]:
         blocks[end - 1]["cache_control"] = dict(_CONTROL)
     return request
-
-
-def _copied(content: str | list[Block]) -> list[Block]:
-    return [dict(block) for block in content_parts(content)]
-
-
-def _cached_blocks(request: Block) -> Iterator[Block]:
-    """Tools, system text and messages, in the order in which they are cached."""
-    yield from request.get("tools") or ()
-    yield from request.get("system") or ()
-    for message in request["messages"]:
-        yield from message["content"]
 
 
 def _said_before_question(messages: list[Block]) -> int:

@@ -34,9 +34,12 @@ _MARKS_OF_OURS: Final = 2
 """Marks that ``cache=auto`` has at least, where a client has too many."""
 
 
-def without_refused(request: Block, newest: int, refusals: Refusals) -> Block:
-    """Return the request, whose blocks belong to it alone, as it is accepted. ``newest`` is its newest message's seq."""
-    if refusals.owners:
+def without_refused(request: Block, newest: int, refusals: Refusals, *, has_own: bool) -> Block:
+    """Return the request, whose blocks belong to it alone, as it is accepted. ``newest`` is its newest message's seq.
+
+    ``has_own``: some blocks came in Anthropic's form; only these are thinking, or of tools that Anthropic runs.
+    """
+    if has_own:
         messages = _paired(request["messages"], refusals)
         if is_claude(refusals.model):
             messages = _without_last_thoughts(messages, refusals)
@@ -147,28 +150,36 @@ def _end_cleanly(message: Block, newest: int, refusals: Refusals) -> None:
 
 def _leave_out_marks(request: Block, refusals: Refusals) -> None:
     """Remove marks that are too many, of five minutes before one of an hour, or on thinking."""
-    marked = list(_marked(request))
-    last_hour = max((place for place, (_, block) in enumerate(marked) if _is_hour(block)), default=0)
-    fit = (place for place, (_, block) in enumerate(marked) if place >= last_hour or _is_hour(block))
-    stay = [place for place in fit if marked[place][1].get("type") not in THOUGHTS]
+    marks = list(marked(request))
+    if not marks:
+        return
+    last_hour = max((place for place, (_, block) in enumerate(marks) if is_hour(block)), default=0)
+    fit = (place for place, (_, block) in enumerate(marks) if place >= last_hour or is_hour(block))
+    stay = [place for place in fit if marks[place][1].get("type") not in THOUGHTS]
     if len(stay) > BREAKPOINTS:
         stay = stay[-(BREAKPOINTS - _MARKS_OF_OURS if refusals.hinted else BREAKPOINTS) :]
-    for place in {*range(len(marked))} - {*stay}:
-        owner, block = marked[place]
+    for place in {*range(len(marks))} - {*stay}:
+        owner, block = marks[place]
         del block["cache_control"]
         refusals.mends.add(CACHE_MARKS, refusals.owners.get(id(owner), 0))
 
 
-def _is_hour(block: Block) -> bool:
+def is_hour(block: Block) -> bool:
+    """Whether a marked block's entry is to live for an hour."""
     mark = block["cache_control"]
     return isinstance(mark, dict) and mark.get("ttl") == "1h"
 
 
-def _marked(request: Mapping[str, Any]) -> Iterator[tuple[Block, Block]]:
-    """Yield the marked blocks in the order in which they are cached, each with the block that holds it, or itself."""
+def marked(request: Mapping[str, Any]) -> Iterator[tuple[Block, Block]]:
+    """The marked blocks in the order in which they are cached, each behind the block that holds it, or itself."""
     contents = [request.get("tools"), request.get("system"), *(message["content"] for message in request["messages"])]
     for content in contents:
         for block in content if isinstance(content, list) else ():
-            for each in (*content_parts(block.get("content")), block):
-                if each.get("cache_control"):
-                    yield block, each
+            inner = block.get("content")
+            yield from ((block, each) for each in inner if _is_marked(each)) if isinstance(inner, list) else ()
+            if block.get("cache_control"):
+                yield block, block
+
+
+def _is_marked(block: Any) -> bool:
+    return isinstance(block, dict) and bool(block.get("cache_control"))

@@ -11,7 +11,7 @@ page. These *foreign* members are stored and never sent. They stand at the end o
 So a window in chat form cuts the end off without decoding, and what is counted is what is sent.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sash.core.chat.file_links import LINKS
@@ -35,6 +35,7 @@ _PARTS: Final = {
 }
 _OF_PART: Final = {"document_url": frozenset({"document_name"})}
 _NOTHING: Final = frozenset[str]()
+_USUAL_CALL: Final = frozenset({"id", "type", "function"})
 Names = frozenset[str]
 """Names of members that are sent although no provider is known to take them; ``*`` stands for all."""
 NO_NAMES: Final = frozenset[str]()
@@ -170,8 +171,19 @@ def object_at(message: dict[str, Any], path: str) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _members_beside(message: Mapping[str, Any], known: _Known) -> Iterator[Unknown]:
-    """Yield the members that are not known. A part of a kind that is not listed is sent whole."""
+def _members_beside(message: Mapping[str, Any], known: _Known) -> Iterable[Unknown]:
+    """The members that are not known. A part of a kind that is not listed is sent whole."""
+    own = known.message.get(message["role"], _MESSAGE) - {"function_call"}
+    is_usual = not isinstance(message.get("content"), list) and message.keys() <= own
+    return () if is_usual and all(map(_is_usual, message.get("tool_calls") or ())) else _beside(message, known)
+
+
+def _is_usual(call: Any) -> bool:
+    """Whether a call has the members of a call of a function alone, as nearly all have."""
+    return isinstance(call, dict) and call.keys() == _USUAL_CALL and call["function"].keys() == _CALLED["function"]
+
+
+def _beside(message: Mapping[str, Any], known: _Known) -> Iterator[Unknown]:
     yield from _others("", message, known.message.get(message["role"], _MESSAGE))
     content = message.get("content")
     for index, part in enumerate(content if isinstance(content, list) else ()):
