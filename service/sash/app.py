@@ -219,10 +219,11 @@ def _store(settings: Settings, metrics: Metrics) -> Stores:
 
 def _recall(settings: Settings, store: Stores, counts: Counts, embedder: Embedder | None) -> Recall:
     embeddings = Embeddings(embedder.model, embedder.vector_of) if embedder else None
-    return Recall(
-        Recaller(store.reader, store.index, counts, default=settings.recall, embeddings=embeddings),
-        Indexer(store.reader, store.index, default=settings.recall, embedder=embedder),
+    indexer = Indexer(store.reader, store.index, default=settings.recall, embedder=embedder)
+    recaller = Recaller(
+        store.reader, store.index, counts, default=settings.recall, embeddings=embeddings, notice=indexer.notice
     )
+    return Recall(recaller, indexer)
 
 
 def _watching(store: Stores, metrics: Metrics, models: Mapping[str, Model], log: RequestLog | None) -> Watching:

@@ -308,9 +308,16 @@ async def test_a_body_in_small_pieces_is_not_slow(app: App, pause_seconds: float
     assert (status, told["tokens"], pauses) == (200, 3, 0), told
 
 
-async def imported_slowly(store: EmbeddedStore, bytes_a_second: float, entries: int) -> tuple[int, dict[str, Any]]:
-    """Return the status and answer of an import at this speed, with a request timeout of half a second."""
-    settings = Settings(redis_url=store.url, request_timeout_seconds=0.5, store_timeout_seconds=0.5, durability="fast")
+async def imported_slowly(
+    store: EmbeddedStore, bytes_a_second: float, entries: int, timeout_seconds: float
+) -> tuple[int, dict[str, Any]]:
+    """Return the status and answer of an import at this speed, with this request timeout."""
+    settings = Settings(
+        redis_url=store.url,
+        request_timeout_seconds=timeout_seconds,
+        store_timeout_seconds=timeout_seconds,
+        durability="fast",
+    )
     body = b'{"id":"slow"}\n' + b'{"message":{"role":"user","content":"xyzzy"}}\n' * entries
     scope = scope_of("/conversations/import")
     scope["headers"] = [(b"host", b"localhost"), (b"content-type", b"application/x-ndjson")]
@@ -322,14 +329,14 @@ async def imported_slowly(store: EmbeddedStore, bytes_a_second: float, entries: 
 
 async def test_an_import_may_take_longer_than_a_request(store: EmbeddedStore) -> None:
     """An import may last several request timeouts if its bytes arrive fast enough, here 5,000 bytes a second."""
-    status, told = await imported_slowly(store, 5000, 160)
+    status, told = await imported_slowly(store, 5000, 500, 1.5)
 
-    assert (status, told["messages"]["count"]) == (201, 160)
+    assert (status, told["messages"]["count"]) == (201, 500)
 
 
 async def test_an_import_that_is_too_slow_is_ended(store: EmbeddedStore, server: redis.Redis) -> None:
     """An import below 1,000 bytes a second is 408, although bytes still arrive, and nothing is stored."""
-    status, told = await imported_slowly(store, 400, 160)
+    status, told = await imported_slowly(store, 400, 160, 0.5)
 
     assert (status, told["type"]) == (408, "/problems/request-timeout")
     assert "bytes a second" in told["detail"]
@@ -357,7 +364,7 @@ async def test_a_body_that_ends_early(app: App, server: Any) -> None:
 async def test_a_store_that_does_not_answer(tmp_path: Path) -> None:
     """While the store hangs, requests are 503 with Retry-After and /livez answers; afterwards requests succeed again."""
     with EmbeddedStore(tmp_path, fsync="everysec") as hung:
-        settings = Settings(redis_url=hung.url, store_timeout_seconds=0.5, store_connections=2, durability="fast")
+        settings = Settings(redis_url=hung.url, store_timeout_seconds=3.0, store_connections=2, durability="fast")
         async with lifespan(create_app(settings)) as app, http(app) as client:
             await append(client, "c", user("before"))
             os.kill(hung.pid, signal.SIGSTOP)

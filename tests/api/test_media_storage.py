@@ -285,14 +285,14 @@ async def test_storage_that_is_away(own: EmbeddedStore, raw: redis.Redis, conver
     else goes on. An erasure is done, and that of the objects is repeated until it succeeds."""
     with s3() as server:
         url = f"s3://{BUCKET}/away"
-        async with service(own, url, store_timeout_seconds=1.0) as client:
+        async with service(own, url) as client, service(own, url, store_timeout_seconds=1.0) as hasty:
             await append(client, conversation, {"id": "a", "message": pictured("look", 1)})
             left = server.names()
             server.stop()
 
             path = f"/conversations/{conversation}/messages"
-            refused = await client.post(path, json={"messages": [{"id": "b", "message": pictured("look", 2)}]})
-            window = await client.get(f"/conversations/{conversation}/window", params=WINDOW)
+            refused = await hasty.post(path, json={"messages": [{"id": "b", "message": pictured("look", 2)}]})
+            window = await hasty.get(f"/conversations/{conversation}/window", params=WINDOW)
             plain = await client.post(path, params=WINDOW, json={"messages": [{"role": "user", "content": "hello"}]})
             page = await client.get(path)
             erased = await client.delete(f"/conversations/{conversation}")

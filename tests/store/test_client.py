@@ -164,7 +164,7 @@ async def test_a_connection_that_cannot_be_made_holds_nobody(tmp_path: Path) -> 
         EmbeddedStore(tmp_path, fsync="everysec") as store,
         redis.Redis.from_url(store.url) as admin,
     ):
-        async with connected(store.url, connections=2, timeout_seconds=1) as client:
+        async with connected(store.url, connections=2) as client:
             await until(lambda: client.load.idle == 2)
             admin.config_set("maxclients", 2)
             admin.client_kill_filter(_id=max({int(each["id"]) for each in admin.client_list()} - {admin.client_id()}))
@@ -276,7 +276,7 @@ async def test_flushed_scripts_are_loaded_again(store: EmbeddedStore, conversati
 async def test_a_server_that_hangs(tmp_path: Path) -> None:
     """A hundred calls without a reply end together at their deadline, each sent once; late replies reach no later call."""
     with EmbeddedStore(tmp_path, fsync="everysec") as hung:
-        async with connected(hung.url, timeout_seconds=0.4) as client:
+        async with connected(hung.url, timeout_seconds=3.0) as client:
             os.kill(hung.pid, signal.SIGSTOP)
             started = time.monotonic()
             try:
@@ -286,7 +286,7 @@ async def test_a_server_that_hangs(tmp_path: Path) -> None:
             waited = time.monotonic() - started
 
             assert {type(reply) for reply in replies} == {StoreUnavailable}
-            assert 0.4 <= waited < 20
+            assert 3.0 <= waited < 20
             assert [await echo(client, f"now{n}") for n in range(20)] == [f"now{n}" for n in range(20)]
             with redis.Redis.from_url(hung.url) as connection:
                 assert connection.info("commandstats")["cmdstat_echo"]["calls"] <= 120
@@ -335,7 +335,7 @@ async def test_a_server_that_refuses(tmp_path: Path) -> None:
         EmbeddedStore(tmp_path, fsync="everysec") as store,
         redis.Redis.from_url(store.url) as admin,
     ):
-        async with connected(store.url, timeout_seconds=2) as client:
+        async with connected(store.url, timeout_seconds=20) as client:
             admin.execute_command("REPLICAOF", "127.0.0.1", "1")
             writing = asyncio.create_task(client.commands([("SET", "t", "1")]))
             await asyncio.sleep(0.15)
@@ -347,7 +347,7 @@ async def test_a_server_that_refuses(tmp_path: Path) -> None:
 
 async def test_what_cannot_be_sent_harms_nobody(store: EmbeddedStore) -> None:
     """A command that cannot be encoded fails for its own caller only; commands beside it are answered."""
-    async with connected(store.url, timeout_seconds=1) as client:
+    async with connected(store.url) as client:
         bad = asyncio.create_task(echo(client, "\ud800"))
         good = asyncio.create_task(echo(client, "good"))
 

@@ -304,7 +304,7 @@ async def test_keys_are_found_on_every_node(cluster: Cluster) -> None:
 @pytest.mark.parametrize("key", ["sash:{barrier/1}:x", "sash:barrier-1", "sash:barrier-2", "sash:barrier-3"])
 async def test_a_replicated_write_on_a_cluster_is_acknowledged(cluster: Cluster, key: str) -> None:
     """A replicated write is acknowledged, with and without a hash tag in its key: the wait goes to the slot of the write."""
-    async with opened(cluster.url, timeout_seconds=2, durability="replicated") as (client, _):
+    async with opened(cluster.url, timeout_seconds=20, durability="replicated") as (client, _):
         assert await client.commands([("SET", key, "1")]) == [b"OK"]
         assert await client.commands([("UNLINK", key)]) == [1]
 
@@ -318,7 +318,7 @@ async def test_a_replicated_write_to_a_slot_on_its_way_is_acknowledged(cluster: 
     there.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", here.execute_command("CLUSTER MYID"))
     here.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", there.execute_command("CLUSTER MYID"))
     try:
-        async with opened(cluster.url, timeout_seconds=2, durability="replicated") as (client, _), asyncio.timeout(5):
+        async with opened(cluster.url, timeout_seconds=20, durability="replicated") as (client, _):
             assert await client.commands([("SET", "sash:{barrier/moving}:x", "1")]) == [b"OK"]
             assert await client.commands([("UNLINK", "sash:{barrier/moving}:x")]) == [1]
     finally:

@@ -234,7 +234,7 @@ async def test_a_replicated_write_is_answered_when_a_replica_has_it(pair: tuple[
 async def test_a_service_on_a_replica_is_not_ready(pair: tuple[Server, Server]) -> None:
     """While the store is a replica ``/readyz`` says so; once it is promoted the service is ready."""
     _, replica = pair
-    app = create_app(Settings(redis_url=replica.url, store_timeout_seconds=1.0))
+    app = create_app(Settings(redis_url=replica.url))
     async with lifespan(app), http(app) as made:
         refused = await made.get("/readyz")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")

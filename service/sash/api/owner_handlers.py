@@ -174,8 +174,6 @@ async def search_owner(request: Req, owner_id: FromPath[str]) -> FoundOfOwner:
     listed, _ = await context.store.owners.read(tenant, owner, limit=_SEARCHED)
     standing = [(target_at(tenant, each.id), each.state) for each in listed]
     hits, conversations, count = await context.recall.recaller.search_each(standing, wanted.query, wanted.limit)
-    for target, state in {hit.target: hit.state for hit in hits}.items():
-        context.recall.indexer.notice(target, state.settings)
     reading = (context.store.reader.page(hit.target, hit.seq, hit.seq) for hit in hits)
     pages = await asyncio.gather(*reading, return_exceptions=True)
     messages = []

@@ -47,7 +47,6 @@ async def search_messages(request: Req) -> Found:
     context, target = context_of(request), target_of(request)
     wanted = query_of(request, SearchQuery)
     found, searched, state = await context.recall.recaller.search(target, wanted.query, wanted.limit)
-    context.recall.indexer.notice(target, state.settings)
     pages = await asyncio.gather(*(context.store.reader.page(target, seq, seq) for seq, _ in found))
     messages = []
     for (_, score), page in zip(found, pages, strict=True):

@@ -47,8 +47,6 @@ async def get_window(request: Req) -> Answer:
     if isinstance(found, Known):
         return Answer(b"", etag=found.etag, status=304)
     made, state = found
-    if query.recall_max_tokens:
-        context.recall.indexer.notice(target, state.settings)
     tell_made(request, context, target, made, state, time.perf_counter() - started)
     return Answer(made.body, etag=state.etag)
 

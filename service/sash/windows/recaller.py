@@ -51,8 +51,15 @@ class Hit(NamedTuple):
     score: float
 
 
+def _nobody(_target: Target, _settings: bytes) -> None:
+    """Nobody writes indexes."""
+
+
 class Recaller:
-    """Finds older messages of stored conversations. ``default`` is the recall mode of conversations without one."""
+    """Finds older messages of stored conversations. ``default`` is the recall mode of conversations without one.
+
+    ``notice`` is called with a conversation whose index lacks messages, and with its settings.
+    """
 
     def __init__(
         self,
@@ -62,12 +69,14 @@ class Recaller:
         *,
         default: str = "off",
         embeddings: Embeddings | None = None,
+        notice: Callable[[Target, bytes], None] = _nobody,
     ) -> None:
         self._reader = reader
         self._index = index
         self._counts = counts
         self._default = default
         self._embeddings = embeddings
+        self._notice = notice
 
     def mode(self, settings: ConversationSettings) -> str:
         """A conversation's recall mode."""
@@ -86,6 +95,8 @@ class Recaller:
             vector = await by_vectors.vector_of(text) if by_vectors and text else b""
         model = by_vectors.model if by_vectors and vector else ""
         found = await self._index.read(target, first, last_seq, state=state, model=model)
+        if found.lacks or (by_vectors and not model):  # without the question's vector, nothing is known of the others
+            self._notice(target, state.settings)
         return Searchable(Old(first, found.records, found.words, found.vectors), Question(words, vector))
 
     async def search(self, target: Target, text: str, limit: int) -> tuple[list[tuple[int, float]], Searched, State]:

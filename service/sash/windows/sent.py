@@ -10,6 +10,7 @@ A chat is a history of texts alone. One with calls, documents or other parts is 
 
 from collections.abc import Sequence
 from functools import cached_property
+from operator import add, itemgetter
 from typing import Any
 
 import msgspec
@@ -28,6 +29,8 @@ from sash.core.law.view import History
 from sash.store.data.entries import content_digest
 from sash.windows.needs import SeenHistory
 from sash.windows.request import Text
+
+_role_of, _content_of = itemgetter("role"), itemgetter("content")
 
 
 def texts_of(entries: Sequence[Entry]) -> list[Text] | None:
@@ -59,8 +62,8 @@ class SentChat:
         self._messages = messages
         self._model = model
         self._digests = digests
-        self._roles = bytes([ROLE_INDEX[message["role"]] for message in self._messages])
-        self._counts = count_texts([message["content"] for message in self._messages], ENCODINGS[model.column])
+        self._roles = bytes(map(ROLE_INDEX.__getitem__, map(_role_of, messages)))
+        self._counts = count_texts(list(map(_content_of, messages)), ENCODINGS[model.column])
         self._made: dict[int, tuple[Record, bytes]] = {}
 
     @cached_property
@@ -68,7 +71,7 @@ class SentChat:
         """Each message's tokens in the history's total."""
         column = self._model.column
         around = REFERENCE_MODELS[column].rules.role_costs
-        costs = [around[role] + count for role, count in zip(self._roles, self._counts, strict=True)]
+        costs = list(map(add, map(around.__getitem__, self._roles), self._counts))
         for seq in self._leading:
             costs[seq - 1] = reference_cost(self._measured(seq)[0], column)
         return costs

@@ -63,10 +63,9 @@ def scores_of_words(messages: Packed, question: Sequence[Sequence[int]]) -> tupl
     """
     count = len(messages)
     sizes = np.frombuffer(messages.sizes, "<u4").astype(np.int64) >> 2
-    often = _frequencies(messages.joined, sizes, question)
+    often, holding = _frequencies(messages.joined, sizes, question)
     if not len(often):
         return np.zeros(count, np.float32), np.zeros(count, np.bool_)
-    holding = np.count_nonzero(often, axis=1)
     rarity = np.log1p((count - holding + 0.5) / (holding + 0.5)).astype(np.float32)
     lengths = _with_neighbours(sizes.astype(np.float32))
     norm = _SATURATION * (1 - _LENGTH + _LENGTH * lengths / lengths.mean())
@@ -78,28 +77,32 @@ def scores_of_words(messages: Packed, question: Sequence[Sequence[int]]) -> tupl
     return rarity @ weights, holds
 
 
-def _frequencies(packed: bytes, sizes: NDArray[np.int64], question: Sequence[Sequence[int]]) -> Scores:
-    """The number of occurrences of the question's rarest words in each message: one row for each word that occurs."""
+def _frequencies(
+    packed: bytes, sizes: NDArray[np.int64], question: Sequence[Sequence[int]]
+) -> tuple[Scores, NDArray[np.int64]]:
+    """The number of occurrences of the question's rarest words in each message: one row for each word that occurs; and the
+    number of messages that have it."""
     pairs = sorted((number & DIGEST_BITS, row) for row, numbers in enumerate(question) for number in numbers)
     numbers = np.array([number for number, _ in pairs], np.uint32)
     rows = np.array([row for _, row in pairs], np.int64)
     words = np.frombuffer(packed, "<u4")
     if not len(numbers) or not len(words):
-        return np.zeros((0, len(sizes)), np.float32)
+        return np.zeros((0, len(sizes)), np.float32), np.zeros(0, np.int64)
     places, which = _occurrences(words, numbers)
     holding = np.zeros(len(question), np.int64)
     np.add.at(holding, rows, np.bincount(which, minlength=len(numbers)))
     rarest = np.argsort(holding, kind="stable")[np.count_nonzero(holding == 0) :][:_MOST_WORDS]
     row_of = np.full(len(question), -1)
     row_of[rarest] = np.arange(len(rarest))
-    at = row_of[rows][which]
+    at = row_of.take(rows).take(which)
     if len(question) > _MOST_WORDS:
         wanted = at >= 0
         places, at = places[wanted], at[wanted]
-    owners = np.repeat(np.arange(len(sizes)), sizes).take(places)
+    at *= len(sizes)
+    at += np.repeat(np.arange(len(sizes)), sizes).take(places)  # the word's message
     often = np.zeros(len(rarest) * len(sizes), np.float32)
-    often[at * len(sizes) + owners] = (words.take(places) & np.uint32(MOST_OFTEN)).astype(np.float32)
-    return often.reshape(len(rarest), len(sizes))
+    often[at] = words.take(places) & np.uint32(MOST_OFTEN)
+    return often.reshape(len(rarest), len(sizes)), holding[rarest]
 
 
 def _occurrences(words: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -117,8 +120,8 @@ def _occurrences(words: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> tupl
         which = found.take(places).astype(np.int64) - 1
     else:  # two numbers share a half
         which = np.minimum(np.searchsorted(numbers, digests), len(numbers) - 1)
-    right = numbers[which] == digests
-    return places[right], which[right]
+    right = numbers.take(which) == digests
+    return (places, which) if right.all() else (places[right], which[right])
 
 
 def _with_neighbours(values: Any) -> Any:

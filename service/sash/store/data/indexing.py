@@ -40,12 +40,16 @@ _ON_THE_SPOT = 1000
 
 
 class Indexed(NamedTuple):
-    """Messages from ``first_seq`` on: records without details, and the words and vectors of those that are indexed."""
+    """Messages from ``first_seq`` on: records without details, and the words and vectors of those that are indexed.
+
+    ``lacks`` tells whether the stored index lacks some of them.
+    """
 
     first_seq: int
     records: Records
     words: Packed
     vectors: Packed
+    lacks: bool
 
 
 class Progress(NamedTuple):
@@ -105,10 +109,11 @@ class Index:
             if some_vectors and embedded == model.encode():
                 vectors.append(values_of(some_vectors[0], first, last))
         records, indexed = Records(b"".join(packed)), sum(map(len, words))
+        lacks = indexed < len(records) or (bool(model) and sum(map(len, vectors)) < len(records))
         if 0 < len(records) - indexed <= _ON_THE_SPOT:
             newest = await self.words(target, first_seq + indexed, records[indexed:], state=state)
             words.append(Packed.of(newest))
-        return Indexed(first_seq, records, Packed.concatenated(words), Packed.concatenated(vectors))
+        return Indexed(first_seq, records, Packed.concatenated(words), Packed.concatenated(vectors), lacks)
 
     async def texts(self, target: Target, first_seq: int, records: Records, *, state: State) -> list[str]:
         """Return the texts of messages from ``first_seq`` on. Raises HistoryEdited."""

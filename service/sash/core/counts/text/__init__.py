@@ -54,7 +54,7 @@ def _toktok_count(text: str, encoding: Encoding) -> int:
 def _toktok_each(texts: Sequence[str], encoding: Encoding) -> list[int]:
     if len(texts) < _BATCH:
         return [_toktok_count(text, encoding) for text in texts]
-    known = [text if text.isascii() else with_stand_ins(text) for text in texts]
+    known = texts if all(map(str.isascii, texts)) else list(map(with_stand_ins, texts))
     # One thread, because a second one would take the processor from another request.
     counts: list[int] = toktok.batch_count(known, encoding, threads=1)
     return counts
