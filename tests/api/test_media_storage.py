@@ -280,6 +280,34 @@ async def test_objects_are_sealed(own: EmbeddedStore, conversation: str, tmp_pat
     assert b"iVBORw0KGgo" not in content
 
 
+@pytest.mark.usefixtures("raw")
+async def test_erasures_that_wait_are_counted(own: EmbeddedStore, conversation: str) -> None:
+    """While object storage is down, GET /status and GET /metrics tell how many erasures wait; once it is back, none."""
+    with s3() as server:
+        async with service(own, f"s3://{BUCKET}/counted", store_timeout_seconds=1.0) as client:
+            await append(client, conversation, {"id": "a", "message": pictured("look", 1, 2)})
+            before = await waiting_erasures(client, 0)
+            server.stop()
+            await client.delete(f"/conversations/{conversation}")
+            away = await waiting_erasures(client, 2)
+            told = (await client.get("/metrics")).text
+            server.start()
+            back = await waiting_erasures(client, 0)
+
+    assert (before, away, back) == (0, 2, 0)
+    assert "sash_media_erasures_waiting 2.0" in told
+
+
+async def waiting_erasures(client: httpx.AsyncClient, expected: int) -> int | None:
+    """Return the number of waiting erasures once it is the expected one, or after half a minute."""
+    give_up = time.monotonic() + 30
+    while True:
+        found: int | None = (await client.get("/status")).json()["store"]["media_erasures_waiting"]
+        if found == expected or time.monotonic() > give_up:
+            return found
+        await asyncio.sleep(0.2)
+
+
 async def test_storage_that_is_away(own: EmbeddedStore, raw: redis.Redis, conversation: str) -> None:
     """Without object storage appends with pictures and their windows are 503 with Retry-After, and nothing is stored; all
     else goes on. An erasure is done, and that of the objects is repeated until it succeeds."""
