@@ -13,10 +13,11 @@ import httpx
 import pytest
 import redis
 from api.dialogue import append
-from api.pictures import media_in, pictured, png
+from api.pictures import in_base64, media_in, pictured, png
 from api.storages import BUCKET, MARKED, S3, files_in, s3
 from conftest import http, lifespan
 from faults.disks import fill, mount, unmount
+from validators.media import FORMS, shown, told
 
 from sash.app import create_app
 from sash.settings import Settings
@@ -278,6 +279,34 @@ async def test_objects_are_sealed(own: EmbeddedStore, conversation: str, tmp_pat
 
     assert content[:1] == b"\1"
     assert b"iVBORw0KGgo" not in content
+
+
+@pytest.mark.usefixtures("raw")
+@pytest.mark.parametrize("form", FORMS)
+async def test_pictures_that_are_sent_as_lines_are_not_read(
+    own: EmbeddedStore, conversation: str, tmp_path: Path, form: str
+) -> None:
+    """A window reads the pictures that it sends alone: it is the same where the objects of the others are gone."""
+    folder, query = tmp_path / "media", {**WINDOW, "format": form, "images_kept": 1}
+    pictures = [in_base64(png(n)) for n in range(5)]
+    async with service(own, folder.as_uri()) as client:
+        path = f"/conversations/{conversation}"
+        groups = [shown(form, "look", *pictures[:2]), shown(form, "and these", *pictures[2:4]), told(form, "well")]
+        for kind, messages in [*groups, shown(form, "now?")]:
+            answer = await client.post(f"{path}/messages", json={"messages": messages}, params={"format": kind})
+            assert answer.status_code == 201, answer.text
+        before = await client.get(f"{path}/window", params=query)
+        digests = [each["digest"] for each in media_in((await client.get(f"{path}/messages")).json()["messages"])]
+        for file in folder.rglob("*-*"):
+            if file.is_file() and file.name.partition("-")[0] != digests[3]:
+                file.unlink()
+        after = await client.get(f"{path}/window", params=query)
+        whole = await client.get(f"{path}/window", params=WINDOW)
+
+    assert before.json()["dropped"]["images"] == 3
+    assert pictures[3].encode() in before.content
+    assert after.content == before.content
+    assert whole.status_code == 500  # the conversation is damaged
 
 
 @pytest.mark.usefixtures("raw")
