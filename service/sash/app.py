@@ -235,6 +235,7 @@ def _watching(store: Stores, metrics: Metrics, models: Mapping[str, Model], log:
         metrics,
         pseudonyms,
         ready=lambda: judged(store.client, store.data_keys),
+        erasures=lambda: store.erasures.waiting,
         data_dir=datafiles.folder_of(os.environ.get(datafiles.VARIABLE, "")),
     )
     return Watching(metrics, requests, statistics, watch)

@@ -27,6 +27,7 @@ MODELS = {
     "responses": "gpt-5",
     "anthropic": "claude-haiku-4-5",
     "gemini": "gemini-3-pro-preview",
+    "interactions": "gemini-3-pro-preview",
 }
 SMALL = {
     "images": 4,
@@ -146,7 +147,7 @@ drawn_deeper = settings(drawn, max_examples=3000)
 def cases(draw: st.DrawFn) -> Case:
     """Draw a chat and a window's parameters, half of them for a model with small limits."""
     form, seed = draw(st.sampled_from(FORMS)), draw(st.integers(0, 2**32))
-    out, is_small = draw(st.sampled_from([form, form, *FORMS])), draw(st.booleans())
+    out, is_small = draw(st.sampled_from([form, form, *MODELS])), draw(st.booleans())
     return Case(seed, form, out, is_small, draw(st.fixed_dictionaries({}, optional=QUERIES)))
 
 

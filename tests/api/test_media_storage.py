@@ -13,10 +13,11 @@ import httpx
 import pytest
 import redis
 from api.dialogue import append
-from api.pictures import media_in, pictured, png
+from api.pictures import in_base64, media_in, pictured, png
 from api.storages import BUCKET, MARKED, S3, files_in, s3
 from conftest import http, lifespan
 from faults.disks import fill, mount, unmount
+from validators.media import FORMS, shown, told
 
 from sash.app import create_app
 from sash.settings import Settings
@@ -278,6 +279,62 @@ async def test_objects_are_sealed(own: EmbeddedStore, conversation: str, tmp_pat
 
     assert content[:1] == b"\1"
     assert b"iVBORw0KGgo" not in content
+
+
+@pytest.mark.usefixtures("raw")
+@pytest.mark.parametrize("form", FORMS)
+async def test_pictures_that_are_sent_as_lines_are_not_read(
+    own: EmbeddedStore, conversation: str, tmp_path: Path, form: str
+) -> None:
+    """A window reads the pictures that it sends alone: it is the same where the objects of the others are gone."""
+    folder, query = tmp_path / "media", {**WINDOW, "format": form, "images_kept": 1}
+    pictures = [in_base64(png(n)) for n in range(5)]
+    async with service(own, folder.as_uri()) as client:
+        path = f"/conversations/{conversation}"
+        groups = [shown(form, "look", *pictures[:2]), shown(form, "and these", *pictures[2:4]), told(form, "well")]
+        for kind, messages in [*groups, shown(form, "now?")]:
+            answer = await client.post(f"{path}/messages", json={"messages": messages}, params={"format": kind})
+            assert answer.status_code == 201, answer.text
+        before = await client.get(f"{path}/window", params=query)
+        digests = [each["digest"] for each in media_in((await client.get(f"{path}/messages")).json()["messages"])]
+        for file in folder.rglob("*-*"):
+            if file.is_file() and file.name.partition("-")[0] != digests[3]:
+                file.unlink()
+        after = await client.get(f"{path}/window", params=query)
+        whole = await client.get(f"{path}/window", params=WINDOW)
+
+    assert before.json()["dropped"]["images"] == 3
+    assert pictures[3].encode() in before.content
+    assert after.content == before.content
+    assert whole.status_code == 500  # the conversation is damaged
+
+
+@pytest.mark.usefixtures("raw")
+async def test_erasures_that_wait_are_counted(own: EmbeddedStore, conversation: str) -> None:
+    """While object storage is down, GET /status and GET /metrics tell how many erasures wait; once it is back, none."""
+    with s3() as server:
+        async with service(own, f"s3://{BUCKET}/counted", store_timeout_seconds=1.0) as client:
+            await append(client, conversation, {"id": "a", "message": pictured("look", 1, 2)})
+            before = await waiting_erasures(client, 0)
+            server.stop()
+            await client.delete(f"/conversations/{conversation}")
+            away = await waiting_erasures(client, 2)
+            told = (await client.get("/metrics")).text
+            server.start()
+            back = await waiting_erasures(client, 0)
+
+    assert (before, away, back) == (0, 2, 0)
+    assert "sash_media_erasures_waiting 2.0" in told
+
+
+async def waiting_erasures(client: httpx.AsyncClient, expected: int) -> int | None:
+    """Return the number of waiting erasures once it is the expected one, or after half a minute."""
+    give_up = time.monotonic() + 30
+    while True:
+        found: int | None = (await client.get("/status")).json()["store"]["media_erasures_waiting"]
+        if found == expected or time.monotonic() > give_up:
+            return found
+        await asyncio.sleep(0.2)
 
 
 async def test_storage_that_is_away(own: EmbeddedStore, raw: redis.Redis, conversation: str) -> None:

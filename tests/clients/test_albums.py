@@ -23,8 +23,13 @@ MODELS = {
     "gemini": ("gemini-3-pro-preview", 400),
 }
 """Each form's model, and the tools of its chats."""
-TURNS = (25, pytest.param(200, marks=pytest.mark.nightly))
-"""A turn has 15 messages on average, so 200 turns have 3,000."""
+SESSIONS = (
+    (1, 9),
+    *(pytest.param(number, 25, marks=pytest.mark.nightly) for number in range(2, 26)),
+    pytest.param(26, 200, marks=pytest.mark.nightly),
+)
+"""Sessions in each form, sliding and stable, by number, and their turns: 200 at night. A turn has 15 messages on average, so
+that the longest have 3,000."""
 
 
 @pytest.fixture(scope="module")
@@ -68,20 +73,26 @@ def tools(count: int) -> list[Object]:
     ]
 
 
-@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize(("number", "turns"), SESSIONS)
 @pytest.mark.parametrize("stable", [False, True], ids=["sliding", "stable"])
 @pytest.mark.parametrize("form", MODELS)
-def test_a_chat_with_screenshots_is_never_refused(sash: httpx.Client, form: str, turns: int, stable: bool) -> None:  # noqa: FBT001
+def test_a_chat_with_screenshots_is_never_refused(
+    sash: httpx.Client,
+    form: str,
+    stable: bool,  # noqa: FBT001 - a parameter of the test
+    number: int,
+    turns: int,
+) -> None:
     """Each turn's window is taken, whatever form its messages came in, and pictures are sent up to the limits."""
     model, count = MODELS[form]
-    random = Random(f"{form} {stable}")
-    name = f"album-{form}-{stable}-{turns}"
+    random = Random(f"{form} {stable} {number}")
+    name = f"album-{form}-{stable}-{number}"
     made = sash.post("/conversations", json={"id": name, "model": model, "tools": tools(count)})
     assert made.status_code == 201, made.text
     windows: list[Object] = []
-    for number in range(turns):
+    for place in range(turns):
         came = form if random.random() < 0.7 else random.choice(media.FORMS)
-        for kind, messages in turn(number, came, random):
+        for kind, messages in turn(place, came, random):
             answer = sash.post(f"/conversations/{name}/messages", params={"format": kind}, json={"messages": messages})
             assert answer.status_code == 201, answer.text
         asked: dict[str, Any] = {"model": model, "format": form, "stable": stable, "uncarried": "drop"}

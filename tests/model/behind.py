@@ -1,24 +1,35 @@
-"""Direct access to the store for the model: time that passes, writes that are lost, values to search."""
+"""Direct access to the stores for the model: time that passes, writes that are lost, values to search."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import redis
+from api.storages import MARKED
 from store.entries import indexed_values
 
 from sash.store.data.layout import PREFIX, keys_of
 
-Snapshot = list[tuple[bytes, int, bytes]]
-"""Keys with their remaining time in milliseconds (0 for no expiry) and their values as DUMP returns them."""
+
+class Snapshot(NamedTuple):
+    """Keys with their remaining time in milliseconds (0 for no expiry) and their values as DUMP returns them; and the
+    contents of objects by path."""
+
+    keys: Sequence[tuple[bytes, int, bytes]] = ()
+    objects: Mapping[str, bytes] = MappingProxyType({})
+
+
 _FOR_GOOD = b"/keys/"
 """Keys of encryption at rest, which the model never loses: without them no text in the store can be read."""
 
 
 class Behind:
-    """A plain client of the store, on one server or a cluster."""
+    """A plain client of the store, on one server or a cluster, and the folder of objects if pictures are kept there."""
 
-    def __init__(self, url: str, tenants: Iterable[str]) -> None:
+    def __init__(self, url: str, tenants: Iterable[str], folder: Path | None = None) -> None:
         self._tenants = tuple(tenants)
+        self._folder = folder
         if "+cluster" in url:
             host, _, port = url.partition("://")[2].partition(",")[0].partition(":")
             self.client: Any = redis.RedisCluster(host=host, port=int(port))
@@ -50,9 +61,31 @@ class Behind:
         """Return the number of messages that have each picture of a conversation, by its stored name in hex."""
         fields = self.client.hgetall(keys_of(name).media)
         texts = {field[1:] for field in fields if len(field) > 16}
-        counted = {field: int(value.split()[0]) for field, value in fields.items() if len(field) == 16}
-        assert texts == counted.keys()
-        return {field.hex(): count for field, count in counted.items()}
+        about = {field: value.split() for field, value in fields.items() if len(field) == 16}
+        assert texts == {field for field, (_, _, place, _) in about.items() if place == b"-"}
+        assert self._paths(name, about) <= self.objects()
+        return {field.hex(): int(count) for field, (count, *_) in about.items()}
+
+    @staticmethod
+    def _paths(name: str, about: dict[bytes, list[bytes]]) -> set[str]:
+        """Return the paths of the objects that these facts name."""
+        places = {field: place for field, (_, _, place, _) in about.items() if place != b"-"}
+        return {f"{name}/{field.hex()}-{place.decode()}" for field, place in places.items()}
+
+    def objects(self) -> set[str]:
+        """Return the paths of all pictures that are objects."""
+        if self._folder is None:
+            return set()
+        found = (str(path.relative_to(self._folder)) for path in self._folder.rglob("*") if path.is_file())
+        return {path for path in found if not path.startswith(MARKED)}
+
+    def loose(self) -> set[str]:
+        """Return the paths of the objects that no message has."""
+        there = self.objects()
+        for name in {path.rpartition("/")[0] for path in there}:
+            fields = self.client.hgetall(keys_of(name).media)
+            there -= self._paths(name, {field: each.split() for field, each in fields.items() if len(field) == 16})
+        return there
 
     def times_left(self, name: str) -> dict[bytes, int]:
         """Return the milliseconds left for each key that expires with a conversation; -1 for a key without expiry."""
@@ -71,18 +104,26 @@ class Behind:
             pipe.execute()
 
     def remember(self) -> Snapshot:
-        """Return a snapshot of the tenants' keys."""
+        """Return a snapshot of the tenants' keys, and of the objects."""
         keys = self.keys()
         pairs = zip(keys, self._each("pttl", keys), self._each("dump", keys), strict=True)
-        return [(key, max(0, left), value) for key, left, value in pairs if value is not None]
+        kept = [(key, max(0, left), value) for key, left, value in pairs if value is not None]
+        folder = self._folder
+        return Snapshot(kept, {path: (folder / path).read_bytes() for path in self.objects()} if folder else {})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Replace the tenants' keys with those of a snapshot, as in a store that lost its newest writes."""
+        """Replace the tenants' keys with those of a snapshot, as in a store that lost its newest writes.
+
+        Objects that were erased since come back, as from a copy of them; newer ones stay.
+        """
         self.clear()
         with self.client.pipeline(transaction=False) as pipe:
-            for key, left, value in snapshot:
+            for key, left, value in snapshot.keys:
                 pipe.restore(key, left, value)
             pipe.execute()
+        for path, content in snapshot.objects.items() if self._folder else ():
+            (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (self._folder / path).write_bytes(content)
 
     def clear(self) -> None:
         """Delete the tenants' keys."""

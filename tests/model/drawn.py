@@ -13,6 +13,14 @@ SPENT_ON = "claude-opus-4-1"
 """The estimated model for which usage is reported. No window is asked for it, because a process may learn of a report some
 seconds after the others."""
 
+SMALL = {"images": 3, "bytes": 40_000, "messages": 60}
+"""Limits that a conversation is soon over: of two models, one counted exactly and one estimated."""
+MODELS_FILE = "".join(
+    f'[models.small-{name}]\ncontext_window = 128000\nlike = "{model}"\n[models.small-{name}.limits]\n'
+    + "".join(f"{limit} = {most}\n" for limit, most in SMALL.items())
+    for name, model in (("gpt", "gpt-4o"), ("claude", "claude-sonnet-4-5"))
+)
+
 _SHAPES = (
     "user",
     "assistant",
@@ -264,7 +272,8 @@ def patch_of(number: int, words: Words) -> dict[str, Any]:
 
 
 _PARAMETERS: dict[str, tuple[Any, ...]] = {
-    "model": ("gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4", "gpt-5", "claude-sonnet-4-5") * 2 + ("nobody-knows",),
+    "model": ("gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4", "gpt-5", "claude-sonnet-4-5") * 2
+    + ("small-gpt", "small-claude", "small-claude", "nobody-knows"),
     "reserve": (0, 1024, 100_000),
     "max_tokens": (40, 80, 120, 200, 300, 500, 900, 2000, 20_000),
     "limit": (1, 2, 3, 5, 9, 30),

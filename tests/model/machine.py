@@ -31,6 +31,7 @@ from model.drawn import (
     QUERIES,
     QUERY,
     SETTINGS,
+    SMALL,
     SPENT_ON,
     TURNS,
     Kind,
@@ -61,6 +62,7 @@ from model.world import (
 from model.world import (
     SETTINGS as SETTINGS_NAMES,
 )
+from validators import limits
 
 from sash.core.law.words import pack_words, said_in, words_of
 
@@ -82,6 +84,8 @@ _HOUR_MS = 3_600_000
 """Longer than an example takes."""
 
 
+ERASING = frozenset({"erase", "forget", "rewind", "redact"})
+"""Operations that take messages away, and their pictures with the last of them."""
 AT_ONCE = (
     ("rewind", "rewind"),
     ("rewind", "erase"),
@@ -313,11 +317,15 @@ class Machine(RuleBasedStateMachine):
     def do(self, via: int, op: Op) -> Answer:
         """Ask for a change, and check that it was done, or was refused for a reason that holds and changed nothing."""
         problems, excuses = self.world.problems(op), self.world.excuses(op)
+        loose = self.service.behind.loose() if op.kind in ERASING else set()
         answer = self.ask(via, op.name[0], op.request(), if_match=op.if_match, idempotency_key=op.key)
         if op.key:
             self.world.try_under_key(op)
         if answer.ok:
             assert not problems, self._told(f"should be refused for {problems}", answer)
+            if op.kind in ERASING:
+                left = self.service.behind.loose() - loose
+                assert not left, self._told(f"objects that no message has are left: {left}", answer)
             self._done(via, op, answer)
         else:
             assert answer.slug in problems | excuses or self._refused_early(via, op, answer), self._told(
@@ -406,6 +414,8 @@ class Machine(RuleBasedStateMachine):
         one, other = json.loads(stored), json.loads(given)
         assert (one["conversation_id"], one["version"]) == (name[1], version), self._told("of another state")
         assert one["tokens"]["total"] <= one["budget"], self._told("over budget")
+        over = limits.over(one["request"], SMALL) if one["model"].startswith("small") else []
+        assert not over, self._told(f"over a limit: {over}")
         if one["summary_used"] and talk.summary is not None:
             sent = marks_of(json.dumps(one["request"]))
             compactions = [marks_of(message) for message in talk.messages if is_compaction(message)]
@@ -1004,7 +1014,7 @@ class Machine(RuleBasedStateMachine):
     def _lose(self, via: int, which: int, query: int) -> None:
         """Reset the store to an earlier state, or to an empty one, under running services."""
         if which % 4 == 0 or not self.snapshots:
-            snapshot, world = [], World()
+            snapshot, world = Snapshot(), World()
         else:
             snapshot, world = self.snapshots[which % len(self.snapshots)]
         before = set(self.world.talks)

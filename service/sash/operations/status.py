@@ -30,6 +30,12 @@ class StoreStatus(msgspec.Struct, frozen=True):
         WentBack | None,
         Meta(description="When an older store took the place of this one, such as a restored backup; for a day."),
     ]
+    media_erasures_waiting: Annotated[
+        int | None,
+        Meta(
+            description="Erasures of pictures and files that wait for object storage, 1,000 at most; null without one."
+        ),
+    ]
 
 
 class OfWorker(msgspec.Struct, frozen=True):
@@ -66,7 +72,7 @@ def status(watch: Watch, requests: Requests, client: Client) -> Status:
         process=os.getpid(),
         uptime_seconds=int(time.time() - _BEGAN),
         condition=watch.condition,
-        store=StoreStatus(client.load, watch.memory, watch.disk, watch.backwards.went_back),
+        store=StoreStatus(client.load, watch.memory, watch.disk, watch.backwards.went_back, watch.erasures_waiting),
         worker=OfWorker(
             PROCESSOR.waiting,
             requests.minutes(),

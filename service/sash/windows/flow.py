@@ -128,7 +128,8 @@ def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Ne
     bodies = seen.bodies
     if seen.has_media:
         lines = {history.name(place) for place, each in choice.edits.items() if each.limit == 0}
-        bodies = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], seen.history)
+        lined = {history.name(place): each.media for place, each in choice.edits.items() if each.media}
+        bodies = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
     elif not bodies.have(seqs):
         bodies = yield Texts(seqs, seen.history)
     if history.order is None:

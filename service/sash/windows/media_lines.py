@@ -1,6 +1,6 @@
 """Puts lines in place of the pictures, files and sounds that a window leaves out, and applies its other edits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from sash.core.counts.counting import message_tokens
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.measures import measure
 from sash.core.counts.models import Model
+from sash.core.law.apart import GAP, StoredMedium, digest_in, fill, stand_in
 from sash.core.law.costs import record_cost
 from sash.core.law.enclosing import with_records
 from sash.core.law.lines import medium_lines
@@ -17,7 +18,7 @@ from sash.core.law.records import Record
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.window import Window
-from sash.core.providers.enclosures import with_lines
+from sash.core.providers.enclosures import enclosed, with_lines
 from sash.core.providers.turns import is_of
 from sash.windows.answer import Trimmed, cheaper, edit
 
@@ -32,6 +33,21 @@ def edited(window: Window, history: History, bodies: Bodies, model: Model) -> tu
     }
     window, bodies, trimmed = edit(_saving(window, saved, -1), with_records(history, window.lined), bodies, model)
     return _saving(window, saved, 1), bodies, trimmed
+
+
+def instead_of(body: bytes, media: Sequence[StoredMedium], lined: Sequence[int]) -> dict[bytes, bytes]:
+    """Return texts in place of the media of a message that need not be read, by their stored names.
+
+    ``lined`` are the numbers of what is sent as lines. A medium that the message sends elsewhere, too, is read.
+    """
+    words = {digest_in(body, each).decode(): each.name for each in media}
+    filled = fill(body, media, {name: stand_in(word) for word, name in words.items()})
+    sent: set[str] = set()
+    replaced: set[str] = set()
+    for number, each in enumerate(enclosed(msgspec.json.decode(filled))):
+        word = each.data.rpartition(",")[2][:GAP]
+        (replaced if number in lined else sent).add(word)
+    return {words[word]: stand_in(word) for word in words.keys() & replaced - sent}
 
 
 def _saving(window: Window, saved: Mapping[int, int], sign: int) -> Window:

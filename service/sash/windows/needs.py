@@ -38,10 +38,12 @@ class Texts(msgspec.Struct, frozen=True):
 
 class WithMedia(msgspec.Struct, frozen=True):
     """The bodies of messages in a history, with the pictures and files of ``filled`` in their places. Both are ascending.
-    The answer is the Bodies that were read so far."""
+    ``lined`` are the numbers of those that are sent as lines, by seq, which need not be read. The answer is the Bodies that
+    were read so far."""
 
     seqs: Sequence[int]
     filled: Sequence[int]
+    lined: Mapping[int, Sequence[int]]
     history: History
 
 

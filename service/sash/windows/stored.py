@@ -160,9 +160,9 @@ class Windows:
             case Texts(seqs, history):
                 await read.read_bodies(seqs, history)
                 return read.bodies
-            case WithMedia(seqs, filled, history):
+            case WithMedia(seqs, filled, lined, history):
                 await read.read_bodies(seqs, history)
-                await read.fill(filled)
+                await read.fill(filled, lined)
                 return read.bodies
             case Search(text, last_seq):
                 return await self._recaller.read(read.target, text, asked.recall or "", last_seq, read.state)

@@ -2,11 +2,13 @@
 
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
 from sash.core.counts.families import TOOL
-from sash.core.law.apart import StoredMedium
+from sash.core.law.apart import StoredMedium, pieces_of
 from sash.core.law.compaction import newest_summary
 from sash.core.law.records import Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
@@ -18,6 +20,7 @@ from sash.store.data.media_contents import MediaContents
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import STEP_BYTES
+from sash.windows.media_lines import instead_of
 
 _SHORT = 2000
 """Plain messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
@@ -28,6 +31,7 @@ LARGE_BYTES = 65_536
 thread."""
 
 
+NO_LINES: Final[Mapping[int, Sequence[int]]] = MappingProxyType({})
 Room = Callable[[int], Awaitable[None]]
 """Waits until there is memory for so many bytes of an answer."""
 
@@ -57,6 +61,8 @@ class GrowingTail:
         self.said: Sequence[int] = ()
         """Counts of the records in the model's own vocabulary, in the form of ``Records.said``."""
         self._filled: set[int] = set()
+        self._bare: dict[int, bytes] = {}
+        """Bodies as they were read, of which only some pictures and files were put into their places."""
         self.filled_bytes = 0
         """Bytes of the bodies that have their pictures and files in their places."""
 
@@ -112,14 +118,24 @@ class GrowingTail:
         found |= {seq: message.record.media for seq, message in self.outside.items() if message.record.media}
         return {seq: found[seq] for seq in seqs if seq in found and seq not in self._filled}
 
-    async def fill(self, seqs: Iterable[int]) -> None:
-        """Put the pictures and files of messages into their bodies, which were read. All are read in one round trip."""
+    async def fill(self, seqs: Iterable[int], lined: Mapping[int, Sequence[int]] = NO_LINES) -> None:
+        """Put the pictures and files of messages into their bodies, which were read. All are read in one round trip.
+
+        In place of those that are ``lined``, by their numbers, there is something else, which the lines replace.
+        """
         media = self.media(seqs)
         if not media:
             return
-        await self._room(sum(each.length for found in media.values() for each in found))
-        bodies = {seq: self.bodies.body(seq) for seq in media}
-        whole = await self._media.filled(self.target, bodies, media, made=self.state.made)
+        bodies = {seq: self._bare.get(seq) or self.bodies.body(seq) for seq in media}
+        instead = {seq: instead_of(bodies[seq], media[seq], lined[seq]) for seq in media.keys() & lined.keys()}
+        wanted = {
+            each.name: each for seq, found in media.items() for each in found if each.name not in instead.get(seq, ())
+        }
+        size = sum(each.length for each in wanted.values())
+        await self._room(size)
+        contents = await self._media.read(self.target, wanted.values(), made=self.state.made)
+        whole = {seq: pieces_of(bodies[seq], media[seq], {**contents, **instead.get(seq, {})}) for seq in media}
+        self._bare = {seq: bodies[seq] for seq in instead}
         tail, outside = [*self.bodies.tail], {**self.bodies.outside}
         for seq, body in whole.items():
             if seq >= self.bodies.first_seq:
@@ -127,8 +143,8 @@ class GrowingTail:
             else:
                 outside[seq] = body
         self.bodies = Bodies(self.bodies.first_seq, tail, outside)
-        self._filled |= whole.keys()
-        self.filled_bytes += sum(each.length for found in media.values() for each in found)
+        self._filled |= whole.keys() - instead.keys()
+        self.filled_bytes += size
 
     async def apart(self, records: Mapping[int, Record]) -> dict[int, bytes]:
         """Read the bodies of single messages, by seq, beside those of the window."""

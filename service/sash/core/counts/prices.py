@@ -147,14 +147,20 @@ def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
     is_native = row["form"] == form_number(model.format)
     if "spoken0" in row:
         _add_spoken(sent, row, by)
-    if "parts" in sent and not is_native and ROLES[sent["role"]] in sent_in.one_string:
-        if not sent["estimated"]:
-            del sent["parts"]
-        else:  # the text of a text file is no part of the string
-            sent["may_join"] = 1
+    if "parts" in sent and not is_native:
+        _join(sent, sent_in)
     if sent_in.parts_apart:
         _part(sent, by)
     return sent
+
+
+def _join(sent: Row, sent_in: Provider) -> None:
+    """Join texts that the form sends as one string. Where it may send several, the dearer way counts."""
+    role = ROLES[sent["role"]]
+    if role in sent_in.one_string and not sent["estimated"]:
+        del sent["parts"]
+    elif role in sent_in.one_string | sent_in.one_string_or_parts:  # the text of a text file is no part of the string
+        sent["may_join"] = 1
 
 
 def _rename(sent: Row, row: Row, model: Model, by: Arithmetic) -> None:

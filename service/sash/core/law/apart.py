@@ -184,6 +184,14 @@ def described(medium: StoredMedium, digest: str) -> Object:
     }
 
 
+def stand_in(word: str) -> bytes:
+    """Return a made-up base64 that begins with a word, in place of a medium's text.
+
+    It has a form of its own in the other alphabet, as most base64 has (``sharing.py``).
+    """
+    return f"{word}{'+/' * 50}".encode()
+
+
 class Shown:
     """A message of which pages show, in place of each medium, its path, and beside that its facts.
 
@@ -198,8 +206,7 @@ class Shown:
         self._digests = {word: digest_in(body, each).decode() for word, each in self._media.items()}
         self._word = re.compile(rf"{chance}\d{{4}}")
         self._path = path
-        # With these signs it has a form of its own in the other alphabet, as most base64 has (sharing.py).
-        texts = [(each.offset, f"{word}{'+/' * 50}".encode()) for word, each in self._media.items()]
+        texts = [(each.offset, stand_in(word)) for word, each in self._media.items()]
         self.body = b"".join(_pieces(body, texts))
 
     def of(self, value: Any) -> Any:

@@ -497,10 +497,10 @@ INTERACTIONS = Provider(
     of_reply=frozenset({"id"}),
     limits=GEMINI.limits,
     asking=_ASKING,
-    one_string=GEMINI.one_string,
     mends=(EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT),
     has_system_messages=GEMINI.has_system_messages,
     calls_need_question=True,
+    one_string_or_parts=frozenset({"tool"}),
     parts_apart=True,
     media_apart=True,
 )

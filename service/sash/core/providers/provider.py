@@ -85,6 +85,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Names of models that refuse or drop reasoning if anything before it has changed, beside their own compaction."""
     one_string: frozenset[str] = frozenset()
     """Roles of messages whose text parts are sent as one string."""
+    one_string_or_parts: frozenset[str] = frozenset()
+    """Roles of messages whose text parts are sent as one string to some models, and each by itself to others."""
     parts_apart: bool = False
     """Whether each text part is counted by itself, and arguments of calls as objects."""
     media_apart: bool = False

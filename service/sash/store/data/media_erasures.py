@@ -44,6 +44,8 @@ UNUSED: Final = timedelta(days=1)
 _SWEEP_MS: Final = 6 * 3600 * 1000
 _PAUSE_SECONDS: Final = 5.0
 _BATCH: Final = 64
+COUNTED: Final = 1_000
+"""The most waiting erasures that are counted, because the store sends their names."""
 _AT_ONCE_SECONDS: Final = 2.0
 """The longest that an erasure waits for object storage; it goes on in the background."""
 
@@ -54,6 +56,8 @@ class MediaErasures:
     def __init__(self, client: Client, objects: ObjectStorage | None) -> None:
         self._client = client
         self._objects = objects
+        self.waiting = None if objects is None else 0
+        """How many erasures were due and not done when ``run`` last looked; None without object storage."""
 
     async def after(self, target: Target, change: Callable[[], Awaitable[Freed | None]]) -> Freed | None:
         """Return the result of a change that takes messages away, once their objects are erased, or noted for it."""
@@ -87,7 +91,7 @@ class MediaErasures:
             await self._client.commands([("ZADD", ERASURES, *words)], erases=True)
 
     async def run(self) -> None:
-        """Erase what is due, and sweep what no message has, again and again."""
+        """Erase what is due, sweep what no message has, and count what waits, again and again."""
         while self._objects is not None:
             try:
                 await self.erase_due(wall_ms())
@@ -95,7 +99,15 @@ class MediaErasures:
                     await self.sweep(datetime.now(UTC))
             except Problem:
                 pass  # the store or object storage is down: later
+            with suppress(Problem):
+                self.waiting = await self._due()
             await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _due(self) -> int:
+        """Return how many erasures are due, ``COUNTED`` at most."""
+        words = ("ZRANGE", ERASURES, "-inf", wall_ms(), "BYSCORE", "LIMIT", 0, COUNTED)
+        (due,) = await self._client.commands([words])
+        return len(due)
 
     async def erase_due(self, now_ms: int) -> None:
         """Erase what was due by then. Raises StoreUnavailable at the first that cannot be erased."""
