@@ -348,7 +348,7 @@ def test_a_signature_of_geminis_is_billed_by_its_kind(signature: str, tokens: in
     assert signed - plain == pytest.approx(tokens, abs=1)
 
 
-@pytest.mark.parametrize(("name", "tokens"), [("gemini-2.5-flash", 0), ("gemini-3-flash-preview", -8)])
+@pytest.mark.parametrize(("name", "tokens"), [("gemini-2.5-flash", 0), ("gemini-3-flash-preview", -9)])
 def test_a_signature_of_one_piece_is_vertex_s(name: str, tokens: int) -> None:
     """Vertex bills no thoughts for a signature of one piece, and on Gemini 3 only the text of calls."""
     plain, signed = (
@@ -491,3 +491,14 @@ def test_what_is_wrong_anywhere_is_counted_or_refused(form: str, draws: int) -> 
             given = messages if isinstance(messages, list) else []
             for turn in read_messages(form, given, [f"/{place}" for place in range(len(given))]):
                 measure(turn.message)
+
+
+def test_an_empty_text_costs_gemini_a_token() -> None:
+    """A text part without text costs what a message costs; one with text costs its words alone."""
+    model = find_model("gemini-2.5-flash")
+
+    def tokens(*texts: str) -> int:
+        contents = [{"role": "user", "parts": [{"text": text} for text in texts]}]
+        return count_provider_request("gemini", {"contents": contents}, model).tokens
+
+    assert tokens("Draw a cat", "", "") == tokens("Draw a cat") + 2

@@ -1,5 +1,6 @@
 """Rows of numbers: what is stored of a message, and one rule for the cost of one message and of many."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from sash.core.counts.models import find_model
 from sash.core.counts.numbers import MANY
 from sash.core.counts.prices import message_cost, reasoning_cost
 from sash.core.counts.rows import Rows, columns_of, extra_of, stored_row
-from sash.core.counts.unicode_scripts import Mix
+from sash.core.counts.unicode_scripts import Mix, family_tokens
 from sash.core.law.costs import message_costs
 from sash.core.law.records import Records
 from sash.core.providers import PROVIDERS
@@ -29,6 +30,7 @@ MIXES = st.builds(
     st.integers(0, 90),
     st.lists(st.tuples(st.integers(0, 26), st.integers(0, 1000), st.integers(0, 1000)), max_size=4).map(tuple),
     st.sampled_from([0, 0, 500]),
+    st.sampled_from([0, 0, 70]),
 )
 GIVEN = PAIRS | st.none()
 FEW_HAVE = st.just((0, 0)) | PAIRS
@@ -150,3 +152,19 @@ def test_numbers_that_no_row_can_have() -> None:
 def test_an_empty_tail_has_no_costs(form: str) -> None:
     """Columns of no message have no cost."""
     assert message_costs(Records(b""), msgspec.structs.replace(find_model("gpt-4o"), format=form)).tolist() == []
+
+
+def test_indents_of_a_text_are_kept_with_its_mix() -> None:
+    """A text of indented lines has a mix with their number, alone and in columns, and costs Gemini a token a line."""
+    text = json.dumps([{"name": "x", "value": None}] * 20, indent=2)
+    measured = measure({"role": "user", "content": text})
+    assert measured.extra is not None
+    assert measured.extra.mix is not None
+    assert measured.extra.mix.indents == text.count("\n ")
+    stored = stored_row(measured.extra)
+    assert stored is not None
+    assert extra_of(stored) == measured.extra
+    pair = measured.o200k, measured.cl100k
+    gemini, qwen = (family_tokens(*pair, measured.extra.mix, family) for family in ("gemini", "qwen"))
+    assert gemini == family_tokens(*pair, None, "gemini") + text.count("\n ")
+    assert qwen == family_tokens(*pair, None, "qwen")

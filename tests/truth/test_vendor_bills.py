@@ -16,9 +16,9 @@ pytestmark = pytest.mark.skipif(not (TRUTH / "more_gemini.json").is_file(), reas
 
 @pytest.mark.parametrize("vendor", ["Claude", "Gemini"])
 def test_predictions_are_near_the_bill(vendor: str) -> None:
-    """If requests show all that is billed, at most 1 % are short, the median is 0 to 15 % and 95 % are at most 35 % over."""
+    """If requests show all that is billed, at most 1 % are short, the median is 0 to 12 % and 95 % are at most 35 % over."""
     ratios = [bill.ratio for bill in bills(vendor) if bill.is_shown]
-    assert 1.0 <= median(ratios) <= 1.15
+    assert 1.0 <= median(ratios) <= 1.12
     assert sum(ratio <= FAR for ratio in ratios) >= 0.95 * len(ratios)
     assert sum(ratio < 1.0 for ratio in ratios) <= 0.01 * len(ratios)
 
@@ -34,6 +34,7 @@ SHORT = {
     "dd-trace-py-0007": _REPEATED,
     "fantasy-0017": "unexplained: 140 tokens more than the same tools a moment later",
     "fantasy-0031": _SEALED,
+    "openinference-0021": "unexplained: 11 tokens above its words",
     "pydantic-ai-0120": "a compaction of what came before, which is not shown",
     "ruby_llm-0043": _SEALED,
 }

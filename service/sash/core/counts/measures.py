@@ -17,7 +17,7 @@ from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, ROLE_INDEX
 from sash.core.counts.media_facts import Medium, media_of
 from sash.core.counts.reasoning import Reasoning, reasoning_of
 from sash.core.counts.text import Pair, both, count_text, count_texts
-from sash.core.counts.unicode_scripts import NUMBER, OTHER_LATIN_FROM, Mix, mix_of
+from sash.core.counts.unicode_scripts import Mix, is_plain, mix_of
 from sash.core.counts.unpriced import unpriced_tokens
 from sash.core.providers.chat_mends import MEDIA, NAMES, fitting_function, fitting_name, oddities, told
 from sash.core.providers.members import has_foreign
@@ -111,8 +111,7 @@ def measure(
         if o200k_alone:
             return Measure(role, counted[0] if counted else count_text(said, "o200k_base"), 0)
         counted = counted or both(said)
-        is_plain = said.isascii() and counted[1] <= OTHER_LATIN_FROM * counted[0] + 1 and not NUMBER.search(said)
-        mix = None if is_plain else mix_of(said, *counted)
+        mix = None if is_plain(said, *counted) else mix_of(said, *counted)
         return Measure(role, *counted, Extra(mix=mix) if mix else None)
     texts, media, guesses = _content(said, image_sizes)
     texts.append(_string(message.get("refusal")))

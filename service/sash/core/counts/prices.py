@@ -191,7 +191,7 @@ def _beside_name(mix: Mix, is_named: Number, by: Arithmetic) -> Mix:
 
 
 def _sized(mix: Mix, size: Number) -> Mix:
-    return Mix(size, mix.digits, mix.shares, mix.characters)
+    return Mix(size, mix.digits, mix.shares, mix.characters, mix.indents)
 
 
 def _part(sent: Row, by: Arithmetic) -> None:

@@ -52,10 +52,12 @@ _WIDTHS: Final[Mapping[str, int]] = {
     "told": 1,
     **dict.fromkeys(_IDENTIFIED, 1),
     "sent": 1,
+    **{f"{name}_indents": 1 for name in _MIXES},
 }
 _FIELDS: Final = tuple(_WIDTHS)
 _BITS: Final = {name: 1 << place for place, name in enumerate(_FIELDS)}
-_OF_MIXES: Final = sum(_BITS[name] | _BITS[f"{name}_shares"] for name in _MIXES)
+_MIXED: Final = frozenset(f"{name}{end}" for name in _MIXES for end in ("", "_shares", "_indents"))
+_OF_MIXES: Final = sum(map(_BITS.__getitem__, _MIXED))
 _MASK_BYTES: Final = 8
 _WORD: Final = 4
 _SHARES: Final = 3
@@ -116,6 +118,8 @@ def stored_row(extra: Extra) -> bytes | None:
         if mix is None:
             continue
         fields[name] = mix.size, mix.digits, mix.characters
+        if mix.indents:
+            fields[f"{name}_indents"] = (mix.indents,)
         if len(mix.shares) > _SHARES:
             return None
         if mix.shares:
@@ -135,7 +139,9 @@ def extra_of(row: bytes) -> Extra:
     numbers = unpack_from(f"<{width}i", row, _MASK_BYTES)
     fields: Fields = {name: numbers[start:end] for name, start, end in places}
     mixes: dict[str, Any] = {
-        name: _mix(fields[name], fields.get(f"{name}_shares", ())) for name in _MIXES if name in fields
+        name: _mix(fields[name], fields.get(f"{name}_shares", ()), *fields.get(f"{name}_indents", (0,)))
+        for name in _MIXES
+        if name in fields
     }
     thought = _pairs(fields, _THOUGHT)
     reasoning = Reasoning(**thought, mix=mixes.get("reasoning_mix")) if thought or "reasoning_mix" in mixes else None
@@ -205,12 +211,13 @@ def columns_of(rows: Rows, roles: Number, texts: tuple[Number, Number], *, mixes
     for name, numbers in fields.items():
         if name in _MIXES:
             shares = fields.get(f"{name}_shares", ())
-            columns[name] = Mix(numbers[0], numbers[1], tuple(map(_share, shares)), numbers[2])
+            (indents,) = fields.get(f"{name}_indents", (np.zeros(count, np.int64),))
+            columns[name] = Mix(numbers[0], numbers[1], tuple(map(_share, shares)), numbers[2], indents)
         elif name in _GIVEN:
             has = np.zeros(count, bool)
             has[given] = masks & np.uint64(_BITS[name]) != 0
             _add(columns, name, numbers, has=has)
-        elif not name.endswith("_shares"):
+        elif name not in _MIXED:
             _add(columns, name, numbers, has=None)
     return columns
 
@@ -238,8 +245,9 @@ def column_of_mixes(mixes: Sequence[Mix | None]) -> Mix:
     none = Mix(0)
     given = [mix or none for mix in mixes]
     shares = zip_longest(*(mix.shares for mix in given), fillvalue=(0, 0, 0))
-    numbers: Number = np.array([(mix.size, mix.digits, mix.characters) for mix in given], np.int64).T
-    return Mix(numbers[0], numbers[1], tuple(tuple(np.array(share, np.int64).T) for share in shares), numbers[2])
+    numbers: Number = np.array([(mix.size, mix.digits, mix.characters, mix.indents) for mix in given], np.int64).T
+    joined = tuple(tuple(np.array(share, np.int64).T) for share in shares)
+    return Mix(numbers[0], numbers[1], joined, numbers[2], numbers[3])
 
 
 def stretch(columns: Row, start: int, end: int) -> Row:
@@ -250,10 +258,11 @@ def stretch(columns: Row, start: int, end: int) -> Row:
 def _stretched(numbers: Number, start: int, end: int) -> Number:
     if not isinstance(numbers, Mix):
         return numbers[start:end]
-    sizes: Sequence[Any] = (numbers.size, numbers.digits, numbers.characters)
-    size, digits, characters = (each[start:end] for each in sizes)
+    sizes: Sequence[Any] = (numbers.size, numbers.digits, numbers.characters, numbers.indents)
+    size, digits, characters, indents = (each[start:end] for each in sizes)
     shares: Sequence[Sequence[Any]] = numbers.shares
-    return Mix(size, digits, tuple((a[start:end], b[start:end], c[start:end]) for a, b, c in shares), characters)
+    stretched = tuple((a[start:end], b[start:end], c[start:end]) for a, b, c in shares)
+    return Mix(size, digits, stretched, characters, indents)
 
 
 def _add(row: Row, name: str, numbers: Sequence[Number], *, has: Number) -> None:
@@ -327,6 +336,6 @@ def _share(share: Number) -> tuple[Number, Number, Number]:
     return share >> 2 * _SHARE_BITS, share >> _SHARE_BITS & low, share & low
 
 
-def _mix(numbers: Sequence[int], shares: Sequence[int]) -> Mix:
+def _mix(numbers: Sequence[int], shares: Sequence[int], indents: int) -> Mix:
     size, digits, characters = numbers
-    return Mix(size, digits, tuple(_share(share) for share in shares if share), characters)
+    return Mix(size, digits, tuple(_share(share) for share in shares if share), characters, indents)

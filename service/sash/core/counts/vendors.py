@@ -134,7 +134,7 @@ _GEMINI = VendorRules(
     member=1,
     optional=5,
     nested=36,
-    call=11,  # 11 to 13, less what texts are estimated above their tokens: 62 bills
+    call=15,  # 11 to 13, less what texts are estimated above their tokens, and 2: 62 bills
     names=3,
     page=258,  # 9 bills
     sealed=0.175,
@@ -145,11 +145,11 @@ _GEMINI = VendorRules(
 _GEMINI_3 = msgspec.structs.replace(
     _GEMINI,
     family="gemini-3",
-    definition=10,
+    definition=11,
     parameter=14,
     member=6,
     optional=0,
-    call=8,
+    call=9,
     page=560,
     sealed=0.215,
     images=TileRules(base=1_120, tile=0),
@@ -177,7 +177,7 @@ VENDORS: Final[Mapping[str, VendorRules]] = MappingProxyType(
             msgspec.structs.replace(_GEMINI_3, family="gemini-3-vertex", definition=0, **_WORDS_ALONE),
             # 53 bills: a definition costs 16; older thoughts are billed too: 4
             msgspec.structs.replace(
-                _GEMINI_3, family="gemini-3.1", definition=17, call=9, forgets=False, seals_texts=True
+                _GEMINI_3, family="gemini-3.1", definition=18, call=9, forgets=False, seals_texts=True
             ),
         )
     }

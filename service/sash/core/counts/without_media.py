@@ -109,7 +109,7 @@ def _joined(mix: Mix | None, text: Pair, parts: Sequence[Part]) -> Mix | None:
     )
     # A line has less than 128 characters for each of its parts that count.
     characters = mix.characters + LINE_BYTES * len(parts) if mix.characters else 0
-    return Mix(mix.size + LINE_BYTES * len(parts), mix.digits + digits, shares, characters)
+    return Mix(mix.size + LINE_BYTES * len(parts), mix.digits + digits, shares, characters, mix.indents)
 
 
 def _share(thousandths: int, tokens: int, more: int) -> int:

@@ -26,7 +26,7 @@ from sash.core.chat.regular import with_call_id
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import DEVELOPER, TOOL
 from sash.core.counts.measures import Extra, measure
-from sash.core.counts.unicode_scripts import extra_digits
+from sash.core.counts.unicode_scripts import extra_tokens
 from sash.core.law.apart import LARGE, Text, split
 from sash.core.law.grounding import Template, added_tokens, content_text
 from sash.core.law.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
@@ -327,5 +327,6 @@ def _grounding(
     stored = StoredGrounding(template.digest, start, end, documents, shorter if any(shorter) else [])
     o200k, cl100k = (added_tokens(template, text, texts, encoding) for encoding in _ENCODINGS)  # type: ignore[arg-type]
     before, after = template.around(template.separator.join(texts))
-    digits = extra_digits(before + text + after) - (extra.mix.digits if extra and extra.mix else 0)
+    known = extra.mix.digits + extra.mix.indents if extra and extra.mix else 0
+    digits = extra_tokens(before + text + after) - known
     return encode_grounding(stored), (o200k, cl100k), digits
