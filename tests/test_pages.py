@@ -64,6 +64,10 @@ RUN_BY = {
             "python",
         ): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
         ("## A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
+        ("## LlamaIndex", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+        ("## Microsoft Agent Framework", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
+        ("## LiteLLM's proxy", "python"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
+        ("## LiteLLM's proxy", "yaml"): "clients/test_litellm.py::test_a_tool_loop_is_kept",
         ("## A provider's own compaction", "python"): "test_readme.py::test_a_compaction_begins_the_next_window",
         (
             "## An agent with a huge tool result",

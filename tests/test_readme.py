@@ -27,12 +27,14 @@ from store.servers import free_port
 from sash.clients.ids import safe_id
 
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
+REQUIREMENTS_LLAMA_INDEX = ROOT / "tests" / "clients" / "requirements-llama-index.txt"
 REQUIREMENTS_ADK = ROOT / "tests" / "clients" / "requirements-adk.txt"
 _NPM_SECONDS = 300
 _NPM = pytest.mark.skipif(
     shutil.which("npm") is None, reason="needs node 20 and npm: apt-get install nodejs npm, or newer ones"
 )
 _CURL = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
+LLAMA_INDEX, MICROSOFT = "## LlamaIndex", "## Microsoft Agent Framework"
 LANGCHAIN, PYDANTIC, AGENTS, ADK = "## LangChain", "## Pydantic AI", "## OpenAI Agents SDK", "## Google ADK"
 CLIENTS = "service/sash/clients/README.md"
 TYPED = "is there a talk about gradle?\nand where is it?\n\n"
@@ -227,7 +229,12 @@ def test_the_page_names_every_adapter_that_is_shipped() -> None:
     """The clients' page names each class of service/sash/clients that plugs into a framework."""
     text = read(CLIENTS)
     assert [
-        name for name in ("SashMiddleware", "SashHistory", "SashSession", "SashSessionService") if name not in text
+        name
+        for path in (ROOT / "service" / "sash" / "clients").glob("*.py")
+        for name in re.findall(
+            r"^class (Sash\w+)\(\w+(?:\[.*\])?\):|^class (SashSession)\w*:", path.read_text(), re.MULTILINE
+        )
+        if "".join(name) not in text
     ] == []
 
 
@@ -317,6 +324,12 @@ def adapters(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def with_llama_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of an environment with LlamaIndex and Microsoft Agent Framework."""
+    return environment(tmp_path_factory.mktemp("llama-index"), REQUIREMENTS_LLAMA_INDEX)
+
+
+@pytest.fixture(scope="session")
 def with_adk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the Python of an environment with the Google ADK, whose versions conflict with the other frameworks'."""
     return environment(tmp_path_factory.mktemp("adk"), REQUIREMENTS_ADK)
@@ -333,7 +346,7 @@ _ALONE = {
 
 def quiet(provider: Provider) -> dict[str, str]:
     """Return the frameworks' variables and those that point SDKs to the provider."""
-    return {**provider.environment, **_ALONE}
+    return {**provider.environment, "OPENAI_API_BASE": provider.environment["OPENAI_BASE_URL"], **_ALONE}
 
 
 @pytest.mark.clients
@@ -401,14 +414,26 @@ TOOL_LOOP = [
 
 
 @pytest.mark.clients
-@pytest.mark.parametrize(("heading", "conversation"), [(LANGCHAIN, "talks-7"), (PYDANTIC, "talks-9")])
+@pytest.mark.parametrize(
+    ("heading", "conversation", "fixture"),
+    [
+        (LANGCHAIN, "talks-7", "adapters"),
+        (PYDANTIC, "talks-9", "adapters"),
+        (LLAMA_INDEX, "talks-12", "with_llama_index"),
+        (MICROSOFT, "talks-13", "with_llama_index"),
+    ],
+)
 def test_an_agent_of_chat_completions_runs_on_windows(
-    fresh_server: str, provider: Provider, adapters: Path, heading: str, conversation: str
+    fresh_server: str,
+    provider: Provider,
+    request: pytest.FixtureRequest,
+    heading: str,
+    conversation: str,
+    fixture: str,
 ) -> None:
     """The second run sends the agent's prompt and then the window of the first, including its tool call."""
-    done = run(
-        [str(adapters), "-"], block("python", CLIENTS, heading), server=fresh_server, environment=quiet(provider)
-    )
+    python = str(request.getfixturevalue(fixture))
+    done = run([python, "-"], block("python", CLIENTS, heading), server=fresh_server, environment=quiet(provider))
     assert printed(done) == [ANSWER, ANSWER]
     sent = provider.requests[-1]["messages"]
     assert [(message["role"], message.get("content") or None) for message in sent] == TOOL_LOOP
@@ -478,6 +503,21 @@ ADAPTED = {
         "refused",
         "refused",
     ],
+    "with_llama_index": [
+        "a tool loop",
+        "the next run, on another machine",
+        "only what fits, and nothing after a reset",
+        "a chat engine",
+        "refused",
+        "VideoBlock",
+    ],
+    "with_agent_framework": [
+        "a tool loop",
+        "a picture",
+        "only what fits, on another machine too",
+        "refused",
+        "Name a conversation, or run the agent with a session.",
+    ],
     "with_adk": [
         "events and state",
         "the last events",
@@ -499,7 +539,12 @@ def test_an_adapter_gives_back_what_its_framework_added(
     fresh_server: str, provider: Provider, request: pytest.FixtureRequest, program: str
 ) -> None:
     """Each adapter's program passes its checks: of round trips, of windows and of refusals."""
-    python = request.getfixturevalue("with_adk" if program == "with_adk" else "adapters")
+    fixture = {
+        "with_adk": "with_adk",
+        "with_llama_index": "with_llama_index",
+        "with_agent_framework": "with_llama_index",
+    }
+    python = request.getfixturevalue(fixture.get(program, "adapters"))
     code = (ROOT / "tests" / "clients" / "adapters" / f"{program}.py").read_text()
     done = run([str(python), "-"], code, server=fresh_server, environment=quiet(provider))
     assert printed(done) == ADAPTED[program]

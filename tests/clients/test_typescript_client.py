@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import httpx
 import msgspec
@@ -20,7 +20,8 @@ from readme_blocks import ROOT, block
 from readme_provider import ANSWER, provided
 from test_misbehaving import DEFECT, FULL, Reply
 
-from sash.core.law.parameters import WindowQuery
+from sash.core.law.parameters import WindowFormat, WindowQuery
+from sash.core.providers import PROVIDERS
 
 HERE = Path(__file__).parent
 CLIENT = ROOT / "service" / "sash" / "clients" / "ts" / "sash.ts"
@@ -54,11 +55,27 @@ def stored(url: str, conversation: str, form: str = "openai") -> list[dict[str, 
 
 
 def test_the_client_has_every_window_parameter() -> None:
-    """The interface of a window's parameters names each of them, in their order."""
+    """The interface of a window's parameters has a line for each of them, in their order, with its values."""
     (members,) = re.findall(r"interface WindowQuery \{\n(.*?)\}", CLIENT.read_text(), re.DOTALL)
-    assert re.findall(r"^  (\w+)\?:", members, re.MULTILINE) == [
-        field.name for field in msgspec.structs.fields(WindowQuery)
-    ]
+    fields = msgspec.structs.fields(WindowQuery)
+    assert members.splitlines() == [f"  {field.name}?: {_typed(field.type)};" for field in fields]
+
+
+def test_the_client_has_every_format() -> None:
+    """The type of formats has each of them."""
+    (formats,) = re.findall(r"type Format = (.*);", CLIENT.read_text())
+    assert {each.strip('"') for each in formats.split(" | ")} == set(PROVIDERS)
+
+
+def _typed(kind: Any) -> str:
+    """Return a parameter's type in TypeScript."""
+    if hasattr(kind, "__metadata__"):
+        return "Format" if kind is WindowFormat else _typed(kind.__origin__)
+    if get_origin(kind) is Literal:
+        return " | ".join(f'"{value}"' for value in get_args(kind))
+    if args := get_args(kind):
+        return " | ".join(_typed(each) for each in args if each is not type(None))
+    return {int: "number", float: "number", str: "string", bool: "boolean"}[kind]
 
 
 async def test_the_service_gives_the_client(client: httpx.AsyncClient) -> None:

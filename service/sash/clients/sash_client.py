@@ -251,16 +251,24 @@ def asked(ask: Ask) -> Asking[Any]:
     return answer.value
 
 
-def append(path: str, entries: Sequence[Mapping[str, Any]], window: Mapping[str, Any] | None = None) -> Asking[Any]:
+def append(
+    path: str,
+    entries: Sequence[Mapping[str, Any]],
+    window: Mapping[str, Any] | None = None,
+    *,
+    after_seq: int | None = None,
+) -> Asking[Any]:
     """Append entries, 100 in a request. Returns the last answer, with a window if ``window`` has its parameters.
 
-    An entry without an id gets one, so that it is stored once even if the request is sent again.
+    An entry without an id gets one, so that it is stored once even if the request is sent again. With ``after_seq`` the
+    messages after that one are forgotten in the step of the first request.
     """
     answer = None
     for start in range(0, len(entries), _ENTRIES):
         part = [{"id": uuid4().hex, **entry} for entry in entries[start : start + _ENTRIES]]
         params = window if start + _ENTRIES >= len(entries) else None
-        answer, _ = yield Ask("POST", f"{path}/messages", params, {"messages": part})
+        after = {} if start or after_seq is None else {"after_seq": after_seq}
+        answer, _ = yield Ask("POST", f"{path}/messages", params, {"messages": part, **after})
     return answer
 
 

@@ -1,6 +1,6 @@
 // What the client takes and gives is what the contract has: each line fails the compiler if it one day is not.
 import type { components, operations } from "./contract.ts";
-import type { Appended, AppendQuery, Entry, Page, Window, WindowQuery } from "./sash.ts";
+import type { Appended, AppendQuery, Document, Entry, Page, Window, WindowQuery } from "./sash.ts";
 
 type Schemas = components["schemas"];
 type Given<T> = { [name in keyof T]?: Exclude<T[name], null | undefined> };
@@ -11,6 +11,7 @@ function holds<Contract, Client>(_: [Contract] extends [Client] ? true : never):
 
 same<Given<WindowQuery>, Query<"getWindow">>(true);
 same<keyof AppendQuery, keyof Query<"appendMessages">>(true);
+same<keyof Document, keyof Schemas["Document"]>(true);
 same<keyof Entry, keyof Schemas["Entry"]>(true);
 holds<Given<Omit<Schemas["AppendedMessages"], "window" | "window_error" | "messages">>, Given<Appended>>(true);
 holds<Schemas["AppendedMessage"]["seq"], Appended["messages"][number]["seq"]>(true);

@@ -5,7 +5,7 @@
  * a `fetch` for SDKs that keeps their chats in Sash. A running service has it at /clients/sash.ts.
  */
 
-export type Format = "openai" | "responses" | "anthropic" | "gemini";
+export type Format = "openai" | "responses" | "anthropic" | "gemini" | "interactions";
 export type Status = "in_progress" | "completed" | "interrupted";
 
 /** A chat message; with `format`, a message or an item of that provider. */
@@ -15,9 +15,12 @@ export interface Message {
   [member: string]: any;
 }
 
+/** A retrieved text, which may have shorter ones, or `levels` from the longest to the shortest. */
 export interface Document {
   id?: string;
-  text: string;
+  text?: string;
+  short?: string;
+  levels?: string[];
 }
 
 /** What stands beside a message. An entry that is sent again under its `id` is stored once. */
@@ -41,10 +44,11 @@ export interface WindowQuery {
   reserve?: number;
   max_tokens?: number;
   limit?: number;
+  turns?: number;
   overflow?: "stop" | "skip";
   grounding?: "latest" | "all" | "none";
   grounding_max_tokens?: number;
-  grounding_overflow?: "trim" | "drop" | "error";
+  grounding_overflow?: "trim" | "whole" | "drop" | "error";
   dedupe?: "grounding" | "messages" | "none";
   stable?: boolean | "auto";
   stable_step?: number;
