@@ -228,7 +228,7 @@ def test_rules_and_dashboard_are_the_ones_of_deploy() -> None:
     """The chart's rules and dashboard are those in deploy/, which other tests check, with absolute links to the runbook."""
     objects = render(FULL)
     text = (ROOT / "deploy" / "prometheus" / "rules.yml").read_text()
-    rules = yaml.safe_load(text.replace("{{ $externalLabels.runbook }}", f"http://demo-sash.prod:8000/runbook"))
+    rules = yaml.safe_load(text.replace("{{ $externalLabels.runbook }}", "http://demo-sash.prod:80/runbook"))
     dashboard = (ROOT / "deploy" / "grafana" / "dashboard.json").read_text()
     assert objects["PrometheusRule/demo-sash"]["spec"] == rules
     assert objects["ConfigMap/demo-sash-dashboard"]["data"]["sash.json"].strip() == dashboard.strip()
