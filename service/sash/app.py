@@ -107,6 +107,7 @@ ROUTES = (
     docs.get_docs,
     docs.get_typescript_client,
     docs.get_problem,
+    docs.get_runbook,
 )
 
 
@@ -135,7 +136,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         watching=_watching(store, metrics, models, log),
         summarizer=_summarizer(settings, store),
     )
-    parts = [part for part in (context.summarizer, recall.indexer, embedder, store.owners, store.client) if part]
+    stored = (store.owners, store.tenants, store.client)
+    parts = [part for part in (context.summarizer, recall.indexer, embedder, *stored) if part]
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
@@ -144,7 +146,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         await store.client.open()
         watching = context.watching
         eraser = Eraser(store.owner_erasures, store.owners)
-        running = (watching.watch, watching.statistics, store.erasures, eraser)
+        running = (watching.watch, watching.statistics, store.erasures, store.tenants, eraser)
         tasks = [asyncio.create_task(each.run()) for each in running]
         try:
             yield

@@ -1,6 +1,7 @@
 """All conversations of a tenant, listed without an index: in order, page by page, and nothing of other tenants."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,10 +10,12 @@ import httpx
 import pytest
 import redis
 from api.dialogue import append, problem, user
-from conftest import http, lifespan
+from conftest import http, lifespan, opened
 
 from sash.app import create_app
+from sash.core.law.conversation_settings import ConversationSettings, encode_settings
 from sash.settings import ApiKey, Settings
+from sash.store.data.layout import target_at
 from sash.store.data.tenants import Tenants
 from sash.store.redis.embedded import EmbeddedStore
 
@@ -171,3 +174,78 @@ async def test_without_the_permission(own: EmbeddedStore, raw: redis.Redis) -> N
             assert (await client.get("/conversations?owner=ann")).status_code == 200
     finally:
         raw.execute_command("ACL", "DELUSER", "blind")
+
+
+async def test_further_pages_scan_nothing(
+    own: EmbeddedStore, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first page no page scans, also those of another process; what changes meanwhile is in its place."""
+    async with service(own.url) as one, service(own.url) as other:
+        for n in range(30):
+            await create(one, f"c-{n:02}")
+        assert sum(map(len, await pages(one, 7))) == 30
+
+        async def never(*_: Any) -> Any:
+            raise AssertionError("a page scanned")
+
+        monkeypatch.setattr(Tenants, "_newest", never)
+        await append(other, "c-03", user("hello"))
+        await create(other, "new", owner="ann")
+        await other.post("/conversations/c-05/fork", json={"id": "copy"})
+        assert (await other.delete("/conversations/c-29")).status_code == 204
+        await asyncio.sleep(1)
+        for client in (one, other):
+            found = [each for page in await pages(client, 7) for each in page]
+            assert found[:2] in (["new", "c-03"], ["copy", "new"])
+            assert sorted(found) == sorted([*(f"c-{n:02}" for n in range(29)), "new", "copy"])
+        assert raw.pttl("sash:{default/list/all}:conversations") > 0
+        assert raw.pttl("sash:{lists}:tenants") > 0
+
+
+async def test_a_process_that_takes_anothers_place_has_the_next_page_scan(
+    own: EmbeddedStore, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a killed process created and could not tell the index is on the first page after another took its place."""
+
+    async def killed_before(_: Tenants) -> None:
+        """Write nothing."""
+
+    async with service(own.url) as one:
+        await create(one, "a")
+        assert await pages(one, 10) == [["a"]]
+        with monkeypatch.context() as patched:
+            patched.setattr(Tenants, "_flush", killed_before)
+            await create(one, "b")
+            await asyncio.sleep(0.5)
+        async with service(own.url) as successor:
+            wanted = [["b", "a"]]
+            for _ in range(50):
+                if await pages(successor, 10) == wanted:
+                    break
+                await asyncio.sleep(0.1)
+            assert await pages(one, 10) == await pages(successor, 10) == wanted
+    assert raw.zscore("sash:{default/list/all}:conversations", ":whole") is not None
+
+
+@pytest.mark.nightly
+async def test_80_000_conversations_are_listed(own: EmbeddedStore, raw: redis.Redis) -> None:
+    """Of 80,000 conversations, each page after the first takes under a tenth of the first one's time."""
+    settings = encode_settings(ConversationSettings())
+    async with opened(own.url) as conversations:
+        for start in range(0, 80_000, 500):
+            targets = [target_at("default", f"c-{n:05}") for n in range(start, start + 500)]
+            made = (conversations.create(each, settings, ttl_ms=None, now_ms=start, token=each.id) for each in targets)
+            await asyncio.gather(*made)
+    async with service(own.url) as client:
+        took: list[float] = []
+        path = "/conversations?limit=100"
+        for _ in range(20):
+            started = time.perf_counter()
+            answer = await client.get(path)
+            took.append(time.perf_counter() - started)
+            path = answer.links["next"]["url"]
+        print("first page", took[0], "then", sorted(took[1:])[9], "memory", raw.memory_usage(INDEX))
+    assert sorted(took[1:])[9] < took[0] / 10
+
+
+INDEX = "sash:{default/list/all}:conversations"

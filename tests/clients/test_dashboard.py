@@ -680,6 +680,30 @@ def worker_wanted(status: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
 
 
 @browsed
+def test_refusals_are_folded_on_a_phone(browser: Browser, keyed: Served):
+    """Thirty refused requests are one closed line on a phone, equal ones are one row, and an opened list stays open."""
+    for number in range(30):
+        headers = {"Authorization": "Bearer k1", "X-Request-ID": f"r-{number}"}
+        path = f"/conversations/visitor-1/window?model=gpt-4o-mini&max_tokens={number % 3 + 1}"
+        assert httpx.get(keyed.url + path, headers=headers).status_code == 422
+    browser.size(390, 844)
+    try:
+        browser.open(f"{keyed.url}/dashboard")
+        browser.wait("document.querySelector('#refusals summary')?.innerText.match(/\\d\\d requests/)")
+        card = "document.querySelector('#refusals').closest('section')"
+        assert browser.run(f"return {card}.offsetHeight") < 150
+        browser.click("#refusals summary")
+        rows = (
+            "[...document.querySelectorAll('#refusals tbody tr')].filter(e => e.innerText.includes('visitor-1')).length"
+        )
+        browser.wait(f"{rows} === 1")
+        time.sleep(1.5)  # the page reads the status again meanwhile
+        assert browser.run("return document.querySelector('#refusals').open")
+    finally:
+        browser.size(1280, 1000)
+
+
+@browsed
 def test_a_refusal_leads_to_its_conversation(browser: Browser, keyed: Served):
     """A refused request is listed with its request id, its cause and a link to its conversation."""
     headers = {"Authorization": "Bearer k1", "X-Request-ID": "r-dashboard"}

@@ -70,6 +70,21 @@ async def test_the_dashboard_shows_every_metric(client: httpx.AsyncClient) -> No
     assert exported - looked_at == set()
 
 
+async def test_every_alerts_link_leads_to_its_entry(client: httpx.AsyncClient) -> None:
+    """With the address that Prometheus puts in, each alert's link is absolute, and its anchor is on the service's page."""
+    page = await client.get("/runbook")
+    assert page.headers["content-type"].startswith("text/html")
+    settings = load(DEPLOY / "prometheus" / "prometheus.yml")["global"]["external_labels"]
+    compose = load(DEPLOY / "compose.yaml")["services"]["prometheus"]["environment"]
+    assert settings == {"runbook": "${SASH_RUNBOOK_URL}"}
+    assert compose == {"SASH_RUNBOOK_URL": "${SASH_RUNBOOK_URL:-http://127.0.0.1:8000/runbook}"}
+    for rule in RULES:
+        if "alert" in rule:
+            link = rule["annotations"]["runbook_url"]
+            assert link == "{{ $externalLabels.runbook }}#" + rule["alert"].lower()
+            assert f"<h2 id='{rule['alert'].lower()}'>" in page.text
+
+
 @pytest.mark.parametrize("source", ["rules", "dashboard"])
 async def test_every_operation_is_one(client: httpx.AsyncClient, source: str) -> None:
     """Operations that a rule or a panel names are operations of the API's contract."""

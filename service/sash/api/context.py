@@ -19,7 +19,7 @@ from sash.operations.summarizer import Summarizer
 from sash.operations.watch import Watch
 from sash.settings import Settings
 from sash.store.data.claims import Claim
-from sash.store.data.entries import new_id
+from sash.store.data.entries import new_id, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.replies import Shut, State
 from sash.store.data.scripts import no_conversation
@@ -110,6 +110,12 @@ def tell_made(request: Req, context: Context, target: Target, made: Made, state:
     with best_effort:
         if context.summarizer is not None:
             context.summarizer.notice(target, state, made.window, made.asked.limits.model)
+
+
+def touched(context: Context, target: Target, settings: bytes) -> None:
+    """Note a change of a conversation for the lists that it is on: its owner's and its tenant's."""
+    context.store.owners.touch(target, settings)
+    context.store.tenants.note(target, wall_ms())
 
 
 def require_same_life(request: Req, state: State) -> None:

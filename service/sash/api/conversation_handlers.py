@@ -93,6 +93,7 @@ async def create_conversation(request: Req) -> Response[bytes]:
         await context.store.conversations.create(
             target, stored, ttl_ms=ttl_ms, now_ms=wall_ms(), token=request_token(request)
         )
+        context.store.tenants.note(target, wall_ms())
     state = await context.store.reader.get(target)
     require_same_life(request, state)
     headers = {"Location": f"/conversations/{target.id}", "ETag": etag(state.etag)}
@@ -169,6 +170,7 @@ async def change_conversation(request: Req) -> Response[bytes]:
                 raise
             continue
         await context.store.owners.leave(left)
+        context.store.tenants.note(target, wall_ms())
         break
     state = await context.store.reader.get(target)
     context.recall.indexer.notice(target, state.settings)

@@ -16,6 +16,7 @@ from sash.api.openapi.faults import meaning
 from sash.api.openapi.operation import documented
 from sash.api.schemas import ProblemMeaning
 from sash.operations.dashboard import page_of
+from sash.operations.runbook import runbook
 from sash.problems import NotFound, problem_types
 
 _PAGE = page_of(files("sash.api").joinpath("docs.html").read_bytes())
@@ -80,6 +81,14 @@ def get_docs() -> Response[bytes]:
 def get_typescript_client() -> Response[bytes]:
     """Sash's client for TypeScript: one file without dependencies."""
     return Response(_TYPESCRIPT, headers={"Cache-Control": "max-age=300"}, media_type="text/plain; charset=utf-8")
+
+
+@get("/runbook", operation_id="getRunbook", sync_to_thread=False)
+@documented("What to do about an alert", "operations", gives=str, gives_types=("text/html",))
+def get_runbook() -> Response[bytes]:
+    """The runbook as a page. The entry of an alert has its name in small letters: ``/runbook#sashstorefull``."""
+    page = runbook()
+    return Response(page.body, headers=page.headers, media_type="text/html")
 
 
 @get("/problems/{slug:str}", operation_id="getProblem", sync_to_thread=False)

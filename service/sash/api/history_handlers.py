@@ -24,6 +24,7 @@ from sash.api.context import (
     request_token,
     require_life,
     require_same_life,
+    touched,
     was_done,
 )
 from sash.api.conversation_handlers import conversation_body, merge_patch, refuse_large
@@ -92,7 +93,7 @@ async def redact_message(request: Req, seq: FromPath[str]) -> Response[None]:
     tag = state.etag
     if not was_done(request):
         tag = (await context.store.histories.redact(target, place, **_change(request, state))).etag
-        context.store.owners.touch(target, state.settings)
+        touched(context, target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
@@ -125,7 +126,7 @@ async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
             return EntryNotes(wanted.metadata or None, bool(wanted.pinned))
 
         await context.store.amendments.amend(target, name, patched, **_change(request, state))
-        context.store.owners.touch(target, state.settings)
+        touched(context, target, state.settings)
     page = await context.store.reader.entry(target, name)
     if not page.messages:
         raise no_entry()
@@ -175,7 +176,7 @@ async def delete_summary(request: Req) -> Response[None]:
     tag = state.etag
     if not was_done(request):
         tag = (await context.store.histories.put_summary(target, None, **_change(request, state))).etag
-        context.store.owners.touch(target, state.settings)
+        touched(context, target, state.settings)
     return Response(None, status_code=204, headers={"ETag": etag(tag)})
 
 
@@ -203,7 +204,7 @@ def _change(request: Req, state: State) -> Change:
 
 async def _conversation(context: Context, target: Target) -> Response[bytes]:
     state = await context.store.reader.get(target)
-    context.store.owners.touch(target, state.settings)
+    touched(context, target, state.settings)
     return Response(conversation_body(target.id, state), headers={"ETag": etag(state.etag)})
 
 
@@ -259,6 +260,7 @@ async def _copy(request: Req, source: Target, copy: Target, state: State, at_seq
             ttl_ms=context.store.conversations.ttl_ms(settings.ttl_seconds),
             summary=state.summary if state.summary and state.summary.through_seq <= at_seq else None,
         )
+        context.store.tenants.note(copy, now)
     except BaseException:
         await staging.abandon()
         raise

@@ -264,6 +264,7 @@ def _follow_up(
     context = context_of(request)
     with best_effort:
         _tell(request, context, entries, reply, times)
+    context.store.tenants.note(target, wall_ms())
     if reply.settings != _DEFAULTS:
         context.store.owners.touch(target, reply.settings)
     if reply.settings != _DEFAULTS or context.settings.recall != "off":

@@ -46,8 +46,8 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     owner: Annotated[
         OwnerId | None,
         Meta(
-            description="The owner of the conversations. Without it all of the tenant are listed, by `updated_at`. There is "
-            "no index for that: each page takes time that grows with the whole store."
+            description="The owner of the conversations. Without it all of the tenant are listed, by `updated_at`. The "
+            "first page in an hour goes through the whole store; the others cost what they have."
         ),
     ] = None
     limit: Annotated[int, Meta(ge=1, le=1000, description="The largest number of conversations on a page.")] = 100

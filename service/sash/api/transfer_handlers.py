@@ -188,7 +188,7 @@ async def _import(
         async for batch in batches:
             await _stage(request, staging, imported, batch)
         await context.store.owners.put(target, imported.settings)
-        await _publish(context, staging, imported)
+        await _publish(context, target, staging, imported)
     except BaseException:
         await staging.abandon()
         raise
@@ -217,7 +217,7 @@ async def _stage(request: Req, staging: Staging, imported: Imported, lines: list
     extend_deadline(request)
 
 
-async def _publish(context: Context, staging: Staging, imported: Imported) -> None:
+async def _publish(context: Context, target: Target, staging: Staging, imported: Imported) -> None:
     announced = imported.head.messages
     if announced is not None and announced.count != staging.length:
         detail = f"The first line announces {announced.count} entries, but the file has {staging.length}"
@@ -226,14 +226,16 @@ async def _publish(context: Context, staging: Staging, imported: Imported) -> No
     if summary is not None and not 1 <= summary.through_seq <= staging.length:
         raise at_line(BadRequest.at("#/summary/through_seq", f"The last message is {staging.length}"), 1)
     now = wall_ms()
+    updated_ms = now if imported.updated_ms is None else imported.updated_ms
     await staging.publish(
         settings=encode_settings(imported.settings),
         version=imported.head.version,
         created_ms=now if imported.created_ms is None else imported.created_ms,
-        updated_ms=now if imported.updated_ms is None else imported.updated_ms,
+        updated_ms=updated_ms,
         ttl_ms=context.store.conversations.ttl_ms(imported.settings.ttl_seconds),
         summary=summary,
     )
+    context.store.tenants.note(target, updated_ms)
 
 
 async def _batches(request: Req, longest_line: int) -> AsyncIterator[list[ImportLine]]:

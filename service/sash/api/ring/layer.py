@@ -49,7 +49,9 @@ from sash.problems import (
 from sash.processor import TENANT
 from sash.store.data.limits import RateLimits
 
-OPEN_PATHS = frozenset({"/", "/livez", "/readyz", "/openapi.json", "/docs", "/dashboard", "/clients/sash.ts"})
+OPEN_PATHS = frozenset(
+    {"/", "/livez", "/readyz", "/openapi.json", "/docs", "/dashboard", "/runbook", "/clients/sash.ts"}
+)
 """Paths that need no key, as they contain no tenant's data. The pages of problem types need none either."""
 FIGURES_PATHS = frozenset({"/metrics", "/stats", "/status"})
 """Paths with figures of all tenants: they need the key of SASH_METRICS_KEY if API keys are on."""

@@ -55,7 +55,13 @@ function verdict(how, title, lines, note) {
   if (place.dataset.text === text) return;
   place.dataset.text = text;
   place.className = `verdict ${how}`;
-  place.replaceChildren(h("h1", {}, title), ...(note ? [h("p", {}, note)] : []), ...(lines.length ? [h("ul", {}, lines.map((line) => h("li", {}, line)))] : []));
+  place.replaceChildren(h("h1", {}, title), ...(note ? [h("p", {}, note)] : []), ...(lines.length ? [h("ul", {}, lines.map((line) => h("li", {}, withRunbook(line))))] : []));
+}
+
+/** A line; its alert's name, if it has one, is a link to the runbook. */
+function withRunbook(line) {
+  const [, alert] = line.match(/^Runbook: (\w+)\.$/) ?? [];
+  return alert ? ["Runbook: ", h("a", { href: `runbook#${alert.toLowerCase()}` }, alert), "."] : line;
 }
 
 /** Findings for an operator, worst first: [severity, sentence]. */

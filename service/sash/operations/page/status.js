@@ -48,13 +48,21 @@ function problemsCard(problems) {
 
 const conversationLink = (id) => h("a", { href: `#conversation?id=${encodeURIComponent(id)}` }, id);
 
-/** Refused requests with cause and conversation, without message text. */
+/** Refused requests with cause and conversation, without message text: equal ones in one row, and folded on a phone. */
 function refusalsCard() {
-  const refusals = [...health.refusals.values()].sort((a, b) => b.at_ms - a.at_ms).slice(0, 12);
-  if (!refusals.length) return null;
-  const row = (each) => [say.clock(each.at_ms, true), h("span", { class: each.status >= 500 ? "bad" : "" }, String(each.status)), h("a", { href: `problems/${each.problem}` }, each.title), each.operation ?? NONE, each.tenant ?? NONE,
-    each.conversation ? conversationLink(each.conversation) : NONE, h("code", {}, each.request_id)];
-  return table("whole", "Refused lately, by the worker that answers", ["When", "Status", "Cause", "Operation", "Tenant", "Conversation", "Request id, as in the log"], refusals.map(row), 7);
+  if (!health.refusals.size) return null;
+  const alike = new Map();
+  for (const each of [...health.refusals.values()].sort((a, b) => b.at_ms - a.at_ms)) {
+    const key = [each.status, each.problem, each.operation, each.tenant, each.conversation].join();
+    alike.set(key, { latest: alike.get(key)?.latest ?? each, times: (alike.get(key)?.times ?? 0) + 1 });
+  }
+  const row = ({ latest: each, times }) => [say.clock(each.at_ms, true), h("span", { class: each.status >= 500 ? "bad" : "" }, String(each.status)), h("a", { href: `problems/${each.problem}` }, each.title), each.operation ?? NONE, each.tenant ?? NONE,
+    each.conversation ? conversationLink(each.conversation) : NONE, say.whole(times), h("code", {}, each.request_id)];
+  const shown = table("whole", "Refused lately, by the worker that answers", ["Latest", "Status", "Cause", "Operation", "Tenant", "Conversation", "Times", "Request id, as in the log"], [...alike.values()].slice(0, 12).map(row), 6);
+  const [head, rows] = shown.childNodes;
+  const open = byId("refusals")?.open ?? !matchMedia("(max-width: 600px)").matches;
+  shown.replaceChildren(head, h("details", { id: "refusals", open }, h("summary", {}, `${say.count(health.refusals.size, "request")}, ${say.count(alike.size, "kind")}`), rows));
+  return shown;
 }
 
 function conversationsCards() {

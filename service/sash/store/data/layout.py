@@ -157,6 +157,11 @@ def life_of(etag: str) -> str:
     return etag.partition("-")[2][:_LIFE_LENGTH]
 
 
+def list_key(tenant: str) -> str:
+    """Return the key of a tenant's conversations by last activity: a sorted set, which is there while it is read."""
+    return f"{PREFIX}{{{tenant}/list/all}}:conversations"
+
+
 def owner_key(tenant: str, owner: str) -> str:
     """Return the key of an owner's conversations by last activity: a sorted set, in a slot of its own.
 
