@@ -51,6 +51,9 @@ RUN_BY = {
         ("## A single `appendonly.aof`", "sh"): "store/test_backups.py::test_a_single_file_is_taken_over",
         ("## Files without their manifest", "sh"): "store/test_backups.py::test_a_lost_manifest_is_written_again",
     },
+    "deploy/embeddings.md": {
+        ("# Vectors for recall", "sh"): "operations/test_embeddings_page.py::test_vectors_from_a_wheel",
+    },
     "deploy/encryption.md": {
         ("## Changing keys", "sh"): "test_readme_encryption.py::test_both_kinds_of_keys_are_changed",
     },

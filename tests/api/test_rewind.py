@@ -114,7 +114,8 @@ async def test_beyond_the_end(client: httpx.AsyncClient, conversation: str) -> N
     answer = await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 2})
 
     assert answer.status_code == 422
-    assert answer.json()["errors"] == [{"pointer": "#/to_seq", "detail": "The last message is 1"}]
+    detail = "The conversation ends with message 1: name one that is there"
+    assert answer.json()["errors"] == [{"pointer": "#/to_seq", "detail": detail}]
 
 
 @pytest.mark.parametrize("body", [{}, {"to_seq": -1}, {"to_seq": "1"}, {"to_seq": 1, "x": 1}, {"to_seq": 10**400}])

@@ -201,7 +201,7 @@ def scores_by(texts: list[dict[int, int]], question: list[int], shift: int) -> t
     return scores_of_words(Packed.of(packed), [(word << shift,) for word in dict.fromkeys(question)])
 
 
-def test_vectors_and_words_are_fused_by_rank() -> None:
+def test_vectors_and_words_are_fused() -> None:
     """A message that both words and vectors find comes first; a message without a vector is found by its words."""
     words, _ = scores_of_words(Packed.of(pack_words(["lake", "pond", "sea", "lake"])), [(plain_number(b"lake"),)])
     near = scores_of_vectors(Packed.of([b"\x7f\x00", b"\x00\x7f", b""]), b"\x7f\x01", 4)

@@ -1,28 +1,14 @@
-"""An embeddings endpoint on this machine: WordLlama's word vectors, included in its wheel, over OpenAI's protocol."""
+"""The endpoint of ``deploy/embeddings.py`` for tests, which may fail and remembers what it was asked."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import wordllama
-from wordllama import WordLlama
+from deploy.embeddings import MODEL, vectors
 
-MODEL = "wordllama-l2-256"
-
-
-@lru_cache(maxsize=1)
-def model() -> Any:
-    """Return the model, loaded from the wheel without a download."""
-    return WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-
-
-def vectors(texts: list[str]) -> list[list[float]]:
-    """Return a vector of 256 numbers for each text."""
-    return [[float(value) for value in row] for row in model().embed(texts)]
+__all__ = ["MODEL", "Endpoint", "serving", "vectors"]
 
 
 class Endpoint:

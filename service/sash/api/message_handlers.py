@@ -60,6 +60,7 @@ from sash.problems import (
     Internal,
     InvalidCursor,
     NotFound,
+    Pointer,
     Problem,
     StoreUnavailable,
     TooLarge,
@@ -96,7 +97,16 @@ class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=
     """The parameters of the window after the append, and the message to which the history is rewound before."""
 
     after_seq: Annotated[
-        Annotated[str, Meta(pattern=rf"^(\d{{1,15}}|id:{IDS.pattern})\Z")] | None,
+        Annotated[
+            str,
+            Meta(
+                pattern=rf"^(\d{{1,15}}|id:{IDS.pattern})\Z",
+                extra_json_schema={
+                    "description": "The seq of a message, such as 6, or 'id:' and its own id, as in id:m-7."
+                },
+            ),
+        ]
+        | None,
         Meta(
             description="Forget the messages after this one first, in the same step: its seq, or `id:` and its own id. "
             "It may be given in the body instead."
@@ -171,7 +181,14 @@ async def append_messages(request: Req) -> Answer:
         return _answer(target, entries, reply, window)
     except Problem as problem:
         (native or chat_entries(given)).point(problem)
+        if named is not None:
+            problem.errors = tuple(map(_in_query, problem.errors))
         raise
+
+
+def _in_query(wrong: Pointer) -> Pointer:
+    """The wrong place, which is in the query if it is ``after_seq``."""
+    return Pointer("#/query/after_seq", wrong.detail) if wrong.pointer == "#/after_seq" else wrong
 
 
 async def _append_after(

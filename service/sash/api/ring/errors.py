@@ -39,6 +39,8 @@ def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> 
         case HTTPStatus.NOT_FOUND:
             path = request.url.path
             problem = slash_in_id() if path.startswith("/conversations/") and path.count("/") > 2 else NotFound(NOWHERE)
+            if path.startswith("/owners/") and path.count("/") > 2:
+                problem = NotFound(f"{NOWHERE} An owner's id is percent-encoded in a path: a%2Fb for a/b.")
         case HTTPStatus.METHOD_NOT_ALLOWED:
             detail = "This path does not take the method; see the Allow header."
             problem = MethodNotAllowed(detail, headers=error.headers)

@@ -179,7 +179,9 @@ class Histories:
         if seq is None:
             raise Unprocessable.at(pointer, "No entry of this conversation has this id")
         if seq > state.length:
-            raise Unprocessable.at(pointer, f"The last message is {state.length}")
+            raise Unprocessable.at(
+                pointer, f"The conversation ends with message {state.length}: name one that is there"
+            )
         return seq
 
     async def _rewind(
