@@ -137,6 +137,7 @@ class StopReasons(msgspec.Struct, frozen=True):
     summary: Annotated[int, total("sash_windows_total", "summary")]
     bytes: Annotated[int, total("sash_windows_total", "bytes")]
     images: Annotated[int, total("sash_windows_total", "images")]
+    price: Annotated[int, total("sash_windows_total", "price")]
 
 
 _FOLLOWED, _REUSED = "sash_window_followup_tokens_total", "sash_window_reused_tokens_total"
