@@ -115,13 +115,14 @@ def turns_of(
     column = 0 if model.encoding == "o200k_base" else 1
     whole = Records.of(records, times)
     message_costs(whole, model)  # kept for all turns
-    turns, tokens = [], 0
+    turns, tokens, grounded = [], 0, 0
     for length, record in enumerate(records, 1):
         tokens += reference_tokens(record.measure, parallel=record.parallel)[column]
+        grounded += record.grounding is not None
         if record.measure.role != USER:
             continue
         window = build_window(
-            History(1, whole[:length], {}, length, column, tokens, 0, 0, question=length),
+            History(1, whole[:length], {}, length, column, tokens, grounded, 0, question=length),
             model=model,
             budget=budget,
             fixed=fixed.fixed,

@@ -28,7 +28,7 @@ from histories import (
     timed,
     words,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.core.law.parameters import WindowQuery
@@ -100,8 +100,8 @@ def test_nothing_after_the_cut_is_left_out(life: tuple[Talk, Ask]) -> None:
         assert left <= {"a call without its results"}
 
 
-@quick
-@given(lives(max_turns=14))
+@settings(quick, max_examples=40)
+@given(lives(max_turns=10))
 def test_a_price_leaves_out_more_and_never_what_must_be_in(life: tuple[Talk, Ask]) -> None:
     """With ``price=auto`` a window begins at the same message or a later one, and is below the tier, unless what must be in
     is above it; and ``stop_reason`` tells."""
