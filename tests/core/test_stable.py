@@ -125,15 +125,15 @@ def test_a_price_leaves_out_more_and_never_what_must_be_in(life: tuple[Talk, Ask
 @pytest.mark.parametrize("seconds", [100, 100_000])
 def test_a_cut_moves_once_the_cache_is_cold(seconds: int) -> None:
     """After a pause that is longer than the cache lives, a window is shorter by a step, and grows again from there."""
-    found = chat(60)
+    found = chat(60, 40)
     pauses = [1000 * (seconds if number == 80 else 5) for number in range(len(found.entries))]
     found = replace(found, times=tuple(accumulate(pauses, initial=1_700_000_000_000))[1:])
-    ask = Ask(budget=1400, options=stable(0.5, price="auto"))
+    ask = Ask(budget=4000, options=stable(0.5, price="auto"))
     windows = lived(found, ask)
     before, after = windows[79], windows[80]
     assert (len(after.seqs) < len(before.seqs)) == (seconds > 300)
     if seconds > 300:
-        assert after.tokens["total"] <= 700
+        assert after.tokens["total"] <= 2000
         assert after.stop_reason == "price"
         assert [each.seqs[0] for each in windows[80:100]] == [after.seqs[0]] * 20
 
