@@ -274,7 +274,7 @@ async def test_statistics_have_their_example(client: httpx.AsyncClient) -> None:
 
     await client.get("/window")
     given, example = shape(await statistics(client)), shape(examples.example_of("getStats", 200).answer)
-    for part in ("quarter", "hour", "day", "start"):
+    for part in ("quarter", "hour", "day", "month", "start"):
         for told in (given, example):
             told[part].pop("models")  # may be empty
             told[part].pop("timeline")

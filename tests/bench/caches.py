@@ -39,11 +39,14 @@ class PromptCache:
 
     def __init__(self, rules: Caching) -> None:
         self._rules = rules
-        self._used: dict[int, float] = {}
-        """When each prefix was last used, in seconds, by the hash of its blocks."""
+        self._used: dict[int, tuple[float, float]] = {}
+        """When each prefix was last used, and how long it lives after that, in seconds, by the hash of its blocks."""
 
-    def send(self, blocks: Sequence[Block], at_seconds: float) -> Billed:
-        """Return what a request is billed. Raises ValueError for too many breakpoints, which a provider refuses (400)."""
+    def send(self, blocks: Sequence[Block], at_seconds: float, lives_seconds: float | None = None) -> Billed:
+        """Return what a request is billed that asks for entries which live so long, or as long as usual.
+
+        Raises ValueError for too many breakpoints, which a provider refuses (400).
+        """
         rules, count = self._rules, len(blocks)
         marks = [end for end, block in enumerate(blocks, 1) if block.marked]
         if len(marks) > BREAKPOINTS:
@@ -59,24 +62,28 @@ class PromptCache:
             case "breakpoints":
                 turns = [end for end, block in enumerate(blocks, 1) if block.turn]
                 looked, ends = sorted({*marks, *turns})[-_MATCHED_BREAKPOINTS:], sorted({*marks[-3:], *turns[-1:]})
-        return self._bill(blocks, looked, ends, at_seconds)
+        lives = rules.lifetime_seconds if lives_seconds is None else lives_seconds
+        return self._bill(blocks, looked, ends, at_seconds, lives)
 
-    def _bill(self, blocks: Sequence[Block], looked: Sequence[int], ends: Sequence[int], at_seconds: float) -> Billed:
+    def _bill(
+        self, blocks: Sequence[Block], looked: Sequence[int], ends: Sequence[int], at_seconds: float, lives: float
+    ) -> Billed:
         """Bill the longest cached prefix that ends in ``looked`` as read, and the rest up to the last end as written."""
         rules = self._rules
         tokens = [0, *accumulate(block.tokens for block in blocks)]
         prefixes = list(
             accumulate((block.identity for block in blocks), lambda known, more: hash((known, more)), initial=0)
         )
-        alive = {known for known, used in self._used.items() if at_seconds - used <= rules.lifetime_seconds}
+        alive = {known for known, (used, lived) in self._used.items() if at_seconds - used <= lived}
         found = max((place for place in looked if prefixes[place] in alive), default=0)
         read = tokens[found] // rules.step_tokens * rules.step_tokens
         read = read if read >= rules.minimum_tokens else 0
         long_enough = [end for end in ends if tokens[end] >= rules.minimum_tokens]
         self._used = {known: used for known, used in self._used.items() if known in alive}
-        self._used |= dict.fromkeys(
-            (prefixes[place] for place in [*long_enough, *([found] if read else [])]), at_seconds
-        )
+        for place in [*long_enough, *([found] if read else [])]:
+            # An entry that is used again lives as long as it was written for.
+            lived = self._used.get(prefixes[place], (0.0, lives))[1]
+            self._used[prefixes[place]] = at_seconds, lived
         written = 0 if rules.kind == "implicit" else max(0, tokens[max(long_enough, default=0)] - read)
         return Billed(read, written, tokens[-1] - read - written)
 

@@ -25,6 +25,7 @@ from sash.core.counts.models import Model, find_model
 from sash.core.law.build import build_window
 from sash.core.law.caching import caching_of
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
+from sash.core.law.costs import message_costs
 from sash.core.law.document_costs import Source
 from sash.core.law.documents import Documents
 from sash.core.law.grounding import splice
@@ -32,6 +33,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Record, Records
 from sash.core.law.view import History
 from sash.core.law.window import Window
+from sash.core.providers import PROVIDERS
 from sash.core.providers.cache_marks import Caching
 from sash.store.data.entries import in_place, prepare
 from sash.store.data.layout import decode_grounding
@@ -67,7 +69,8 @@ class Conversation(msgspec.Struct):
     """A line of the data."""
 
     id: str
-    entries: list[Entry]
+    entries: list[Entry] = []
+    messages: list[Entry] = []
     system: str | None = None
     tools: list[dict[str, Any]] | None = None
 
@@ -77,6 +80,10 @@ class Turn(msgspec.Struct, frozen=True):
 
     parts: list[Block]
     cut: bool
+    history: int = 0
+    """Tokens of messages."""
+    dropped: int = 0
+    """Messages left out."""
 
     @property
     def tokens(self) -> int:
@@ -97,21 +104,26 @@ def read(path: Path) -> Iterator[Conversation]:
     return map(decoder.decode, path.read_bytes().splitlines())
 
 
-def turns_of(conversation: Conversation, model: Model, budget: int, options: WindowQuery) -> list[Turn]:
-    """Return the request at every user message, in order."""
+def turns_of(
+    conversation: Conversation, model: Model, budget: int, options: WindowQuery, times: Sequence[int] = ()
+) -> list[Turn]:
+    """Return the request at every user message, in order. ``times`` are those of the messages, in milliseconds."""
     fixed = fixed_parts(ConversationSettings(system=conversation.system, tools=conversation.tools))
     messages = [entry.message for entry in conversation.entries]
     new = prepare(conversation.entries, fixed.template, now_ms=0)
     placed = zip((entry.record for entry in new), places_of(map(calls_of, messages)), strict=True)
     records = [in_place(record, place or Place()) for record, place in placed]
     column = 0 if model.encoding == "o200k_base" else 1
-    turns, tokens = [], 0
+    whole = Records.of(records, times)
+    message_costs(whole, model)  # kept for all turns
+    turns, tokens, grounded = [], 0, 0
     for length, record in enumerate(records, 1):
         tokens += reference_tokens(record.measure, parallel=record.parallel)[column]
+        grounded += record.grounding is not None
         if record.measure.role != USER:
             continue
         window = build_window(
-            History(1, Records.of(records[:length]), {}, length, column, tokens, 0, 0, question=length),
+            History(1, whole[:length], {}, length, column, tokens, grounded, 0, question=length),
             model=model,
             budget=budget,
             fixed=fixed.fixed,
@@ -119,7 +131,7 @@ def turns_of(conversation: Conversation, model: Model, budget: int, options: Win
             documents=Documents(_sources(new[length - 1], record, length), fixed.template),
         )
         assert isinstance(window, Window)
-        turns.append(_turn(fixed, window, model, records, new, stable=options.stable))
+        turns.append(_turn(fixed, window, model, records, new, stable=bool(options.stable)))
     return turns
 
 
@@ -153,9 +165,10 @@ def _turn(
         anchor = place == len(window.seqs) - 1 or (place == len(window.seqs) and not sent)
         marked = anchor and (stable or not cut)
         parts.append(Block(body, cost, marked=marked, turn=record.measure.role in (USER, TOOL)))
-    turn = Turn(parts, cut=cut)
-    assert turn.tokens == tokens["total"]
-    return turn
+    beside = tokens["total"] - sum(part.tokens for part in parts)  # such as a turn before the assistant's first one
+    assert beside == 0 or not PROVIDERS[model.format].is_chat_form
+    parts[0] = parts[0]._replace(tokens=parts[0].tokens + beside)
+    return Turn(parts, cut=cut, history=tokens["messages"], dropped=window.dropped["messages"])
 
 
 def figures(all_turns: Sequence[Sequence[Turn]], budget: int) -> Figures:

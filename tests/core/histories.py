@@ -15,6 +15,7 @@ from sash.core.chat.messages import Document, Entry, Grounding, Place, calls_of,
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.measures import Measure, measure
 from sash.core.counts.models import Model, find_model
+from sash.core.counts.price_tiers import PriceTier
 from sash.core.law.build import build_window
 from sash.core.law.compaction import newest_summary, readable
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
@@ -56,11 +57,13 @@ TOOL = {
 
 @dataclass(frozen=True)
 class Talk:
-    """A conversation: its settings and entries, and a summary as its text and the last seq that it covers."""
+    """A conversation: its settings and entries, a summary as its text and the last seq that it covers, and times."""
 
     entries: tuple[Entry, ...] = ()
     settings: ConversationSettings = field(default_factory=ConversationSettings)
     summary: tuple[str, int] | None = None
+    times: tuple[int, ...] = ()
+    """When the messages were stored, in milliseconds; none are known where it is empty."""
 
     @cached_property
     def messages(self) -> list[dict[str, Any]]:
@@ -99,7 +102,7 @@ class Talk:
         grounded = [record.grounding[column] for record in records if record.grounding]
         return History(
             first_seq=first_seq,
-            records=Records.of(records[first_seq - 1 :]),
+            records=Records.of(records[first_seq - 1 :], self.times[first_seq - 1 : len(records)]),
             outside={seq: records[seq - 1] for seq in self.always if seq < first_seq},
             length=len(records),
             column=column,
@@ -184,10 +187,13 @@ class Ask:
     budget: int = 1_000_000
     options: WindowQuery = field(default_factory=WindowQuery)
     limits: Mapping[str, Any] = field(default_factory=dict)
+    tier: int | None = None
+    """The tokens above which the model has another price."""
 
     @property
     def model(self) -> Model:
-        return find_model(self.name)
+        found = find_model(self.name)
+        return found if self.tier is None else msgspec.structs.replace(found, price_tiers=(PriceTier(self.tier),))
 
 
 def groups(messages: list[dict[str, Any]]) -> list[list[int]]:
@@ -360,6 +366,27 @@ def talks(draw: st.DrawFn, **kinds: Any) -> Talk:
     return Talk(found, fixed, summary)
 
 
+BEGAN_MS = 1_700_000_000_000
+PAUSES_MS = (1_000, 20_000, 1_000_000, 90_000_000)
+"""Times between messages: shorter and longer than the caches live."""
+PRICES: dict[str, st.SearchStrategy[Any]] = {
+    "price": st.sampled_from(["none", "auto", "auto"]),
+    "cache": st.sampled_from(["none", "auto"]),
+}
+
+
+def timed(found: Talk) -> st.SearchStrategy[Talk]:
+    """Return a strategy for the conversation with times."""
+    count = len(found.entries)
+    pauses = st.lists(st.sampled_from(PAUSES_MS), min_size=count, max_size=count)
+    return pauses.map(lambda each: replace(found, times=tuple(itertools.accumulate(each, initial=BEGAN_MS))[1:]))
+
+
+def tiers(budget: int) -> st.SearchStrategy[int | None]:
+    """Return a strategy for the number of tokens above which another price is, mostly below the budget."""
+    return st.one_of(st.none(), st.integers(budget // 3, budget + 10))
+
+
 SHOT_CALLS = [said("user", "today?"), calling("a", "b"), result("a", "날씨"), result("b"), said("assistant", "two")]
 
 
@@ -407,6 +434,9 @@ def needed(found: Talk, name: str, wanted: WindowQuery | None = None) -> int:
 def cases(
     draw: st.DrawFn, *, kinds: Mapping[str, Any] | None = None, fits: bool = True, **given: st.SearchStrategy[Any]
 ) -> tuple[Talk, Ask]:
-    """Draw a conversation and a window's parameters for it."""
+    """Draw a conversation and a window's parameters for it, with times and a price tier if ``price`` is among them."""
     found = draw(talks(**(kinds or {})))
-    return found, draw(asks(found, fits=fits, **given))
+    if "price" in given:
+        found = draw(timed(found))
+    ask = draw(asks(found, fits=fits, **given))
+    return found, replace(ask, tier=draw(tiers(ask.budget))) if "price" in given else ask

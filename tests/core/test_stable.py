@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from histories import (
     MODELS,
+    PRICES,
     Ask,
     Talk,
     calling,
@@ -23,9 +24,11 @@ from histories import (
     said,
     talk,
     talks,
+    tiers,
+    timed,
     words,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.core.law.parameters import WindowQuery
@@ -48,11 +51,14 @@ def lived(found: Talk, ask: Ask) -> list[Window]:
 @st.composite
 def lives(draw: st.DrawFn, **kinds: Any) -> tuple[Talk, Ask]:
     """Draw a conversation, and a budget that the required messages fit after every message."""
-    found = replace(draw(talks(**kinds)), summary=None)
+    found = draw(timed(replace(draw(talks(**kinds)), summary=None)))
     name, step = draw(st.sampled_from(MODELS)), draw(st.sampled_from(STEPS))
     most = [needed(found.upto(length), name) for length in range(1, len(found.messages) + 1)]
-    wanted = stable(step, grounding=draw(st.sampled_from(["latest", "none", "all"])), note=draw(st.booleans()))
-    return found, Ask(name, max(most, default=1) + draw(st.integers(0, 400)), wanted)
+    documents = draw(st.sampled_from(["latest", "none", "all"]))
+    more = {name: draw(way) for name, way in PRICES.items()}
+    wanted = stable(step, grounding=documents, note=draw(st.booleans()), **more)
+    budget = max(most, default=1) + draw(st.integers(0, 400))
+    return found, Ask(name, budget, wanted, tier=draw(tiers(budget)))
 
 
 def check_never_moves_back(life: tuple[Talk, Ask]) -> None:
@@ -89,39 +95,47 @@ def test_nothing_after_the_cut_is_left_out(life: tuple[Talk, Ask]) -> None:
     for length, window in enumerate(lived(found, ask), 1):
         past = found.upto(length)
         kept = optional(past, window)
-        explained = (
-            past.window(
-                replace(
-                    ask,
-                    options=stable(
-                        ask.options.stable_step, grounding=ask.options.grounding, note=ask.options.note, explain=True
-                    ),
-                )
-            ).explain
-            or []
-        )
+        explained = past.window(replace(ask, options=msgspec.structs.replace(ask.options, explain=True))).explain or []
         left = {line.reason for line in explained if kept and line.seq > kept[0] and not line.kept}
         assert left <= {"a call without its results"}
 
 
-@quick
-@given(lives(max_turns=14))
-def test_within_the_budget(life: tuple[Talk, Ask]) -> None:
-    """A stable window is never over its budget."""
-    assert all(window.tokens["total"] <= life[1].budget for window in lived(*life))
-
-
-@quick
-@given(lives(max_turns=14, pins=False, documents=False))
-def test_earlier_turns_are_sent_again_byte_for_byte(life: tuple[Talk, Ask]) -> None:
-    """While the cut stays and no message leaves the window, the request begins with all of the previous one's messages."""
+@settings(quick, max_examples=40)
+@given(lives(max_turns=10))
+def test_a_price_leaves_out_more_and_never_what_must_be_in(life: tuple[Talk, Ask]) -> None:
+    """With ``price=auto`` a window begins at the same message or a later one, and is below the tier, unless what must be in
+    is above it; and ``stop_reason`` tells."""
     found, ask = life
+    priced = replace(ask, options=msgspec.structs.replace(ask.options, price="auto"))
+    plain = replace(ask, options=msgspec.structs.replace(ask.options, price="none"))
+    for length in range(1, len(found.messages) + 1):
+        past = found.upto(length)
+        dear, cheap = past.window(plain), past.window(priced)
+        kept, must = optional(past, cheap), {*past.always, past.question} & {*dear.seqs}
+        assert set(cheap.seqs) >= must
+        if ask.tier is None:
+            assert set(optional(past, dear)) >= set(kept)
+        whole_results = msgspec.structs.replace(ask.options, tool_result_overflow="error")
+        if ask.tier is not None and needed(past, ask.name, whole_results) <= ask.tier:
+            assert cheap.tokens["total"] <= ask.tier
+        if len(cheap.seqs) < len(dear.seqs):
+            assert cheap.stop_reason == "price"
+
+
+@pytest.mark.parametrize("seconds", [100, 100_000])
+def test_a_cut_moves_once_the_cache_is_cold(seconds: int) -> None:
+    """After a pause that is longer than the cache lives, a window is shorter by a step, and grows again from there."""
+    found = chat(60, 40)
+    pauses = [1000 * (seconds if number == 80 else 5) for number in range(len(found.entries))]
+    found = replace(found, times=tuple(accumulate(pauses, initial=1_700_000_000_000))[1:])
+    ask = Ask(budget=4000, options=stable(0.5, price="auto"))
     windows = lived(found, ask)
-    for length, (before, after) in enumerate(pairwise(windows), 1):
-        if before.seqs[0] != after.seqs[0] or before.note != after.note or not set(before.seqs) <= set(after.seqs):
-            continue
-        sent = found.upto(length).request(before), found.upto(length + 1).request(after)
-        assert sent[1].startswith(sent[0].split(b'],"tools"')[0].removesuffix(b"]}"))
+    before, after = windows[79], windows[80]
+    assert (len(after.seqs) < len(before.seqs)) == (seconds > 300)
+    if seconds > 300:
+        assert after.tokens["total"] <= 2000
+        assert after.stop_reason == "price"
+        assert [each.seqs[0] for each in windows[80:100]] == [after.seqs[0]] * 20
 
 
 class Span(NamedTuple):

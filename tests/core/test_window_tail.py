@@ -1,10 +1,11 @@
 """Reading a tail is enough for a window: any tail that is long enough gives the window of the whole history."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
-from histories import Ask, Talk, calling, cases, deep, grounded, pinned, quick, result, said, talk, words
+from histories import PRICES, Ask, Talk, calling, cases, deep, grounded, pinned, quick, result, said, talk, words
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from sash.problems import WindowDoesNotFit
 
 pytestmark = pytest.mark.no_cover
 Case = tuple[Talk, Ask]
-CUTS = {"stable": st.booleans(), "stable_step": st.sampled_from([0.05, 0.1, 0.25, 0.5])}
+CUTS = {"stable": st.booleans(), "stable_step": st.sampled_from([0.05, 0.1, 0.25, 0.5]), **PRICES}
 
 
 def outcome(found: Talk, ask: Ask, first_seq: int = 1) -> Any:
@@ -56,7 +57,7 @@ def test_every_tail_deeper(case: Case) -> None:
 def test_explained_from_a_tail(case: Case) -> None:
     """Every explain line from a tail is also a line from the whole history."""
     found, ask = case
-    ask = Ask(ask.name, ask.budget, msgspec.structs.replace(ask.options, explain=True), ask.limits)
+    ask = replace(ask, options=msgspec.structs.replace(ask.options, explain=True))
     whole = outcome(found, ask)
     for first_seq in range(2, len(found.messages) + 1):
         tail = outcome(found, ask, first_seq)

@@ -417,11 +417,12 @@ class ProblemMeaning(msgspec.Struct, frozen=True):
 
 
 StopReason = Annotated[
-    Literal["complete", "budget", "limit", "summary", "bytes", "images"],
+    Literal["complete", "budget", "limit", "summary", "bytes", "images", "price"],
     Meta(
         title="StopReason",
         description="Why older history is left out; `complete` if nothing is left out for its size. `bytes` and `images`: "
-        "the model's provider takes no more, also where only pictures are left out.",
+        "the model's provider takes no more, also where only pictures are left out. "
+        "`price`: more would cost more (`price=auto`).",
     ),
 ]
 

@@ -4,6 +4,7 @@
 
     every 5 s, each worker:   its new figures ──add_figures──▶ sash:{stats}:minute:29384756   kept 2 hours
                                                                sash:{stats}:hour:489745      kept 26 hours
+                                                               sash:{stats}:day:20406        kept 32 days
                                                                sash:{stats}:start            kept 400 days
 
 Each hash has whole numbers by series (``Registry.flat``), and is under 50 kB. No request waits for a write. A worker that
@@ -33,7 +34,7 @@ FLUSH_SECONDS = 5.0
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 _DAY_MS = 24 * _HOUR_MS
-_KEPT_MS = (2 * _HOUR_MS, 26 * _HOUR_MS, 400 * _DAY_MS)
+_KEPT_MS = (2 * _HOUR_MS, 26 * _HOUR_MS, 32 * _DAY_MS, 400 * _DAY_MS)
 _ADDED = (
     "sash_request",
     "sash_refused",
@@ -105,6 +106,7 @@ class Statistics:
             keys = [
                 f"{self._prefix}:minute:{at // _MINUTE_MS}",
                 f"{self._prefix}:hour:{at // _HOUR_MS}",
+                f"{self._prefix}:day:{at // _DAY_MS}",
                 f"{self._prefix}:start",
             ]
             amounts = [word for pair in delta.items() for word in pair]
@@ -139,14 +141,17 @@ class Statistics:
         at = self._now_ms()
         minutes = range(at // _MINUTE_MS - 60, at // _MINUTE_MS + 1)
         hours = range(at // _HOUR_MS - 24, at // _HOUR_MS + 1)
-        names = [f"minute:{n}" for n in minutes] + [f"hour:{n}" for n in hours] + ["start"]
+        days = range(at // _DAY_MS - 30, at // _DAY_MS + 1)
+        periods = {"minute": minutes, "hour": hours, "day": days}
+        names = [*(f"{period}:{n}" for period, numbers in periods.items() for n in numbers), "start"]
         replies = await self._client.commands([("HGETALL", f"{self._prefix}:{name}") for name in names])
-        stats = await asyncio.to_thread(self._summarised, at, minutes, hours, replies)
+        stats = await asyncio.to_thread(self._summarised, at, minutes, hours, days, replies)
         self._answer = time.monotonic(), stats
         return stats
 
-    def _summarised(self, at: int, minutes: range, hours: range, replies: list[list[bytes]]) -> Stats:
+    def _summarised(self, at: int, minutes: range, hours: range, days: range, replies: list[list[bytes]]) -> Stats:
         flats = [_flat(reply) for reply in replies]
+        by_hour, by_day = flats[len(minutes) :], flats[len(minutes) + len(hours) :]
         started = int(dict(_pairs(replies[-1])).get(b"=started", at))
         by_minute = {n * _MINUTE_MS: flat for n, flat in zip(minutes, flats, strict=False)}
         return Stats(
@@ -154,7 +159,8 @@ class Statistics:
             flush_seconds=FLUSH_SECONDS,
             quarter=self._range(at, dict(list(by_minute.items())[-1 - MINUTES :])),
             hour=self._range(at, by_minute),
-            day=self._range(at, {n * _HOUR_MS: flat for n, flat in zip(hours, flats[len(minutes) :], strict=False)}),
+            day=self._range(at, {n * _HOUR_MS: flat for n, flat in zip(hours, by_hour, strict=False)}),
+            month=self._range(at, {n * _DAY_MS: flat for n, flat in zip(days, by_day, strict=False)}),
             start=summarise(flats[-1], {}, since_ms=started, at_ms=at, prices=self._prices),
         )
 

@@ -229,7 +229,7 @@ async def _compacted(compactor: Compactor, wanted: Wanted) -> tuple[Summary, Sta
 
 def _left_out(window: Window) -> int:
     """The seq before the window's last run of messages that fit; 0 unless the budget ended the window."""
-    if window.stop_reason != "budget" or not window.seqs:
+    if window.stop_reason not in ("budget", "price") or not window.seqs:
         return 0
     fitting = {*window.seqs, *window.passed}
     last = max(fitting)

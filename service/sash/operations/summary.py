@@ -137,6 +137,7 @@ class StopReasons(msgspec.Struct, frozen=True):
     summary: Annotated[int, total("sash_windows_total", "summary")]
     bytes: Annotated[int, total("sash_windows_total", "bytes")]
     images: Annotated[int, total("sash_windows_total", "images")]
+    price: Annotated[int, total("sash_windows_total", "price")]
 
 
 _FOLLOWED, _REUSED = "sash_window_followup_tokens_total", "sash_window_reused_tokens_total"
@@ -371,14 +372,15 @@ class RangeStats(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """The deployment's statistics: of the last 15 and 60 minutes, 24 hours, and since the start. The current minute and
-    hour are included. Other workers' figures are up to ``flush_seconds`` old."""
+    """The deployment's statistics: of the last 15 and 60 minutes, 24 hours, 30 days, and since the start. The current
+    minute, hour and day are included. Other workers' figures are up to ``flush_seconds`` old."""
 
     at: str
     flush_seconds: float
     quarter: RangeStats
     hour: RangeStats
     day: RangeStats
+    month: RangeStats
     start: RangeStats
 
 

@@ -17,7 +17,7 @@ RATIO = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999999, 1.0, 1.005, 1.01, 1.0
 """Bounds of predicted divided by billed tokens: below 1, a window cost more than predicted."""
 
 OTHER = "other"
-_STOPS = frozenset({"complete", "budget", "limit", "summary", "bytes", "images"})
+_STOPS = frozenset({"complete", "budget", "limit", "summary", "bytes", "images", "price"})
 _OUTCOMES = ("under", "exact", "over")
 
 

@@ -9,10 +9,11 @@ from sash.core.counts.families import DEVELOPER
 from sash.core.law.caching import caching_of
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected, before_reply, expect, places_of
+from sash.core.law.rhythm import Asks, asks_of
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.cache_marks import Caching, Places
+from sash.core.providers.cache_marks import Caching, Lifetime, Places
 from sash.problems import WindowDoesNotFit
 from sash.windows.asked import Asked, build
 from sash.windows.recalling import last_left_out
@@ -25,6 +26,8 @@ class Hints(NamedTuple):
     places: Places
     key: str
     expected: Expected
+    lifetime: Lifetime | None = None
+    """The longer lifetime that is asked for."""
 
 
 def hints_of(asked: Asked, history: History, window: Window, documents: Documents) -> Hints | NeedOlder:
@@ -32,10 +35,14 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
     query, model = asked.query, asked.limits.model
     stable, rules = bool(query.stable), caching_of(model)
     places = places_of(window, history.question, stable=stable)
+    asks = Asks()
     if rules is None or (
         rules.kind == "cache_control" and not PROVIDERS[query.format].has_cache_control
     ):  # no mark can be sent
         return Hints(None, places, "", Expected(0, 0))
+    if query.price == "auto":
+        asks = asks_of(history.records, rules)
+        places = _asking(places, asks, rules)
     earlier, before = before_reply(history), None
     if isinstance(earlier, NeedOlder):
         return earlier
@@ -46,6 +53,8 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         return before
     # The window before is made without what it recalled.
     stayed = places_of(before, earlier.question, stable=stable) if before and earlier else None
+    if stayed is not None and earlier is not None and query.price == "auto":
+        stayed = _asking(stayed, asks_of(earlier.records, rules), rules)
     if stayed is not None and places.recalled:
         stayed = msgspec.structs.replace(stayed, newest=False)
     differs_at = 0
@@ -64,7 +73,14 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         documents=documents,
         differs_at=differs_at,
     )
-    return Hints(rules, places, asked.cache_key, expected)
+    return Hints(rules, places, asked.cache_key, expected, rules.longer if asks.longer else None)
+
+
+def _asking(places: Places, asks: Asks, rules: Caching) -> Places:
+    """The places, with what is asked of the cache by the conversation's pauses."""
+    if asks.nothing:
+        return msgspec.structs.replace(places, before_question=False, newest=False, alone=True)
+    return msgspec.structs.replace(places, lifetime=rules.longer.name) if asks.longer and rules.longer else places
 
 
 def _window_before(asked: Asked, earlier: History, documents: Documents) -> Window | NeedOlder:

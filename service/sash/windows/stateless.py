@@ -99,7 +99,7 @@ def window_of_request(
 
 def _needs_all(query: WindowQuery) -> bool:
     """Whether the window depends on all messages, also on those that are not in it."""
-    return query.explain or bool(query.stable) or query.recall_max_tokens > 0
+    return query.explain or bool(query.stable) or query.price == "auto" or query.recall_max_tokens > 0
 
 
 def _checked(given: list[Entry], sent: ReadEntries | None, send: Names) -> list[_Given]:

@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
-from sash.core.law.caching import settled
+from sash.core.law.caching import below_a_tier, settled
 from sash.core.law.choice import BLOCK
 from sash.core.law.compaction import readable
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings
@@ -71,7 +71,8 @@ class Windows:
 
     def _plan(self, query: WindowQuery) -> Plan:
         if query.model is None:  # then it depends on the conversation's settings
-            reach = Reach(query.max_tokens or 0, limit=query.limit or 0, compactions=_compactions(query))
+            limit, is_priced = query.limit or 0, query.price == "auto"
+            reach = Reach(query.max_tokens or 0, limit=limit, compactions=_compactions(query), times=is_priced)
             return Plan(reach, follows=False)
         limits = limits_of(query, ConversationSettings(reserve=0), self.models)
         return Plan(reach_of(query, limits), follows=limits.model.exact and not query.recall_max_tokens)
@@ -120,7 +121,7 @@ class Windows:
             if not limits.model.exact:
                 models = await self._calibrations.correct(target.tenant, self.models, limits.model.id)
                 limits = limits_of(query, settings, models)
-            wanted = settled(query, limits.model, limits.budget) if query.stable == "auto" else query
+            wanted = settled(query, limits.model, limits.budget)
             key = cache_key(target.name, tail.state.life) if query.cache == "auto" else ""
             recall = self._recaller.mode(settings) if query.recall_max_tokens else None
             state = tail.state
@@ -202,10 +203,12 @@ def _is_quick(asked: Asked, read: GrowingTail, seen: SeenHistory) -> bool:
 
 def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
-    model, block = limits.model, BLOCK * limits.budget if query.stable else 0
+    model, is_priced = limits.model, query.price == "auto"
+    budget = below_a_tier(query, model, limits.budget)
+    block = BLOCK * budget if query.stable or is_priced else 0
     more = SKIP_HORIZON if query.overflow == "skip" else 0
     limit, scripts, whole = query.limit or 0, model.ratios is not None, query.tool_results_kept is not None
-    return Reach(limits.budget, model.column, limit, scripts, block, more, whole, _compactions(query))
+    return Reach(budget, model.column, limit, scripts, block, more, whole, _compactions(query), is_priced)
 
 
 def _compactions(query: WindowQuery) -> str:

@@ -35,8 +35,16 @@ _FREE: Final = frozenset(
         *("mcp_servers", "inference_geo", "cache_control", "speed"),
         # the Responses API's
         *("reasoning", "store", "include", "truncation", "parallel_tool_calls", "previous_response_id", "conversation"),
-        *("background", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "max_tool_calls"),
-        *("top_logprobs", "stream_options", "context_management"),
+        *(
+            "background",
+            "user",
+            "safety_identifier",
+            "prompt_cache_key",
+            "prompt_cache_options",
+            "prompt_cache_retention",
+            "max_tool_calls",
+        ),
+        *("prompt_cache_options", "top_logprobs", "stream_options", "context_management"),
         # Gemini's
         *("safetySettings", "safety_settings", "cachedContent", "cached_content", "labels", "http_options"),
         *("stopSequences", "candidateCount", "candidate_count", "seed", "thinking_config", "thinkingConfig"),

@@ -37,16 +37,28 @@ def _rules(name: str, maker: str, form: str, prices: CachePrices) -> Caching | N
     return own[0].caching(name.rsplit("/", 1)[-1].lower(), prices)
 
 
+def below_a_tier(query: WindowQuery, model: Model, budget: int) -> int:
+    """The tokens that a window may have, with ``price=auto`` without reaching a higher price tier."""
+    if query.price != "auto" or not model.price_tiers:
+        return budget
+    return min(budget, model.price_tiers[0].above)
+
+
 _STEPS = (0.1, 0.25, 0.5)
 _TURNS_A_BUDGET = 64
 """About the number of turns that fill a budget. The size of a turn decides how often a cut moves."""
+TURN_OF_A_WINDOW = 1 / 48
+"""A turn's tokens as a part of its window's, which on average has three quarters of its budget."""
 
 
 def settled(query: Q, model: Model, budget: int) -> Q:
-    """The query with ``stable=auto`` decided: the model's cheapest step, or no stable cut without a prompt cache."""
-    if query.stable != "auto":
+    """The query with ``stable=auto`` decided: the model's cheapest step, or no stable cut without a prompt cache.
+
+    ``price=auto`` has a stable cut, too.
+    """
+    if query.stable != "auto" and (query.stable or query.price != "auto"):
         return query
-    rules = caching_of(model)
+    rules, budget = caching_of(model), below_a_tier(query, model, budget)
     if rules is None:
         return msgspec.structs.replace(query, stable=False)
     step = min(_STEPS, key=lambda step: _turn_cost(rules, budget, step))

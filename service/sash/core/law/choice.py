@@ -19,6 +19,7 @@ from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.law.allowed import ALL, Allowed
 from sash.core.law.binding import keeps_reasoning_from
+from sash.core.law.caching import TURN_OF_A_WINDOW, below_a_tier, caching_of
 from sash.core.law.documents import Documents
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.fillers import came_in, longest_opening, opening_tokens
@@ -29,6 +30,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Summary
 from sash.core.law.results import Edit
+from sash.core.law.rhythm import is_cold
 from sash.core.law.sending import (
     Trimming,
     begins_turn,
@@ -38,7 +40,7 @@ from sash.core.law.sending import (
     with_reasoning,
     without_thoughts,
 )
-from sash.core.law.stable import Before, Cut, cut_seq
+from sash.core.law.stable import Before, Cold, Cut, cut_seq
 from sash.core.law.view import History, View, view_history
 from sash.core.law.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
 from sash.core.law.window import NeedOlder, Window, back_to, older
@@ -75,13 +77,13 @@ def choose(
     always = view.always_costs()
     frame = _Frame(view, line or view, model, budget, fixed, options, documents, always, trimming, aside, allowed)
     frame = frame.with_cuts()
-    selected = frame.select(history.summary if options.summary == "always" else None)
-    # A summary or a note takes room, so the choice is made again with each.
-    if isinstance(selected, _Selected) and options.summary == "auto" and frame.wants_summary(selected):
-        selected = frame.select(history.summary)
-    if isinstance(selected, _Selected) and options.note and len(selected.seqs) < history.length:
-        selected = frame.select(selected.summary, noted=True)
-    return selected if isinstance(selected, NeedOlder) else frame.window(selected)
+    below = below_a_tier(options, model, budget)
+    if below < budget:
+        try:
+            return msgspec.structs.replace(frame, budget=below, is_priced=True).chosen()
+        except WindowDoesNotFit:  # then history has no part of what is above the tier
+            frame = msgspec.structs.replace(frame, spared=budget - below, is_priced=True)
+    return frame.chosen()
 
 
 def _as_sent(view: View, trimming: Trimming, fixed: Fixed) -> View:
@@ -145,6 +147,21 @@ class _Frame(msgspec.Struct, frozen=True):
     aside: int
     """Tokens that history leaves free, for recall."""
     allowed: Allowed
+    spared: int = 0
+    """Tokens above a price tier, which history leaves free: the required parts alone are above it."""
+    is_priced: bool = False
+    """Whether a price tier is below the budget, and decides where history ends."""
+
+    def chosen(self) -> Window | NeedOlder:
+        """The window, or NeedOlder. Raises WindowDoesNotFit."""
+        options, history = self.options, self.view.history
+        selected = self.select(history.summary if options.summary == "always" else None)
+        # A summary or a note takes room, so the choice is made again with each.
+        if isinstance(selected, _Selected) and options.summary == "auto" and self.wants_summary(selected):
+            selected = self.select(history.summary)
+        if isinstance(selected, _Selected) and options.note and len(selected.seqs) < history.length:
+            selected = self.select(selected.summary, noted=True)
+        return selected if isinstance(selected, NeedOlder) else self.window(selected)
 
     def with_cuts(self) -> "_Frame":
         """The frame with results cut that are larger than the window, or required and do not fit beside other parts."""
@@ -169,9 +186,10 @@ class _Frame(msgspec.Struct, frozen=True):
             room = max(beside, min(room, self._beside_messages()))
         state = self._ask(summary, room)
         # Documents of required messages before the question may not take the opening's tokens.
-        held = min(state.room, self.aside + (self._least_opening() if self.options.grounding == "all" else 0))
+        opened = self._least_opening() if self.options.grounding == "all" else 0
+        held = min(state.room, self.aside + self.spared + opened)
         state.room -= held
-        cut = self._cut(beside + sum(self.always.values()) - self.aside - self._longest_opening())
+        cut = self._cut(beside + sum(self.always.values()) - self.aside - self.spared - self._longest_opening())
         if isinstance(cut, NeedOlder):
             return cut
         # A stable window clears results when its cut moves and not before, so that its beginning stays.
@@ -181,6 +199,8 @@ class _Frame(msgspec.Struct, frozen=True):
         if taken.stop == "older":
             wanted, skipped = older(view.history, taken.room), taken.skipped_seq
             return NeedOlder(max(1, min(wanted.first_seq, skipped - SKIP_HORIZON))) if skipped else wanted
+        if self.is_priced and taken.stop == "budget":
+            taken.stop = taken.rest = "price"
         opening = self._open(taken, view)
         if opening > taken.room + held:
             raise self._refusal(summary)
@@ -256,7 +276,7 @@ class _Frame(msgspec.Struct, frozen=True):
         options, history = self.options, self.view.history
         if not options.stable or self.allowed.cut is not None:
             return self.allowed.cut
-        length = max(1, self.budget)  # 0 where the reserve is the whole context window
+        length = max(1, self.budget - self.spared)  # 0 where the reserve is the whole context window
         found = cut_seq(
             self.line,
             room,
@@ -266,10 +286,26 @@ class _Frame(msgspec.Struct, frozen=True):
             documents=self.documents,
             mode=options.grounding,
             limit=options.tool_result_max_tokens,
+            cold=self._cold(length) if options.price == "auto" else None,
         )
         if isinstance(found, Before):
             return back_to(self.line.history, found.place)
-        return Cut(history.since(found.seq), history.since(found.since_seq) if found.since_seq else 0)
+        since = history.since(found.since_seq) if found.since_seq else 0
+        return Cut(history.since(found.seq), since, found.for_price)
+
+    def _cold(self, length: int) -> Cold | None:
+        """When the provider's cache was cold, and the step that is left out then; None for a model without a cache.
+
+        What stays is long enough to be cached again.
+        """
+        rules, history = caching_of(self.model), self.line.history
+        if rules is None:
+            return None
+        least = rules.minimum_tokens + round(2 * length * TURN_OF_A_WINDOW)
+        step = min(length * self.options.stable_step, length - least)
+        asks = self.options.cache == "auto" and PROVIDERS[self.options.format].takes_marks(rules.kind)
+        cold, told = is_cold(history.records, rules, whole=history.is_whole, asks=asks)
+        return Cold(cold, told, int(step)) if step > 0 else None
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""
@@ -282,6 +318,7 @@ class _Frame(msgspec.Struct, frozen=True):
             bytes_seq=self.allowed.bytes_seq,
             summary_seq=1 if not summary or is_told else summary.through_seq + 1,
             cut_seq=cut.seq if cut else 1,
+            cut_for="price" if cut and cut.for_price else "budget",
             skip=options.overflow == "skip",
             dedupe=options.dedupe == "messages",
             user_first=options.start == "user",

@@ -207,7 +207,7 @@ def _ends(rules: Caching, model: Model, history: History, window: Window, places
     if rules.kind == "breakpoints":
         ends = _leading_end(model, window, roles)
         said = [index + 1 for index, role in enumerate(roles) if role in (USER, TOOL)]
-        ends += said[-1:]
+        ends += [] if places.alone else said[-1:]
         # An output of Responses takes no mark.
         marked = {SYSTEM, DEVELOPER, USER, TOOL} if _says_system_first(model) else {SYSTEM, DEVELOPER, USER}
         before = [index + 1 for index, role in enumerate(roles[:question]) if role in marked]

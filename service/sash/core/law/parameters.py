@@ -63,6 +63,15 @@ CacheHints = Annotated[
         description="`auto`: add hints for the provider's prompt cache, in its own format, at stable places.",
     ),
 ]
+PriceChoice = Annotated[
+    Literal["none", "auto"],
+    Meta(
+        title="PriceChoice",
+        description="`auto`: stay below a price tier unless what must be in does not fit below it, and leave out a step of "
+        "history at once while the provider's prompt cache is cold. It has a stable cut. With `cache=auto`, the lifetime "
+        "that is asked for follows the conversation's pauses.",
+    ),
+]
 WindowStart = Annotated[
     Literal["any", "user"],
     Meta(title="WindowStart", description="`user`: the kept history begins with a user message."),
@@ -178,5 +187,6 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     unanswered: Unanswered = "note"
     uncarried: Uncarried = "error"
     cache: CacheHints = "none"
+    price: PriceChoice = "none"
     explain: Annotated[bool, Meta(description="Add a line for each considered message: kept or not, and why.")] = False
     format: WindowFormat = "openai"

@@ -30,6 +30,7 @@ class Reason(StrEnum):
     FITS = "fits", "fits"
     BUDGET = "budget", "does not fit"
     TOO_LARGE = "too large", "does not fit, skipped"
+    PRICE = "price", "left out for its price"
     LIMIT = "limit", "beyond the limit"
     BYTES = "bytes", "beyond the provider's bytes of a request"
     SUMMARY = "summary", "the summary stands for it"

@@ -30,8 +30,8 @@ from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.rows import Row, Rows, columns_of, stored_row, stretch
 from sash.core.law.apart import GAP, StoredMedium
-from sash.core.law.details import Details, StoredDetails
-from sash.core.law.identities import Identity, long_form, short_form
+from sash.core.law.details import Details, StoredDetails, times_in
+from sash.core.law.identities import Identity, long_form, short_form, stamp_of
 from sash.core.law.reasons import Reason
 
 if TYPE_CHECKING:
@@ -226,10 +226,11 @@ class Records(Sequence[Record]):
         """These messages' units, once they were asked for."""
 
     @classmethod
-    def of(cls, records: Sequence[Record]) -> "Records":
-        """The columns of these records."""
-        nobody = Identity("", 0, b"")
-        return cls(b"".join(map(encode_record, records)), [details_of(record, nobody) for record in records])
+    def of(cls, records: Sequence[Record], times: Sequence[int] = ()) -> "Records":
+        """The columns of these records. ``times`` are in milliseconds since 1970."""
+        stamps = [stamp_of(time, 0) for time in times] or [0] * len(records)
+        nobodies = (Identity("", stamp, b"") for stamp in stamps)
+        return cls(b"".join(map(encode_record, records)), list(map(details_of, records, nobodies)))
 
     def __len__(self) -> int:
         return len(self.flags)
@@ -402,6 +403,11 @@ class Records(Sequence[Record]):
     def marked(self) -> bool:
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
         return 1 in self.flags.translate(_LEGACY)
+
+    @cached_property
+    def times(self) -> Number:
+        """The messages' times in milliseconds since 1970, as an array: 0 without one. The details must have been read."""
+        return np.array(times_in(self.details) if self.details else [0] * len(self), np.int64)
 
     @property
     def detailed(self) -> int:

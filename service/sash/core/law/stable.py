@@ -18,6 +18,9 @@ the tail that was read is enough.
     sent     0 ........ step ........ 2 step ........ 3 step 0 ......... end
     need                      x |----------- budget for history ------|
     kept                              |--------------------------------|
+
+With ``price=auto`` a window also leaves out a step if the provider's cache is cold when it is asked for: another beginning
+costs nothing then. This is one more need, of these messages alone, and history begins right after it.
 """
 
 from collections.abc import Mapping
@@ -33,6 +36,7 @@ from sash.core.law.costs import reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.records import Flags
 from sash.core.law.results import RESULTS
+from sash.core.law.units import Units
 from sash.core.law.view import View, unit_at
 
 _RESULT = bytes(role in RESULTS for role in range(256))
@@ -75,15 +79,58 @@ class Cut(NamedTuple):
 
     seq: int
     since_seq: int
+    for_price: bool = False
+    """Whether it is there because the cache was cold."""
+
+
+class Cold(NamedTuple):
+    """Whether the provider's cache was cold when each message, or one of each unit, came; and whether the tail tells it.
+
+    Then ``step`` tokens more are left out, in the model's tokens.
+    """
+
+    cold: Number
+    told: Number
+    step: int
+
+    def by_unit(self, units: Units) -> "Cold":
+        """The same for units of these messages."""
+        if units.single:
+            return self
+        cold, told = np.logical_or.reduceat(self.cold, units.begins), np.logical_and.reduceat(self.told, units.begins)
+        return Cold(cold, told, self.step)
+
+
+class _ColdCut(NamedTuple):
+    """The index of the first kept span, and of the span that moved the cut there.
+
+    ``unknown`` is behind the last span whose need the tail does not tell. ``covered`` are the tokens before such a cut when
+    each span was the newest, as an array.
+    """
+
+    cut: int
+    since: int
+    unknown: int
+    covered: Number
 
 
 def cut_seq(
-    view: View, room: int, step: float, block: int, *, model: Model, documents: Documents, mode: str, limit: int | None
+    view: View,
+    room: int,
+    step: float,
+    block: int,
+    *,
+    model: Model,
+    documents: Documents,
+    mode: str,
+    limit: int | None,
+    cold: Cold | None = None,
 ) -> Cut | Before:
     """The stable cut; Before if the tail is too short to find it.
 
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
-    tokens. ``mode`` is the ``grounding`` parameter and ``limit`` is ``tool_result_max_tokens``.
+    tokens. ``mode`` is the ``grounding`` parameter and ``limit`` is ``tool_result_max_tokens``. ``cold`` tells when more
+    is left out.
     """
     history = view.history
     spans, steady = _spans(view, room, model=model, documents=documents, mode=mode, limit=limit)
@@ -100,12 +147,23 @@ def cut_seq(
             before, beside = _placed(added, mode)
             asked = EarlierQuestion((0 if is_steady else cost) + before, beside)
     whole = history.is_whole
-    found = stable_cut(spans, end=history.tokens, room=room, step=step, block=block, whole=whole, asked=asked)
+    later = None
+    if cold is not None and len(view.units):
+        later = _cold_cut(spans, cold.by_unit(view.units), room - cold.step, asked, whole=whole)
+    covered = later.covered if later is not None else None
+    found = stable_cut(
+        spans, end=history.tokens, room=room, step=step, block=block, whole=whole, asked=asked, covered=covered
+    )
     if isinstance(found, Before):
         return found
-    cut, since = found
+    (cut, since), for_price = found, False
+    if later is not None and later.cut > cut:
+        cut, since, for_price = later.cut, later.since, True
+    if later is not None and later.unknown > cut:
+        line = history.tokens - int(spans.length.sum())
+        return Before(line // block * block)
     since_seq = view.seq(since + 1) - 1 if since is not None else 0
-    return Cut(history.length + 1 if cut == len(spans.cost) else view.seq(cut), since_seq)
+    return Cut(history.length + 1 if cut == len(spans.cost) else view.seq(cut), since_seq, for_price)
 
 
 def _placed(added: int, mode: str) -> tuple[int, int]:
@@ -190,30 +248,59 @@ def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
 
 
 def stable_cut(
-    spans: Spans, *, end: int, room: int, step: float, block: int, whole: bool, asked: EarlierQuestion | None = None
+    spans: Spans,
+    *,
+    end: int,
+    room: int,
+    step: float,
+    block: int,
+    whole: bool,
+    asked: EarlierQuestion | None = None,
+    covered: Number | None = None,
 ) -> tuple[int, int | None] | Before:
     """The index of the first kept span (their number if none is kept), and of the span that moved the cut there.
 
     ``end`` is the line's length in reference tokens; the spans are its last part. ``room`` are the tokens for history and
     documents. ``whole``: the spans are the whole history. ``asked`` is the newest question if it is before the spans.
+    ``covered`` are tokens that another cut had left out already when each span was the newest: a smaller need moves nothing.
     Before, if more of the history is needed.
     """
     gone = np.concatenate(([0], np.cumsum(spans.cost)))
-    needs, before_question = _greatest_needs(spans, gone, room, asked, whole=whole)
+    needs, before_question = _needs(spans, gone, room, asked, whole=whole)
+    if covered is not None:
+        needs = np.where(needs > covered, needs, 0)
+    needs = np.maximum.accumulate(np.maximum(needs, 0))
     need = int(needs[-1]) if len(needs) else 0
     if need <= 0 and whole:
         return 0, None
     line = end - int(spans.length.sum())
     begins = Before(line // block * block)
+    places = _places(spans, gone, line, step, block, whole=whole)
+    if need <= 0 and covered is not None:
+        possible = int(np.searchsorted(gone[places], before_question))
+        is_behind = possible < len(places) and gone[places[possible]] <= covered[-1]
+        return (0, None) if is_behind and covered[-1] > 0 else begins
     if not whole and (need <= 0 or need < before_question):
         return begins
-    places = _places(spans, gone, line, step, block, whole=whole)
     later = int(np.searchsorted(gone[places], need))
     if later == 0 or (gone[places[later - 1]] < before_question and not whole):
         return begins
     cut = int(places[later]) if later < len(places) else len(spans.cost)
     # The first span that needed a later cut than the previous place.
     return cut, int(np.searchsorted(needs, gone[places[later - 1]], side="right"))
+
+
+def _cold_cut(spans: Spans, cold: Cold, room: int, asked: EarlierQuestion | None, *, whole: bool) -> _ColdCut:
+    """The cut that the spans need at which the cache was cold, each with this room for history and documents."""
+    gone = np.concatenate(([0], np.cumsum(spans.cost)))
+    needs, before_question = _needs(spans, gone, room, asked, whole=whole)
+    needs = np.maximum.accumulate(np.where(cold.cold, np.maximum(needs, 0), 0))
+    cuts = np.searchsorted(gone, needs)
+    cut = int(cuts[-1])
+    since = int(np.searchsorted(needs, gone[cut - 1], side="right")) if cut else 0
+    untold = np.flatnonzero(np.logical_not(cold.told))
+    unknown = max(int(untold[-1]) + 1 if len(untold) else 0, int(np.searchsorted(gone, before_question)))
+    return _ColdCut(cut, since, unknown, gone[cuts])
 
 
 def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:
@@ -227,9 +314,7 @@ def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, w
     return np.flatnonzero(is_place)
 
 
-def _greatest_needs(
-    spans: Spans, gone: Number, room: int, asked: EarlierQuestion | None, *, whole: bool
-) -> tuple[Number, int]:
+def _needs(spans: Spans, gone: Number, room: int, asked: EarlierQuestion | None, *, whole: bool) -> tuple[Number, int]:
     """The tokens that had to be left out when each span was the newest; and the tokens before the first known question.
 
     A turn's reasoning counts while it is kept and the turn is the newest.
@@ -254,8 +339,7 @@ def _greatest_needs(
         outgrown |= (turn == 0) & np.logical_not(begins[:1].any())
     if outgrown.any():
         _outgrown(spans, gone, needs, turn=turn, place=place, most=most, question=question, outgrown=outgrown)
-    unknown = int(totals[np.logical_not(knows)].max(initial=0))
-    return np.maximum.accumulate(np.maximum(needs, 0)), unknown
+    return needs, int(totals[np.logical_not(knows)].max(initial=0))
 
 
 def _outgrown(spans: Spans, gone: Number, needs: Number, **known: Number) -> None:

@@ -20,7 +20,7 @@ SKIP_HORIZON = 256
 _SMALLEST_COST = 1
 """The smallest cost of a message with text."""
 
-Stop = Literal["complete", "budget", "limit", "summary", "bytes", "older"]
+Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "older"]
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +32,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     bytes_seq: int = 1
     summary_seq: int = 1
     cut_seq: int = 1
+    cut_for: Literal["budget", "price"] = "budget"
     skip: bool = False
     dedupe: bool = False
     user_first: bool = False
@@ -45,7 +46,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     def reason(self, seq: int) -> Stop | None:
         """Why history must not include ``seq``; None if it may."""
         if seq < self.cut_seq:
-            return "budget"
+            return self.cut_for
         if seq < self.limit_seq:
             return "limit"
         if seq < self.bytes_seq:

@@ -54,6 +54,10 @@ class Places(msgspec.Struct, frozen=True):
     newest: bool
     recalled: bool = False
     """Whether a block of recalled messages is before the newest question. The next window does not have this block."""
+    lifetime: str = ""
+    """The lifetime that is asked for, by its name; empty for the usual one."""
+    alone: bool = False
+    """Whether only what is before the messages is written to the cache."""
 
 
 def content_parts(content: Any, kind: str = "text") -> list[Object]:

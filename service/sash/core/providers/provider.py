@@ -107,6 +107,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     is_openais: bool = False
     """Whether the form is one of OpenAI's own, whose counts can be exact."""
 
+    def takes_marks(self, kind: CacheKind) -> bool:
+        """Whether a request in this form can have marks for a cache of this kind."""
+        return kind != "cache_control" or self.has_cache_control
+
     @property
     def name(self) -> str:
         """The form's name, as ``format`` has it."""

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
+from sash.core.chat.arguments import CacheKey, CacheOptions, ProviderObject, ToolChoice
 from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
 from sash.core.providers.cache_marks import CachePrices, Caching, Lifetime
@@ -471,6 +471,7 @@ class ResponsesRequest(msgspec.Struct):
     tools: list[ProviderObject] = []
     tool_choice: ToolChoice = ""
     prompt_cache_key: CacheKey = ""
+    prompt_cache_options: CacheOptions = {}
 
 
 def _caching(name: str, prices: CachePrices) -> Caching:

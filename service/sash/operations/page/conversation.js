@@ -115,7 +115,7 @@ function drawConversation(window, arrived) {
   const { tokens, kept, dropped, grounding } = window;
   const free = window.budget - tokens.total;
   const parts = [["c-soft", "priming", tokens.priming], ["c-system", "system and few-shots", tokens.system + tokens.few_shots], ["c-warn", "tools", tokens.tools], ["c-soft", "summary and note", tokens.summary], ["c-accent", "messages", tokens.messages], ["c-system", "reasoning", tokens.reasoning], ["c-user", "documents", tokens.grounding], ["c-quiet", "free", free]];
-  const why = { complete: "It holds the whole history.", budget: looked.stable ? "A stable cut ended it, with room for the turns to come." : "The budget ended it.", limit: "A limit ended it.", summary: "The summary ended it.", bytes: "The provider takes no more bytes.", images: "It holds the whole history, without all pictures: the provider takes no more." }[window.stop_reason];
+  const why = { complete: "It holds the whole history.", budget: looked.stable ? "A stable cut ended it, with room for the turns to come." : "The budget ended it.", limit: "A limit ended it.", summary: "The summary ended it.", bytes: "The provider takes no more bytes.", images: "It holds the whole history, without all pictures: the provider takes no more.", price: "Its price ended it: more would cost more." }[window.stop_reason];
   const messages = kept.messages + dropped.messages;
   const walking = byId("strip")?.contains(document.activeElement) ?? false;
   byId("seen").replaceChildren(

@@ -1,4 +1,4 @@
-const RANGES = { quarter: "Last 15 minutes", hour: "Last hour", day: "Last day", start: "Since the start" };
+const RANGES = { quarter: "Last 15 minutes", hour: "Last hour", day: "Last day", month: "Last 30 days", start: "Since the start" };
 const IN_MINUTES = new Set(["quarter", "hour"]);
 const shown = { range: "quarter", model: "", stats: null, at: 0 };
 
@@ -122,8 +122,8 @@ const pairs = (...rows) => h("dl", { class: "pairs" }, rows.filter(Boolean).map(
 
 function rateCard(range) {
   if (!range.timeline.length) return card("two-thirds", "Windows", h("p", { class: "lead" }, say.count(range.all.windows, "window")), h("p", { class: "small" }, `since ${new Date(range.since).toLocaleString("en-GB")}, ${say.rate((range.all.windows * 60) / range.seconds)} a minute on average. Choose the last hour or day to see when.`));
-  const perMinute = IN_MINUTES.has(shown.range) ? 1 : 60;
-  return card("two-thirds", `Windows a minute, all models${shown.range === "day" ? ", by the hour" : ""}`, timeline(range.timeline, perMinute, "Windows a minute"),
+  const perMinute = IN_MINUTES.has(shown.range) ? 1 : shown.range === "month" ? 1440 : 60;
+  return card("two-thirds", `Windows a minute, all models${{ day: ", by the hour", month: ", by the day" }[shown.range] ?? ""}`, timeline(range.timeline, perMinute, "Windows a minute"),
     h("h2", {}, "Answering with a window, milliseconds: 95 % take less"), latency(range.timeline));
 }
 
@@ -152,7 +152,8 @@ function fullCard(figures) {
   return card("", "How full windows are", fullness(figures.fill.histogram),
     pairs(["held the whole history", say.short(reasons.complete)], ["ended by the budget", say.short(reasons.budget)],
       reasons.limit ? ["ended by a limit", say.short(reasons.limit)] : null, reasons.summary ? ["ended by a summary", say.short(reasons.summary)] : null,
-      reasons.bytes ? ["ended by the provider's bytes", say.short(reasons.bytes)] : null, reasons.images ? ["whole, without all pictures", say.short(reasons.images)] : null));
+      reasons.bytes ? ["ended by the provider's bytes", say.short(reasons.bytes)] : null, reasons.images ? ["whole, without all pictures", say.short(reasons.images)] : null,
+      reasons.price ? ["ended by the price", say.short(reasons.price)] : null));
 }
 
 function firstCard() {
@@ -173,13 +174,15 @@ function leftOutCard(figures) {
 }
 
 function savedCard(figures) {
-  const { saved, stable, sliding, cache } = figures;
-  const known = [saved.documents_usd, saved.prompt_cache_usd].filter((value) => value !== null);
+  const { saved, stable, sliding, cache, cost } = figures;
+  const known = Object.values(saved).filter((value) => value !== null);
   return card("", "What was saved", h("p", { class: "lead" }, known.length ? say.dollars(known.reduce((a, b) => a + b, 0)) : NONE), h("p", { class: "small" }, "at list prices of input tokens"),
     pairs(["Documents not sent again"], ["tokens", say.short(figures.grounding_tokens_saved)], ["worth", say.dollars(saved.documents_usd)],
       ["Prompt cache, stable cuts"], ["tokens it can serve", say.short(stable.reused_tokens)], ["worth up to", say.dollars(saved.prompt_cache_usd)],
-      ["of a window, stable", say.share(stable.share)], ["of a window, sliding", say.share(sliding.share)],
+      ["left out by cuts", say.dollars(saved.cuts_usd)], ["below a price tier", say.dollars(saved.tiers_usd)], ["of a window, stable", say.share(stable.share)], ["of a window, sliding", say.share(sliding.share)],
       ["Prompt cache, as reported"], ["read, of what was billed", say.share(cache.hit_share)], ["saved by reading", say.dollars(cache.saved_usd)], ["lost to writing", say.dollars(cache.lost_usd)],
+      ["read, as expected of a warm cache", say.share(cost.expected_read_share)],
+      ["Money of input"], ["expected of all windows", say.dollars(cost.expected_usd)], ["billed, by reports with cached tokens", say.dollars(cost.billed_usd)],
       ...cache.misses.map(({ reason, count }) => [`not read: ${reason.replaceAll("_", " ")}`, say.short(count)])));
 }
 
@@ -205,7 +208,7 @@ function modelsCard(range) {
   const heads = ["Model", "Windows", "Tokens, p95", "Fill, p95", "Left out", "Did not fit", "Stable reuse", "Saved", "Cache read", "Saved by it", "Lost to writes", "Off by"];
   const row = (each) => {
     const total = each.kept_messages + each.dropped_messages;
-    const saved = [each.saved.documents_usd, each.saved.prompt_cache_usd].filter((value) => value !== null);
+    const saved = Object.values(each.saved).filter((value) => value !== null);
     return [each.model, say.whole(each.windows), say.short(each.tokens.p95), say.share(each.fill.p95), total ? say.share(each.dropped_messages / total) : NONE,
       each.does_not_fit ? h("span", { class: "warn" }, say.whole(each.does_not_fit)) : "0", say.share(each.stable.share), saved.length ? say.dollars(saved.reduce((a, b) => a + b, 0)) : NONE,
       say.share(each.cache.hit_share), each.cache.billed_tokens ? say.dollars(each.cache.saved_usd) : NONE, each.cache.billed_tokens ? say.dollars(each.cache.lost_usd) : NONE,

@@ -1,0 +1,190 @@
+"""What ``price=auto`` saves: ``python -m tests.bench.cheapest [FILE…] [--readme]`` prints a table in about five minutes.
+
+The conversations are the long ones of the data set (``tests/recordings.py``): those that cost more than the budget. Each is
+lived turn by turn, with a window at each message of the user. Pauses are drawn from one of three distributions, with the
+conversation's id as the seed, because the sets have no times::
+
+    quick      log-normal, median 40 seconds, sigma 1
+    slow       log-normal, median 20 minutes, sigma 1.2
+    sessions   quick, and one in twelve log-normal with median 10 hours, sigma 1
+
+The simulator (``caches.py``) bills each request by the vendor's written rules: prefixes at breakpoints, the shortest prefix,
+lifetimes, writes, and price tiers. All figures are compared with ``stable=auto`` under the same rules, with the hints of
+``cache=auto``. *Rules* are added one by one: the tier, the cut while the cache is cold, and what is asked of the cache.
+*History* is the median, over all turns, of the tokens of messages in a window, as a part of those with ``stable=auto``.
+"""
+
+import argparse
+import math
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from sash.core.counts.families import ROLE_INDEX
+from sash.core.counts.measures import Measure
+from sash.core.counts.models import Model, find_model
+from sash.core.counts.price_tiers import PriceTier
+from sash.core.law.caching import caching_of, settled
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.records import Record, Records
+from sash.core.law.rhythm import Asks, asks_of
+from sash.core.providers.cache_marks import Caching
+from tests.bench.caches import PromptCache
+from tests.bench.figures import into_readme
+from tests.bench.stable_cut import Conversation, Turn, longer_than, read, turns_of
+from tests.recordings import DATA, NO_DATA
+
+BUDGET = 8_000
+TIER = round(BUDGET * 272_000 / 300_208)
+"""A tier as near as OpenAI's 272,000 is to a window of 300,208 tokens, with all lengths made shorter alike."""
+VENDORS = (
+    ("gpt-6.1-sol", "responses"),
+    ("claude-sonnet-5", "anthropic"),
+    ("gemini-3.8-flash", "gemini"),
+    ("deepseek-v4-flash", "openai"),
+)
+SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+BEGAN_MS = 1_750_000_000_000
+REPLY_MS = 8 * SECOND
+
+
+def _log_normal(draw: random.Random, median_ms: int, sigma: float) -> int:
+    return round(median_ms * math.exp(draw.gauss(0, sigma)))
+
+
+def _sessions(draw: random.Random) -> int:
+    return _log_normal(draw, 10 * HOUR, 1) if draw.random() < 1 / 12 else _log_normal(draw, 40 * SECOND, 1)
+
+
+RHYTHMS: dict[str, Callable[[random.Random], int]] = {
+    "quick": lambda draw: _log_normal(draw, 40 * SECOND, 1),
+    "slow": lambda draw: _log_normal(draw, 20 * MINUTE, 1.2),
+    "sessions": _sessions,
+}
+
+
+def times_of(conversation: Conversation, rhythm: str) -> list[int]:
+    """The messages' times, in milliseconds: a reply some seconds after what it answers, a question after a pause."""
+    draw = random.Random(f"{conversation.id} {rhythm}")
+    steps = (RHYTHMS[rhythm](draw) if entry.message["role"] == "user" else REPLY_MS for entry in conversation.entries)
+    return list(accumulate(steps, initial=BEGAN_MS))[1:]
+
+
+class Way(msgspec.Struct, frozen=True):
+    """``priced``: with ``price=auto``. ``timed``: the log has times. ``asks``: of the cache, too."""
+
+    priced: bool
+    timed: bool
+    asks: bool
+
+
+RULES = {
+    "tier": Way(priced=True, timed=False, asks=False),
+    "and cut while cold": Way(priced=True, timed=True, asks=False),
+    "and what is asked of the cache": Way(priced=True, timed=True, asks=True),
+}
+
+
+class Lived(msgspec.Struct, frozen=True):
+    """All turns of one vendor, rhythm and way: their cost in uncached tokens, and tokens of messages in each."""
+
+    cost: float
+    history: list[int]
+    cut: list[bool]
+
+
+def billed(
+    turns: Sequence[Turn], conversation: Conversation, times: Sequence[int], rules: Caching, model: Model, *, asks: bool
+) -> Iterator[float]:
+    """The cost of each turn, in uncached tokens of the first tier."""
+    cache = PromptCache(rules)
+    places = [place for place, entry in enumerate(conversation.entries) if entry.message["role"] == "user"]
+    roles = [ROLE_INDEX[entry.message["role"]] for entry in conversation.entries]
+    plain = Records.of([Record(0, Measure(role, 1, 1), 1, 0, b"\0" * 8) for role in roles], times)
+    for turn, place in zip(turns, places, strict=True):
+        asked = asks_of(plain[: place + 1], rules) if asks else Asks()
+        parts = turn.parts
+        if asked.nothing:  # the definitions and the system text are marked all the same
+            parts = [*parts[:2], *(part._replace(marked=False, turn=False) for part in parts[2:])]
+        longer = rules.longer if asked.longer else None
+        bill = cache.send(parts, times[place] / 1000, longer.seconds if longer else None)
+        write = longer.write_price if longer else rules.write_price
+        cost = bill.read * rules.read_price + bill.written * write + bill.uncached
+        tier = next((each for each in model.price_tiers if turn.tokens > each.above), None)
+        yield cost * ((tier.input_price or 1.0) / (model.input_price or 1.0) if tier else 1.0)
+
+
+_LIVED: dict[tuple[object, ...], list[Turn]] = {}
+"""The turns of a conversation by what they depend on."""
+
+
+def lived(conversations: Sequence[Conversation], model: Model, rules: Caching, rhythm: str, way: Way) -> Lived:
+    """Live all conversations with a vendor, a rhythm and a way."""
+    price, cache = "auto" if way.priced else "none", "auto" if way.asks else "none"
+    query = WindowQuery(stable="auto", format=model.format, price=price, cache=cache)
+    options, turns, cost = settled(query, model, BUDGET), [], 0.0
+    asks = way.asks and rules.longer is not None  # else the windows are the same
+    same = (model.id, bool(model.price_tiers) and way.priced, way.priced, way.timed and rhythm, asks)
+    for conversation in conversations:
+        times = times_of(conversation, rhythm)
+        found = _LIVED.get((conversation.id, *same))
+        if found is None:
+            found = turns_of(conversation, model, BUDGET, options, times if way.timed else ())
+            _LIVED[conversation.id, *same] = found
+        cost += sum(billed(found, conversation, times, rules, model, asks=way.asks))
+        turns += found
+    return Lived(cost, [turn.history for turn in turns], [turn.cut for turn in turns])
+
+
+def table(conversations: Sequence[Conversation]) -> list[str]:
+    """The table, as lines of Markdown."""
+    heads = ("vendor", "rhythm", "near a tier", *RULES, "history", "history of turns that are cut")
+    lines = [f"| {' | '.join(heads)} |", f"| --- | --- | --- |{' ---: |' * (len(heads) - 3)}"]
+    shares: list[float] = []
+    for name, form in VENDORS:
+        for tier in (False, True):
+            model = find_model(name).sent_as(form)
+            tiers = tuple(PriceTier(TIER, 2 * (model.input_price or 0)) for _ in range(tier))
+            model = msgspec.structs.replace(model, price_tiers=tiers)
+            rules = caching_of(model)
+            assert rules is not None
+            for rhythm in RHYTHMS:
+                base = lived(conversations, model, rules, rhythm, Way(priced=False, timed=False, asks=False))
+                found = [lived(conversations, model, rules, rhythm, way) for way in RULES.values()]
+                pairs = list(zip(found[-1].history, base.history, base.cut, strict=True))
+                kept = [new / old for new, old, _ in pairs if old]
+                cut = [new / old for new, old, is_cut in pairs if old and is_cut]
+                shares += kept
+                costs = [f"{each.cost / base.cost - 1:+.1%}" for each in found]
+                medians = [f"{statistics.median(each):.0%}" for each in (kept, cut)]
+                cells = (name, rhythm, "yes" if tier else "", *costs, *medians)
+                lines.append(f"| {' | '.join(cells)} |")
+                Console(stderr=True).print(lines[-1])
+    lines += ["", f"Median of the history over all {len(shares):,} turns: {statistics.median(shares):.0%}."]
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure what price=auto saves.")
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--readme", action="store_true", help="put the table into README.md beside this file")
+    wanted = parser.parse_args()
+    files = wanted.files or [*sorted(DATA.glob("sgd_*.jsonl")), DATA / "recall.jsonl"]
+    if not all(path.is_file() for path in files):
+        parser.exit(1, f"{NO_DATA}\n")
+    model = find_model("gpt-4o-mini")
+    given = [conversation for path in files for conversation in read(path)]
+    whole = [msgspec.structs.replace(each, entries=each.entries or each.messages) for each in given]
+    text = "\n".join(table([each for each in whole if longer_than(each, model, BUDGET)]))
+    print(text)
+    if wanted.readme:
+        into_readme("cheapest", text)
+
+
+if __name__ == "__main__":
+    main()
