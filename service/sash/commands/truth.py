@@ -16,7 +16,7 @@ from sash.commands.terminal import (
     read_bytes,
     wants_json,
 )
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT, PROVIDERS
 
 if TYPE_CHECKING:
     from sash.commands.bills.bill import Bill
@@ -152,7 +152,7 @@ def _ask(
 
 def _forms_of(model: "Model") -> list[str]:
     """The formats of a model's maker; chat completions for the models of makers without a format of their own."""
-    return [name for name, each in PROVIDERS.items() if each.maker == model.provider] or ["openai"]
+    return [name for name, each in PROVIDERS.items() if each.maker == model.provider] or [CHAT]
 
 
 def _say_cost(rows: Sequence["TruthRow"], questions: Mapping[str, "Questions"], model: "Model") -> None:

@@ -629,7 +629,8 @@ def _with_cache_control(request: Block, places: Places) -> Block:
     ends = [_markable(blocks, end) for end in wanted]
     free = [end for end in dict.fromkeys(ends) if end > first and not blocks[end - 1].get("cache_control")]
     # A longer lifetime must not be behind a client's own mark of five minutes.
-    short = min((index for index, mark in own if not (isinstance(mark, dict) and mark.get("ttl"))), default=len(blocks))
+    minutes = {id(holder) for holder, block in own if not is_hour(block)}
+    short = min((index for index, block in enumerate(blocks) if id(block) in minutes), default=len(blocks))
     for end in free[: max(0, BREAKPOINTS - len(own))]:
         longer = {"ttl": places.lifetime} if places.lifetime and end <= short else {}
         blocks[end - 1]["cache_control"] = {**_CONTROL, **longer}
