@@ -340,6 +340,7 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     trimmed: dict[int, int] = {}
     less: dict[int, int] = {}
     plain = _plain_lines(window, history, model)
+    whole = history.whole_costs((seq for seq, each in edits.items() if each.limit is not None), model)
     for seq, each in window.edits.items():
         if each.media and each == Edit(media=each.media, saved=each.saved):
             continue
@@ -362,7 +363,7 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
                 message = without_calls(message, each.without_calls, PROVIDERS[own["format"]] if own else None)
                 less[seq] = history.whole_cost(seq, model) - _cost(message, model)
         if each.limit is not None:
-            trimmed[seq] = history.whole_cost(seq, model) - cost
+            trimmed[seq] = whole[seq] - cost
             edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
             less[seq] = trimmed[seq] - each.saved
             count, saved = count + 1, saved + trimmed[seq]

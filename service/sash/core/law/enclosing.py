@@ -8,6 +8,7 @@ import numpy as np
 
 from sash.core.counts.families import TOOL
 from sash.core.counts.media_facts import IMAGE, REPLY, Medium
+from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import form_number
 from sash.core.counts.without_media import LINE_BYTES
@@ -118,7 +119,7 @@ def with_records(history: History, changed: Mapping[int, Record]) -> History:
     )
 
 
-def most_bytes(records: Records, outside: Mapping[int, Record]) -> int:
+def most_bytes(records: Records, outside: Mapping[int, Record], model: Model) -> int:
     """An upper bound of the messages' bytes in any form, which is quick to tell."""
     words = np.frombuffer(records.packed, "<u4")
     calls = np.frombuffer(records.calls, np.uint8)
@@ -129,5 +130,5 @@ def most_bytes(records: Records, outside: Mapping[int, Record]) -> int:
     rare = [records.details[index].extra for index in records.rare] if records.details else []
     rare += [record.measure.extra for record in outside.values()]
     size += sum(extra.beside.sent for extra in rare if extra is not None and extra.beside is not None)
-    size += int(np.sum(records.columns["sent"])) if records.details else 0
+    size += int(np.sum(records.columns_for(model)["sent"])) if records.details else 0
     return size + sum(record.whole_size + MESSAGE_BYTES * (1 + record.calls) for record in outside.values())

@@ -6,6 +6,7 @@ the assistant gets none; Claude bills more tokens for it. Gemini refuses it if t
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from sash.core.counts.counting import message_tokens, plain_text_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
@@ -19,6 +20,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.turns import NOTHING_SAID
 
 
+@lru_cache(maxsize=64)
 def filler_tokens(model: Model) -> int:
     """Return the tokens of a user's turn of ``…``."""
     return message_tokens(Measure(USER, *both(NOTHING_SAID)), model)

@@ -43,7 +43,7 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
     most = fixed_bytes(fixed) + (_documents_bytes(documents) if documents.sources else 0)
     if history.summary is not None or options.recall_max_tokens:
         most += told_bytes(history, options)
-    return most + most_bytes(records, history.outside) <= limits.bytes
+    return most + most_bytes(records, history.outside, model) <= limits.bytes
 
 
 def _has_media(outside: Mapping[int, Record]) -> bool:

@@ -248,12 +248,13 @@ class Trimming(msgspec.Struct, frozen=True):
     def _shared(self, view: View, results: Sequence[int], room: int) -> View:
         """The view with ``results`` cut so that together they cost ``room``, if possible."""
         lines = [self._line(view, seq) for seq in results]
-        whole = [view.history.whole_cost(seq, self.model) for seq in results]
+        stored = view.history.whole_costs(results, self.model)
+        whole = list(stored.values())
         if (limit := self.options.tool_result_max_tokens) is not None:
             whole = [min(cost, max(limit, line)) for cost, line in zip(whole, lines, strict=True)]
         least = [min(cost, line) for cost, line in zip(whole, lines, strict=True)]
         costs = dict(zip(results, shared_limits(whole, least, room), strict=True))
-        changed = recosted(view, costs, {seq: self._edit(view, seq, cost, cost) for seq, cost in costs.items()})
+        changed = recosted(view, costs, {seq: self._edit(cost, stored[seq] - cost) for seq, cost in costs.items()})
         edits = {seq: edit for seq, edit in changed.edits.items() if edit.saved}
         return msgspec.structs.replace(changed, edits=edits)
 
@@ -265,12 +266,12 @@ class Trimming(msgspec.Struct, frozen=True):
                 lines[seq] = self._line(view, seq)
         costs = {seq: max(limit, lines[seq]) for seq, limit in limits.items()}
         shorter = {seq: cost for seq, cost in costs.items() if cost < view.cost_of(seq)}
-        edits = {seq: self._edit(view, seq, cost if limits[seq] else 0, cost) for seq, cost in shorter.items()}
+        whole = view.history.whole_costs(shorter, self.model)
+        edits = {seq: self._edit(cost if limits[seq] else 0, whole[seq] - cost) for seq, cost in shorter.items()}
         return recosted(view, shorter, edits)
 
-    def _edit(self, view: View, seq: int, limit: int, cost: int) -> Edit:
-        limit = min(limit, self.options.tool_result_max_tokens or limit)
-        return Edit(limit=limit, saved=view.history.whole_cost(seq, self.model) - cost)
+    def _edit(self, limit: int, saved: int) -> Edit:
+        return Edit(limit=min(limit, self.options.tool_result_max_tokens or limit), saved=saved)
 
     def _line(self, view: View, seq: int, *, alone: bool = False) -> int:
         return line_cost(view.record(seq), view.history.name(seq), self.place, self.model, alone=alone)

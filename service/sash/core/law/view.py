@@ -1,7 +1,7 @@
 """A history for one model: its units, their costs, and the units of every window."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 
@@ -98,9 +98,12 @@ class History(msgspec.Struct, frozen=True):
 
     def whole_cost(self, seq: int, model: Model) -> int:
         """Tokens of a message as it is stored, without documents and reasoning."""
-        if seq >= self.first_seq:
-            return int(message_costs(self.records, model)[seq - self.first_seq])
-        return record_cost(self.outside[seq], model)
+        return self.whole_costs((seq,), model)[seq]
+
+    def whole_costs(self, seqs: Iterable[int], model: Model) -> dict[int, int]:
+        """The same of several messages, by seq."""
+        costs, first = message_costs(self.records, model), self.first_seq
+        return {seq: int(costs[seq - first]) if seq >= first else record_cost(self.outside[seq], model) for seq in seqs}
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):

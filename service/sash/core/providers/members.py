@@ -105,11 +105,9 @@ class Unknown(NamedTuple):
     value: Any
 
 
-def unknown_members(message: Mapping[str, Any]) -> Iterator[Unknown]:
+def unknown_members(message: Mapping[str, Any]) -> list[Unknown]:
     """Return the members of a message, its parts and its calls that no rule of counting knows, except empty ones."""
-    for each in _members_beside(message, _PRICED):
-        if each.value not in (None, "", [], {}, False):
-            yield each
+    return [each for each in _members_beside(message, _PRICED) if each.value not in (None, "", [], {}, False)]
 
 
 def foreign_members(message: Mapping[str, Any], named: Names = NO_NAMES) -> list[Unknown]:

@@ -319,7 +319,7 @@ class _Calls:
 
     def tell_renamed(self, made: list[Call], answered: Call | None, seq: int) -> bool:
         """Note the mend of a message with another id; return whether a call that it makes has one."""
-        is_renamed = any(call.is_renamed for call in made)
+        is_renamed = bool(made) and any(call.is_renamed for call in made)
         if self.renames and (is_renamed or (answered and answered.is_renamed)):
             self._refusals.mends.add(self.renames, seq)
         return is_renamed
