@@ -605,18 +605,12 @@ def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> 
 
 
 def _with_cache_control(request: Block, places: Places) -> Block:
-    """The request, whose blocks belong to it alone, with Claude's marks on the last block before each stable place."""
+    """The request with Claude's marks on the last block before each stable place."""
     request = request | {name: content_parts(request[name]) for name in ("tools", "system") if name in request}
-    request["messages"] = [
-        message if isinstance(message["content"], list) else message | {"content": content_parts(message["content"])}
-        for message in request["messages"]
-    ]
-    parts = [
-        request.get("tools") or [],
-        request.get("system") or [],
-        *(each["content"] for each in request["messages"]),
-    ]
-    blocks: list[Block] = list(chain.from_iterable(parts))
+    request["messages"] = [{**message, "content": content_parts(message["content"])} for message in request["messages"]]
+    contents: list[list[Block]] = [request.get("tools") or [], request.get("system") or []]
+    contents += [message["content"] for message in request["messages"]]
+    blocks = list(chain.from_iterable(contents))
     own = list(marked(request))
     # Marks with a lifetime of an hour must be before marks of five minutes, such as these.
     hours = {id(holder) for holder, block in own if is_hour(block)}
@@ -633,8 +627,17 @@ def _with_cache_control(request: Block, places: Places) -> Block:
     short = min((index for index, block in enumerate(blocks) if id(block) in minutes), default=len(blocks))
     for end in free[: max(0, BREAKPOINTS - len(own))]:
         longer = {"ttl": places.lifetime} if places.lifetime and end <= short else {}
-        blocks[end - 1]["cache_control"] = {**_CONTROL, **longer}
+        _mark_at(contents, end, {**_CONTROL, **longer})
     return request
+
+
+def _mark_at(contents: Iterable[list[Block]], end: int, mark: Block) -> None:
+    """Replace the last of the first ``end`` blocks by a copy with the mark."""
+    for content in contents:
+        if end <= len(content):
+            content[end - 1] = {**content[end - 1], "cache_control": mark}
+            return
+        end -= len(content)
 
 
 def _said_before_question(messages: list[Block]) -> int:
