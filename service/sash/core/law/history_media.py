@@ -24,8 +24,9 @@ _NEWEST: Final = (Reason.NEWEST, Reason.QUESTION)
 class HistoryMedia:
     """The media of the messages that can be in a window, in the order of the messages, and the required places.
 
-    ``refused`` are those that the provider takes in no request, ``found`` the others. ``fixed`` is what the parts before the
-    messages have. Raises WindowDoesNotFit if the required parts are over a limit.
+    ``all`` is what any message that was read encloses. Of what may be sent, ``refused`` are those that the provider takes in
+    no request, and ``found`` the others. ``fixed`` is what the parts before the messages have. Raises WindowDoesNotFit if
+    the required parts are over a limit.
     """
 
     def __init__(self, history: History, units: Units, model: Model, fixed: Fixed, options: WindowQuery) -> None:
@@ -34,7 +35,8 @@ class HistoryMedia:
         self.required = _required(history, units)
         self.texts, self._texts_outside = text_bytes(history, options.format)
         self._sums = np.concatenate(([0], np.cumsum(self.texts)))
-        found = [each for each in enclosures(history, options.format) if self._may_be_sent(each.place)]
+        self.all = enclosures(history, options.format)
+        found = [each for each in self.all if self._may_be_sent(each.place)]
         self.refused: Left = {each.key: name for each in found if (name := refused(each.medium, self.limits))}
         self.found = [each for each in found if each.key not in self.refused]
         self._shots = fixed_media(fixed, options.format)
