@@ -85,8 +85,8 @@ class Case(NamedTuple):
 
     @property
     def thinks_in_pictures(self) -> bool:
-        """Whether thoughts have pictures. Limits count them only where a vendor has thousands."""
-        return not self.is_small
+        """Whether thoughts have pictures."""
+        return self.seed % 2 == 1
 
     @property
     def is_counted_exactly(self) -> bool:

@@ -157,7 +157,7 @@ def started(module: Sequence[str], *, tree: Path, **environ: str) -> Iterator[Se
 
 def wait_until_ready(port: int) -> None:
     """Wait until /readyz answers 200."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             with socket.create_connection(("127.0.0.1", port), 1) as connection:
@@ -167,7 +167,7 @@ def wait_until_ready(port: int) -> None:
         except OSError:
             pass
         time.sleep(0.01)
-    raise TimeoutError("the server was not ready in 20 seconds")
+    raise TimeoutError("the server was not ready in 60 seconds")
 
 
 async def latency(call: Callable[[], Awaitable[object]], count: int) -> float:

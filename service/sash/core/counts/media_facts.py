@@ -21,7 +21,7 @@ class Medium(msgspec.Struct, array_like=True, frozen=True):
     """A picture, file or sound. ``size`` is the length of its base64 or address, ``width`` and ``height`` are in pixels.
 
     ``tokens`` are the estimate of a file or sound, of which ``paged`` are for its ``pages``. ``form`` is the only form that
-    sends it; empty if others do. A figure that is not known is 0.
+    sends it; empty if others do. ``in_thought``: it is sent where the model's thought is. A figure that is not known is 0.
     """
 
     kind: int
@@ -34,6 +34,7 @@ class Medium(msgspec.Struct, array_like=True, frozen=True):
     paged: int = 0
     form: str = ""
     is_linked: bool = False
+    in_thought: bool = False
 
     @property
     def side(self) -> int:
@@ -74,4 +75,5 @@ def _alone(one: Enclosure, kind: int) -> Medium:
     size = (image_size(url) or (0, 0)) if kind == IMAGE else (0, 0)
     pages = pages_in(url) if kind == FILE else 0
     tokens = 0 if kind in (IMAGE, REPLY) else max(UPLOADED_FILE, len(one.data) // FILE_CHARACTERS)
-    return Medium(kind, one.media_type, len(one.data), *size, pages, tokens, form=one.form, is_linked=one.is_linked)
+    found = Medium(kind, one.media_type, len(one.data), *size, pages, tokens, form=one.form, is_linked=one.is_linked)
+    return msgspec.structs.replace(found, in_thought=one.in_thought)

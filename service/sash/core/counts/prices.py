@@ -91,11 +91,12 @@ def _add_spoken(sent: Row, row: Row, by: Arithmetic) -> None:
 
 
 def _media_apart(row: Row, model: Model, by: Arithmetic) -> Number:
-    """The message around a result's pictures and files, where they are sent behind the result."""
+    """The message around a result's pictures and files, where they are sent behind the result; an estimate is rounded up in
+    each of the two."""
     has_media = (row["pictured0"] + row["pictured1"]) != 0
     if not PROVIDERS[model.format].replies_are_items:  # they are sent as they came
         has_media = has_media & (row["form"] != form_number(model.format))
-    return by.where(has_media, model.rules.role_costs[USER], 0)
+    return by.where(has_media, model.rules.role_costs[USER] + (model.ratios is not None), 0)
 
 
 def _unfitted(sent: Row, model: Model, by: Arithmetic) -> Number:

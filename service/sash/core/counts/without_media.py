@@ -28,17 +28,18 @@ def without_media(measure: Measure, lines: Mapping[int, str]) -> Measure:
     extra = measure.extra
     if extra is None:
         return measure
-    told = [_part(line) for line in lines.values()]
+    told = [_part(line) for place, line in lines.items() if not extra.media[place].in_thought]
+    thought = [_part(line) for place, line in lines.items() if extra.media[place].in_thought]
     more = _sum(told)
     fields: dict[str, Any] = {
         "media": tuple(each for place, each in enumerate(extra.media) if place not in lines),
         "images": tuple(_others(extra.images, _pictures(extra.media, ""), lines)),
         "mix": _joined(extra.mix, (measure.o200k, measure.cl100k), told),
-        "beside": extra.beside and _beside(extra.beside, extra.media, lines),
-        "has_text": True,
+        "beside": extra.beside and _beside(extra.beside, extra.media, lines, thought),
+        "has_text": extra.has_text or bool(told),
         **{name: getattr(extra, name) - number for name, number in _estimates(extra.media, lines).items()},
     }
-    if extra.parts or measure.role != TOOL:
+    if told and (extra.parts or measure.role != TOOL):
         said = extra.parts or (((measure.o200k, measure.cl100k, extra.mix),) if measure.o200k else ())
         fields["parts"] = (*said, *told) if len(said) + len(told) > 1 else ()
     for name in ("listed", "opens_list", "closes_list") if extra.listed != ZERO else ():
@@ -64,7 +65,9 @@ def _added(a: Pair, b: Pair) -> Pair:
 
 def _pictures(media: Sequence[Medium], form: str) -> list[int]:
     """The places of the pictures that other forms send too, or that only ``form`` sends."""
-    return [place for place, each in enumerate(media) if each.kind == IMAGE and each.form == form]
+    return [
+        place for place, each in enumerate(media) if each.kind == IMAGE and each.form == form and not each.in_thought
+    ]
 
 
 def _others(images: Sequence[Any], places: Sequence[int], lines: Mapping[int, str]) -> Iterator[Any]:
@@ -84,13 +87,19 @@ def _estimates(media: Sequence[Medium], lines: Mapping[int, str]) -> dict[str, i
     }
 
 
-def _beside(beside: Beside, media: Sequence[Medium], lines: Mapping[int, str]) -> Beside:
+def _beside(beside: Beside, media: Sequence[Medium], lines: Mapping[int, str], thought: Sequence[Part]) -> Beside:
     gone = [media[place] for place in lines]
-    alone = [each for each in gone if each.form]
+    alone = [each for each in gone if each.form and not each.in_thought]
+    less = sum(each.tokens for each in gone if each.in_thought)
+    shown = [place for place, each in enumerate(media) if each.kind == IMAGE and each.in_thought]
+    words = _added(beside.thoughts, (-less, -less))
     return msgspec.structs.replace(
         beside,
         images=tuple(_others(beside.images, _pictures(media, beside.format), lines)),
         estimated=max(0, beside.estimated - sum(each.tokens for each in alone)),
+        thoughts=_added(words, _sum(thought)),
+        thoughts_images=tuple(_others(beside.thoughts_images, shown, lines)),
+        mix=_joined(beside.mix, words, thought) if thought else beside.mix,
         sent=beside.sent + sum(LINE_BYTES - each.size for each in gone),
     )
 

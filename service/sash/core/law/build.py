@@ -9,7 +9,6 @@ from sash.core.counts.counting import is_system
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
-from sash.core.law.allowed import ALL, Allowed
 from sash.core.law.choice import choose
 from sash.core.law.costs import costs_as_counted, listed_costs, reference_costs
 from sash.core.law.documents import Documents
@@ -22,7 +21,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Records
 from sash.core.law.request_size import is_far_below
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder, Window
+from sash.core.law.window import ALL, Allowed, NeedOlder, Window
 from sash.core.providers import PROVIDERS
 
 _NOTHING_DROPPED = {

@@ -17,7 +17,6 @@ import msgspec
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
-from sash.core.law.allowed import ALL, Allowed
 from sash.core.law.binding import keeps_reasoning_from
 from sash.core.law.caching import TURN_OF_A_WINDOW, below_a_tier, caching_of
 from sash.core.law.documents import Documents
@@ -43,7 +42,7 @@ from sash.core.law.sending import (
 from sash.core.law.stable import Before, Cold, Cut, cut_seq
 from sash.core.law.view import History, View, view_history
 from sash.core.law.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
-from sash.core.law.window import NeedOlder, Window, back_to, older
+from sash.core.law.window import ALL, Allowed, NeedOlder, Window, back_to, older
 from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.problems import WindowDoesNotFit
 

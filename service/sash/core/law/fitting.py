@@ -20,9 +20,8 @@ import msgspec
 from sash.core.counts.media_facts import IMAGE
 from sash.core.counts.models import Model
 from sash.core.counts.without_media import without_media
-from sash.core.law.allowed import ALL, Allowed
 from sash.core.law.costs import record_cost
-from sash.core.law.enclosing import bytes_of, enclosures, with_records
+from sash.core.law.enclosing import bytes_of, with_records
 from sash.core.law.explain import Explained
 from sash.core.law.fixed import Fixed
 from sash.core.law.history_media import HistoryMedia
@@ -34,7 +33,7 @@ from sash.core.law.records import Record, media_in
 from sash.core.law.results import Edit
 from sash.core.law.stable import Cut
 from sash.core.law.view import History, grouped_units
-from sash.core.law.window import NeedOlder, Window
+from sash.core.law.window import ALL, Allowed, NeedOlder, Window
 
 Build = Callable[[History, Allowed], Window | NeedOlder]
 """Makes the window of a history, inside what is allowed."""
@@ -175,7 +174,7 @@ class _Fitting:
             saved = int(history.whole_cost(place, self.model)) - record_cost(self.lined[place], self.model)
             edit = edits.get(place, Edit())
             edits[place] = msgspec.structs.replace(edit, media=each, saved=edit.saved + saved)
-        found = {each.key: each.medium for each in enclosures(history, self.media.options.format)}
+        found = {each.key: each.medium for each in self.media.all}
         media = [found[place, number] for place, each in numbers.items() for number in each]
         images = sum(medium.kind == IMAGE for medium in media)
         why = {reason for each in reasons.values() for reason in each} - {"images_kept"}

@@ -15,6 +15,7 @@ from sash.core.law.media_room import Left, Load, Room, refused
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.request_size import fixed_bytes, fixed_media, fixed_messages, over, told_bytes
+from sash.core.law.sending import begins_turn
 from sash.core.law.units import Units
 from sash.core.law.view import History, always_units, unit_at
 
@@ -24,8 +25,9 @@ _NEWEST: Final = (Reason.NEWEST, Reason.QUESTION)
 class HistoryMedia:
     """The media of the messages that can be in a window, in the order of the messages, and the required places.
 
-    ``refused`` are those that the provider takes in no request, ``found`` the others. ``fixed`` is what the parts before the
-    messages have. Raises WindowDoesNotFit if the required parts are over a limit.
+    ``all`` is what any message that was read encloses. Of what may be sent, ``refused`` are those that the provider takes in
+    no request, and ``found`` the others. ``fixed`` is what the parts before the messages have. Raises WindowDoesNotFit if
+    the required parts are over a limit.
     """
 
     def __init__(self, history: History, units: Units, model: Model, fixed: Fixed, options: WindowQuery) -> None:
@@ -34,7 +36,10 @@ class HistoryMedia:
         self.required = _required(history, units)
         self.texts, self._texts_outside = text_bytes(history, options.format)
         self._sums = np.concatenate(([0], np.cumsum(self.texts)))
-        found = [each for each in enclosures(history, options.format) if self._may_be_sent(each.place)]
+        thinks_from = _thinks_from(history, options)
+        given = enclosures(history, options.format)
+        self.all = [each for each in given if not each.medium.in_thought or each.place >= thinks_from]
+        found = [each for each in self.all if self._may_be_sent(each.place)]
         self.refused: Left = {each.key: name for each in found if (name := refused(each.medium, self.limits))}
         self.found = [each for each in found if each.key not in self.refused]
         self._shots = fixed_media(fixed, options.format)
@@ -141,6 +146,13 @@ class HistoryMedia:
         lines = sum(len(gap.calls) for gap in history.order.lines.values()) if history.order else 0
         beside = self._fixed_messages + lines + len(self.required)
         return max(1, history.length - max(0, most - beside) + 1)
+
+
+def _thinks_from(history: History, options: WindowQuery) -> int:
+    """The place from which thoughts may be sent."""
+    if options.reasoning == "turn":
+        return begins_turn(history) + 1
+    return 1 if options.reasoning == "all" else history.length + 1
 
 
 def _required(history: History, units: Units) -> dict[int, Reason]:

@@ -33,8 +33,6 @@ from sash.core.providers.sharing import restore
 RESULTS = frozenset({TOOL, FUNCTION})
 _CHARACTERS = 4  # of a token, approximately; a search starts with this number
 _ATTEMPTS = 12
-"""Parts of a result whose words are the chat message's text."""
-"""Results of Responses that are text. Others, such as a shell's, have no place for another text."""
 
 
 def share_of(room: int) -> int:

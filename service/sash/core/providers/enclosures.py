@@ -1,7 +1,8 @@
 """What a message encloses beside its text: pictures, files and sounds; and the message with lines in place of some.
 
 Enclosures have an order: first the parts of the chat message's content, then those that only the provider's own message has,
-such as a picture that the model made. ``enclosed`` lists them, and ``with_lines`` replaces them by their places in it.
+such as a picture that the model made, and last those in its thoughts. ``enclosed`` lists them, and ``with_lines`` replaces
+them by their places in it.
 """
 
 import re
@@ -48,6 +49,7 @@ class Enclosure(NamedTuple):
     data: str
     part: Object
     form: str = ""
+    in_thought: bool = False
 
     @property
     def is_linked(self) -> bool:
@@ -63,7 +65,7 @@ def enclosed(message: Mapping[str, Any], own: Sequence[Object] | None = None) ->
     if "native" in message and not has_foreign(message):
         visit = _Visit(found)
         visit.messages(restore(message) if own is None else own)
-        found += [_of_block(block, message["native"]["format"]) for block in visit.alone]
+        found += [_of_block(block, message["native"]["format"]) for block in (*visit.alone, *visit.in_thoughts)]
     return found
 
 
@@ -110,7 +112,7 @@ def _of_block(block: Object, form: str) -> Enclosure:
     media_type = next((text for text in texts if MEDIA_TYPE.fullmatch(text)), "") or _type_of(data)
     is_image = str(block.get("type")) in (*IMAGES, MADE) or media_type.startswith("image/")
     kind: Kind = "image" if is_image else "audio" if media_type.startswith("audio/") else "file"
-    return Enclosure(kind, media_type, data, block, form)
+    return Enclosure(kind, media_type, data, block, form, is_thought(block))
 
 
 def _type_of(url: str) -> str:
@@ -151,20 +153,25 @@ def _content(content: Sequence[Object], lines: Mapping[int, str], *, is_result: 
 
 def _own(message: Object, chat: Object, lines: Mapping[int, str], *, is_result: bool) -> list[Object] | None:
     """The provider's own messages with these lines; None if they have no place for one."""
-    provider, found = PROVIDERS[message["native"]["format"]], _in_content(message)
-    alone = len(found) + ("audio" in message)  # a spoken reply has no own message
+    provider, found, given = PROVIDERS[message["native"]["format"]], _in_content(message), restore(message)
+    listed = _Visit(found)
+    listed.messages(given)
+    first = len(found) + ("audio" in message)  # a spoken reply has no own message
+    alone = {id(block): lines.get(place) for place, block in enumerate((*listed.alone, *listed.in_thoughts), first)}
 
-    def in_place(place: int, block: Object) -> Object | None:
-        line = lines.get(place if place >= 0 else alone - 1 - place)
+    def in_place(place: int | None, block: Object) -> Object | None:
+        line = alone[id(block)] if place is None else lines.get(place)
         if line is None:
             return None
         if block.get("type") == MADE:
             return {"role": "assistant", "content": line}
         mark = {"cache_control": block["cache_control"]} if "cache_control" in block else {}
+        if is_thought(block):
+            return {**provider.shape.text, "text": line, "thought": True}
         return _REMOVED if is_result else {**provider.shape.text, "text": line, **mark}
 
     visit = _Visit(found, in_place)
-    own = visit.messages(restore(message))
+    own = visit.messages(given)
     if not visit.is_placed:
         return None
     if not is_result:
@@ -179,18 +186,21 @@ class _Visit:
     """Visits the media in a provider's own messages, in order, and replaces some.
 
     ``in_place`` returns what stands in a medium's place: another part, ``_REMOVED``, or None if it stays. It gets the place
-    of the content's part that is the same medium; for one that no part is, -1 for the first, -2 for the second. ``alone``
-    are these. ``is_placed``: each replaced medium stood in a list, so that a text can be in its place.
+    of the content's part that is the same medium, None for one that no part is. ``alone`` are these, but those in thoughts.
+    ``is_placed``: each replaced medium stood in a list, so that a text can be in its place.
     """
 
     def __init__(
-        self, found: Sequence[Enclosure], in_place: Callable[[int, Object], Object | None] = lambda _place, _block: None
+        self,
+        found: Sequence[Enclosure],
+        in_place: Callable[[int | None, Object], Object | None] = lambda _place, _block: None,
     ) -> None:
         self._in_place = in_place
         self._places: dict[str, list[int]] = defaultdict(list)
         for place, each in enumerate(found):
             self._places[_payload(each.data)].append(place)
         self.alone: list[Object] = []
+        self.in_thoughts: list[Object] = []
         self.is_placed = True
 
     def messages(self, own: Sequence[Object]) -> list[Object]:
@@ -218,19 +228,24 @@ class _Visit:
         return value
 
     def _part(self, part: Any) -> Any:
-        if is_thought(part):  # a picture in it goes with the thought
-            return part
-        if not (isinstance(part, dict) and _is_own_medium(part)):
+        is_medium = isinstance(part, dict) and _is_own_medium(part)
+        if is_thought(part):
+            made = self._apart(self.in_thoughts, part) if is_medium else None
+        elif not is_medium:
             return self._within(part)
-        made = self._replaced(part)
+        else:
+            made = self._replaced(part)
         return part if made is None else made
 
     def _replaced(self, block: Object) -> Object | None:
         places = self._places.get(_payload(max(_strings(block), key=len, default="")))
         if places:
             return self._in_place(places.pop(0), block)
-        self.alone.append(block)
-        return self._in_place(-len(self.alone), block)
+        return self._apart(self.alone, block)
+
+    def _apart(self, listed: list[Object], block: Object) -> Object | None:
+        listed.append(block)
+        return self._in_place(None, block)
 
 
 def is_picture_or_file(part: Any) -> bool:

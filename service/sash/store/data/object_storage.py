@@ -24,6 +24,7 @@ _FULL: Final = re.compile(
     r"os error (?:28|122)\b|StorageFull|InsufficientStorage|QuotaExceeded|status(?: code)?:? 507|507 Insufficient"
 )
 """What a full disk (ENOSPC, EDQUOT) and full object storage say."""
+_AZURE: Final = re.compile(r"az://(?P<account>[^/]+)/(?P<container>.+)")
 _AT_ONCE: Final = 16
 _RETRIES: Final = 2
 
@@ -146,8 +147,10 @@ def _open(url: str, folder: Path | None, seconds: float) -> "ObjectStore":
         folder.mkdir(parents=True, exist_ok=True)
         return LocalStore(folder, automatic_cleanup=True)
     wait = timedelta(seconds=seconds)
+    named = _AZURE.fullmatch(url)  # obstore's URL has no account
     return from_url(
-        url,
+        f"az://{named['container']}" if named else url,
+        config={"account_name": named["account"]} if named else None,
         client_options={"timeout": wait, "connect_timeout": wait, "allow_http": True},
         retry_config={"max_retries": _RETRIES, "retry_timeout": wait},
     )
