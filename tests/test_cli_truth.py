@@ -47,6 +47,7 @@ NAMES = {
     "responses": "gpt-4.1-mini",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
+    "interactions": "gemini-2.5-pro",
 }
 
 

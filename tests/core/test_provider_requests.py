@@ -491,14 +491,3 @@ def test_what_is_wrong_anywhere_is_counted_or_refused(form: str, draws: int) -> 
             given = messages if isinstance(messages, list) else []
             for turn in read_messages(form, given, [f"/{place}" for place in range(len(given))]):
                 measure(turn.message)
-
-
-def test_an_empty_text_costs_gemini_a_token() -> None:
-    """A text part without text costs what a message costs; one with text costs its words alone."""
-    model = find_model("gemini-2.5-flash")
-
-    def tokens(*texts: str) -> int:
-        contents = [{"role": "user", "parts": [{"text": text} for text in texts]}]
-        return count_provider_request("gemini", {"contents": contents}, model).tokens
-
-    assert tokens("Draw a cat", "", "") == tokens("Draw a cat") + 2

@@ -22,7 +22,7 @@ class Said(NamedTuple):
 
 def talk(form: str, body: Object) -> Said:
     """Return a call of ``find_talk`` to a question about gradle, and where the talk is to all others."""
-    last = body[{"responses": "input", "gemini": "contents"}.get(form, "messages")][-1]
+    last = body[{"responses": "input", "interactions": "input", "gemini": "contents"}.get(form, "messages")][-1]
     said = json.dumps(last)
     asks = last.get("role") == "user" and "gradle" in said
     is_result = "functionResponse" in said or "tool_result" in said
@@ -146,9 +146,18 @@ def _content(said: Said, model: str, number: int, tokens: int) -> Object:
     }
 
 
+def _interaction(said: Said, model: str, number: int, tokens: int) -> Object:
+    outputs: list[Object] = [{"type": "text", "text": said.text}] if said.text else []
+    for identity, (name, given) in zip(_ids(said, number, "call"), said.calls, strict=True):
+        outputs.append({"type": "function_call", "id": identity, "name": name, "arguments": json.loads(given)})
+    usage = {"total_input_tokens": tokens, "total_output_tokens": 1, "total_tokens": tokens + 1}
+    return {"id": f"int_{number}", "model": model, "status": "completed", "outputs": outputs, "usage": usage}
+
+
 _REPLIES: dict[str, Callable[[Said, str, int, int], Object]] = {
     "openai": _completion,
     "responses": _response,
     "anthropic": _message,
     "gemini": _content,
+    "interactions": _interaction,
 }

@@ -4,7 +4,7 @@ with calls that wait."""
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from validators import anthropic, gemini, limits, openai, responses
+from validators import anthropic, gemini, interactions, limits, openai, responses
 
 Object = dict[str, Any]
 
@@ -13,11 +13,13 @@ _JUDGES: dict[str, Callable[[Object, str], list[str]]] = {
     "responses": responses.refused,
     "anthropic": anthropic.refused,
     "gemini": gemini.refused_by_server,
+    "interactions": interactions.refused,
 }
 _COUNTED = {
     "openai": ("messages", "tools", "tool_choice", "response_format"),
     "responses": ("input", "instructions", "tools", "tool_choice"),
     "anthropic": ("messages", "system", "tools", "tool_choice"),
+    "interactions": ("input", "store", "system_instruction", "tools", "generation_config", "response_format"),
 }
 _CONFIG = ("systemInstruction", "tools", "toolConfig")
 
@@ -26,6 +28,8 @@ def form_of(path: str) -> str:
     """Return the format of a request by its path."""
     if path.endswith(("/chat/completions", "/messages", "/count_tokens")):
         return "openai" if path.endswith("completions") else "anthropic"
+    if path.endswith("/interactions"):
+        return "interactions"
     return "gemini" if path.endswith(("enerateContent", ":countTokens")) else "responses"
 
 
@@ -40,7 +44,7 @@ def window_of(form: str, body: Object) -> Object:
         config = {name: body[name] for name in _CONFIG if name in body}
         return {"contents": body.get("contents"), **({"config": config} if config else {})}
     found = {name: body[name] for name in _COUNTED[form] if name in body}
-    if isinstance(found.get("input"), str):
+    if form == "responses" and isinstance(found.get("input"), str):
         found["input"] = [{"role": "user", "content": found["input"]}]
     return found
 
@@ -62,7 +66,7 @@ def error(form: str, message: str) -> Object:
     """Return the body of an answer 400, as the provider writes it."""
     if form == "anthropic":
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
-    if form == "gemini":
+    if form in ("gemini", "interactions"):
         return {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
     param = "messages" if form == "openai" else "input"
     return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": None}}
@@ -102,9 +106,18 @@ def _of_parts(request: Object) -> Iterator[tuple[str, str]]:
                     yield kind, str(part[name].get("id") or part[name].get("name"))
 
 
+def _of_steps(request: Object) -> Iterator[tuple[str, str]]:
+    for step in request.get("input") or ():
+        if step.get("type") == "function_call":
+            yield "call", str(step.get("id"))
+        elif step.get("type") == "function_result":
+            yield "result", str(step.get("call_id"))
+
+
 _EVENTS: dict[str, Callable[[Object], Iterator[tuple[str, str]]]] = {
     "openai": _of_chat,
     "responses": _of_items,
     "anthropic": _of_blocks,
     "gemini": _of_parts,
+    "interactions": _of_steps,
 }

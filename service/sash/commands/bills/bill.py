@@ -19,6 +19,7 @@ _VENDORS = {
     ("responses", "openai"): "OpenAI Responses",
     ("anthropic", "anthropic"): "Claude",
     ("gemini", "google"): "Gemini",
+    ("interactions", "google"): "Gemini",
 }
 """Vendors' names, by the format and the maker of the model."""
 _OPENAIS_HOSTS = frozenset({"", "openai", "azure", "api.openai.com"})

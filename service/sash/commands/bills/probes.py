@@ -138,6 +138,7 @@ _FORMATS: Final[Mapping[str, Object]] = {
     "responses": {"text": {"format": {"type": "json_schema", **_NAMED}}},
     "anthropic": {"output_config": {"format": {"type": "json_schema", "schema": _SCHEMA}}},
     "gemini": {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": _SCHEMA}},
+    "interactions": {"response_format": {"type": "text", "mime_type": "application/json", "schema": _SCHEMA}},
 }
 """The schema of a reply, as each format has it beside a window."""
 
@@ -150,6 +151,6 @@ def probes_for(model: Model, form: str, models: Mapping[str, Model]) -> Iterator
         wanted = msgspec.convert(body, WindowRequest)
         request: Object = msgspec.json.decode(window_of_request(wanted, models)[0].body)["request"]
         if name.startswith("format"):
-            request |= _FORMATS[form]
+            request |= _FORMATS.get(form, {})
         kinds = kinds_of(read_request(form, request))
         yield TruthRow(id=f"{form}-{name}", model=model.id, request=request, format=form, kinds=kinds)

@@ -237,7 +237,7 @@ class _Weighed:
                 thoughts.sealed += billed_characters(value, name)
                 if name in SIGNATURES and "text" in value and isinstance(each, str):
                     thoughts.texts_sealed += max(0, len(each) - _AROUND)
-            elif name not in _STRUCTURE and not (name == "name" and {key, value.get("type")} & self.named):
+            elif name not in _STRUCTURE and not (name == "name" and {key, str(value.get("type"))} & self.named):
                 self.add(each, thoughts, name)
 
     def _add_citing(self, value: dict[str, Any]) -> None:

@@ -100,7 +100,6 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
         thinks=asks_for_thoughts(chat.rest),
     )
     besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(form, chat, model)
-    besides += PROVIDERS[form].empty_text_tokens * _empty_texts(form, request)
     besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
     exact = counted.exact and not besides and PROVIDERS[form].is_openais and _is_whole(chat, request)
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
@@ -200,17 +199,6 @@ def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:
         first = next((message["role"] for message in chat.messages if message["role"] != "system"), None)
         tokens += PROVIDERS[form].opening_tokens if first == "assistant" else 0
     return tokens
-
-
-def _empty_texts(form: str, request: Mapping[str, Any]) -> int:
-    """The number of text parts without text in a request's messages."""
-    shape = PROVIDERS[form].shape
-    messages = request.get(shape.messages)
-    lists = (
-        [each.get(shape.parts) for each in messages if isinstance(each, Mapping)] if isinstance(messages, list) else []
-    )
-    parts = [part for found in lists if isinstance(found, list) for part in found]
-    return sum(isinstance(part, Mapping) and part.get("text") == "" for part in parts)
 
 
 def _tokens(texts: Sequence[str], model: Model) -> int:

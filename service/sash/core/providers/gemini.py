@@ -583,7 +583,6 @@ GEMINI = Provider(
     mends=MENDS,
     has_system_messages=lambda _: False,
     calls_need_question=True,
-    empty_text_tokens=1,  # as a message costs, which rounding up covers for other texts
     parts_apart=True,
     media_apart=True,
 )

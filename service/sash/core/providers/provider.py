@@ -93,8 +93,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether pictures and files of a tool result may be sent in a message of their own behind it."""
     opening_tokens: int = 0
     """Extra tokens of a history of own messages that begins with the assistant, for its maker's models."""
-    empty_text_tokens: int = 0
-    """Tokens of a text part without text, for its maker's models."""
     compaction: Callable[[Object], str | None] = lambda _part: None
     """The words of a part, or of an own message, that stands for all before it; empty if only its maker can read them. None
     for all else."""
