@@ -189,6 +189,7 @@ class Served:
         self.data_dir = data_dir
         self.covered = covered
         self.environment = environment
+        self.command = [sys.executable, "-m", "sash"]
         self.url = ""
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -203,7 +204,7 @@ class Served:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
         with (self.data_dir.parent / "serve.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "sash", "serve", "--port", str(port), "--data-dir", str(self.data_dir)],
+                [*self.command, "serve", "--port", str(port), "--data-dir", str(self.data_dir)],
                 cwd=ROOT,
                 env={**inherited, **self.environment},
                 stdin=subprocess.DEVNULL,

@@ -40,6 +40,7 @@ RUN_BY = {
         ("### TypeScript", "sh"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
     },
     "deploy/README.md": {
+        ("## Installing", "sh"): "clients/test_installing.py::test_a_wheel_serves",
         ("### Models of your own", "toml"): "test_pages.py::test_the_models_file_is_one",
         ("## Inside an application of your own", "python"): "clients/test_fastapi.py::test_sash_is_mounted",
         ("## From trying it to production", "sh"): "test_cli_transfer.py::test_from_trying_it_to_production",

@@ -25,6 +25,7 @@ from readme_provider import ANSWER, TOPIC, Provider, provided
 from store.servers import free_port
 
 from sash.clients.ids import safe_id
+from sash.extras import how_to_install
 
 REQUIREMENTS = ROOT / "tests" / "clients" / "requirements-adapters.txt"
 REQUIREMENTS_LLAMA_INDEX = ROOT / "tests" / "clients" / "requirements-llama-index.txt"
@@ -251,9 +252,7 @@ main()"""
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert (
-        done.stderr == "sash: click is not installed: pip install 'sash[server]' installs the server and its commands\n"
-    )
+    assert done.stderr == f"sash: click is not installed: {how_to_install('server')}\n"
 
 
 def test_an_agent_goes_on_behind_a_huge_result(fresh_server: str, tmp_path: Path) -> None:

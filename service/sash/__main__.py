@@ -3,15 +3,15 @@
 import errno
 import sys
 
+from sash.extras import how_to_install
+
 
 def _run() -> None:
     """Run the command line. Without the extra ``server``, print the command that installs it."""
     try:
         from sash.cli import main as run  # noqa: PLC0415 - an installation of the client adapters only has no click
     except ModuleNotFoundError as missing:
-        sys.exit(
-            f"sash: {missing.name} is not installed: pip install 'sash[server]' installs the server and its commands"
-        )
+        sys.exit(f"sash: {missing.name} is not installed: {how_to_install('server')}")
     try:
         run()
     except OSError as error:

@@ -42,6 +42,7 @@ from sash.api.ring.layer import Ring
 from sash.api.ring.paths import Paths
 from sash.core.counts.models import Model, list_models
 from sash.core.counts.text.vocabularies import load_vocabularies
+from sash.extras import how_to_install
 from sash.operations.embedder import Embedder
 from sash.operations.eraser import Eraser
 from sash.operations.indexer import Indexer
@@ -272,7 +273,7 @@ def _spans(metrics: Metrics) -> OpenTelemetry | None:
     try:
         spans = OpenTelemetry.from_environment()
     except ImportError:
-        get_logger().warning("no spans: install sash[otel]")
+        get_logger().warning(f"no spans: {how_to_install('otel')}")
         return None
     metrics.spans = spans
     return spans

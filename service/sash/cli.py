@@ -17,6 +17,11 @@ from sash.commands.truth import truth
 from sash.commands.window_command import window
 from sash.settings import SettingsError
 
+_NOT_ON_WINDOWS = (
+    "sash serve and its embedded store run on Linux and macOS. On Windows run it in WSL or a container, or mount it in an "
+    "application of your own with SASH_REDIS_URL (deploy/README.md, Installing)."
+)
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="sash")
@@ -43,7 +48,12 @@ def serve(**options: str | None) -> None:
       3  a worker ended again within seconds of its start
       4  the disk did not take all that the embedded store had acknowledged
     """
-    from sash.serve import run  # noqa: PLC0415 - the other commands start faster without this import
+    try:
+        from sash.serve import run  # noqa: PLC0415 - the other commands start faster without this import
+    except ModuleNotFoundError as missing:
+        if missing.name not in {"fcntl", "resource"}:  # of Python on POSIX systems
+            raise
+        refuse((_NOT_ON_WINDOWS,))
 
     given = {f"SASH_{name.upper()}": value for name, value in options.items() if value is not None}
     try:

