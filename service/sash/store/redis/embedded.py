@@ -222,9 +222,9 @@ class EmbeddedStore:
         """Keep all of the store's data elsewhere. Returns where, or why not."""
         try:
             kept = rescue.keep(self._socket, self._data_dir, _KEEP_SECONDS)
-            return f"all is kept in {kept}, where the next start finds it"
         except OSError as error:
             return f"it is lost, because it cannot be kept in {rescue.place_of(self._data_dir).parent} either: {error}"
+        return f"all is kept in {kept}, where the next start finds it"
 
     def _socket_path(self) -> Path:
         path = self._data_dir / "valkey.sock"
