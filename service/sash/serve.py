@@ -132,6 +132,8 @@ def _serve_with_store(settings: Settings, listeners: list[socket.socket]) -> int
         _say(str(error))
         return _STORE_FAILED
     os.environ[datafiles.VARIABLE] = datafiles.identify(settings.data_dir)
+    if store.adopted:
+        _say(store.adopted)
     _say(f"embedded store in {settings.data_dir} (append-only file, fsync {fsync})")
     stopping = threading.Event()
     threading.Thread(target=_watch, args=(store, stopping), daemon=True).start()

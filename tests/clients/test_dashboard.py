@@ -694,7 +694,7 @@ def test_refusals_are_folded_on_a_phone(browser: Browser, keyed: Served):
         assert browser.run(f"return {card}.offsetHeight") < 150
         browser.click("#refusals summary")
         rows = (
-            "[...document.querySelectorAll('#refusals tbody tr')].filter(e => e.innerText.includes('visitor-1')).length"
+            "[...document.querySelectorAll('#refusals tbody tr')].filter(e => e.innerText.includes('not fit')).length"
         )
         browser.wait(f"{rows} === 1")
         time.sleep(1.5)  # the page reads the status again meanwhile

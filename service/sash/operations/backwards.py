@@ -50,8 +50,8 @@ class Backwards:
         if seen.went_back is not None and at_ms > self._told_ms and not first and self._leads:
             events.append(self._tell_store(seen.went_back))
         self._told_ms = max(self._told_ms, at_ms)
+        ID_TIMES.saw(seen.time_ms)
         if self._leads:
-            ID_TIMES.saw(seen.time_ms)
             events += self._tell_clock(seen.time_ms)
             await self._move()
         return events

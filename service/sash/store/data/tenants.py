@@ -68,8 +68,10 @@ class Tenants:
             StorePermissionDenied: the store's user may not run SCAN.
             StoreUnavailable.
         """
-        await self._flush()
-        newest = await self._indexed(tenant, before, limit + 1)
+        newest = None
+        with contextlib.suppress(StoreFull):  # else the index lacks what changed
+            await self._flush()
+            newest = await self._indexed(tenant, before, limit + 1)
         if newest is None:
             newest = await self._newest(tenant, before, limit + 1, progress)
         found: list[ListedConversation] = []

@@ -41,13 +41,14 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import quote
 
-from sash.store.redis import datafiles
+from sash.store.redis import datafiles, rescue
 from sash.store.redis.reserve import Reserve
 
 _BUSY_WAIT_SECONDS = 3.0  # a server ends within milliseconds, unless it has gigabytes of memory to free
 _ANSWER_WAIT_SECONDS = 15.0  # from exec to the first answer, on a busy machine
 _LOADING_WAIT_SECONDS = 900.0  # some 100 MB a second: a file of 90 GB
 _KILL_SECONDS = 10.0
+_KEEP_SECONDS = 600.0  # for a snapshot of all data
 _POLL_SECONDS = 0.005
 _SOCKET_PATH_BYTES = 100  # sun_path is 108 bytes on Linux, 104 on macOS, with its NUL
 _LOG_BYTES = 1 << 20  # a longer log is moved away at a start
@@ -113,6 +114,8 @@ class EmbeddedStore:
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: int | None = None  # our end of the watcher's pipe; it closes when this process ends
         self._socket = self._data_dir / "valkey.sock"
+        self.adopted = ""
+        """What the start put in place that an earlier stop had kept elsewhere."""
         self.reserve = Reserve(self._data_dir)
         self._socket_dir: Path | None = None  # a temporary directory, when the data directory's path is too long
 
@@ -150,6 +153,9 @@ class EmbeddedStore:
         try:
             self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _locked(self._lock_path) as lock_fd:
+                adopted = rescue.adopt(self._data_dir)
+                if adopted is not None:
+                    self.adopted = f"what {adopted} kept is in {self._data_dir} again"
                 unreadable = datafiles.unreadable_data(self._data_dir)
                 if unreadable:
                     raise EmbeddedStoreFailed(unreadable)
@@ -173,11 +179,15 @@ class EmbeddedStore:
     def stop(self, timeout_seconds: float = _KILL_SECONDS) -> str:
         """Ask the server to end, and kill it after ``timeout_seconds``. May be called at any time.
 
-        Returns what could not be written to the disk, and why; empty where everything was.
+        Returns what its disk did not take, and where it is kept for the next start; empty where the disk took everything.
         """
         unwritten = self._write_all(timeout_seconds) if self.url and self.running else ""
+        if unwritten:
+            unwritten = f"{unwritten}; {self._kept()}"
         self._end(timeout_seconds)
         self.reserve.release()
+        if unwritten:
+            rescue.is_newest(self._data_dir)
         return unwritten
 
     def _end(self, timeout_seconds: float) -> None:
@@ -208,6 +218,14 @@ class EmbeddedStore:
                 return unwritten
             time.sleep(10 * _POLL_SECONDS)
         return ""
+
+    def _kept(self) -> str:
+        """Keep all of the store's data elsewhere. Returns where, or why not."""
+        try:
+            kept = rescue.keep(self._socket, self._data_dir, _KEEP_SECONDS)
+        except OSError as error:
+            return f"it is lost, because it cannot be kept in {rescue.place_of(self._data_dir).parent} either: {error}"
+        return f"all is kept in {kept}, where the next start finds it"
 
     def _socket_path(self) -> Path:
         path = self._data_dir / "valkey.sock"
