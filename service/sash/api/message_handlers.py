@@ -102,7 +102,7 @@ class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=
             Meta(
                 pattern=rf"^(\d{{1,15}}|id:{IDS.pattern})\Z",
                 extra_json_schema={
-                    "description": "The seq of a message, such as 6, or 'id:' and its own id, as in id:m-7."
+                    "description": "the seq of a message, such as 6, or 'id:' and its own id, as in id:m-7."
                 },
             ),
         ]
