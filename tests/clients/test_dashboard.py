@@ -287,6 +287,8 @@ def test_ranges_and_models_by_keyboard(browser: Browser, keyed: Served):
         browser.wait(verdict.format(said))
     assert "Windows a minute, all models, by the hour" in browser.run(CARDS)
     browser.press(ARROW_RIGHT)
+    browser.wait(verdict.format("in the last 30 days"))
+    browser.press(ARROW_RIGHT)
     browser.wait(verdict.format("windows since "))
     browser.run("document.querySelector('#model').focus()")
     browser.press("g")
