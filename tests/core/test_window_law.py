@@ -6,12 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from histories import Ask, Talk, cases, deep, groups, needed, quick
+from histories import Ask, Talk, calling, cases, deep, groups, needed, quick, said, talk
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from window_oracle import Oracle
 
 from sash.core.counts.counting import count_request, reference_tokens
+from sash.core.law.parameters import WindowQuery
 from sash.core.law.window import Window
 from sash.problems import WindowDoesNotFit
 
@@ -43,6 +44,16 @@ def check_against_the_oracle(case: Case) -> None:
 def test_oracle(case: Case) -> None:
     """A window equals the oracle's window, or both find that the required messages do not fit."""
     check_against_the_oracle(case)
+
+
+def test_a_summary_in_place_of_what_is_left_out_for_a_note() -> None:
+    """Where a note takes the room of a message that the summary covers, the summary is sent."""
+    calls = [said("assistant", None, function_call={"name": "look", "arguments": "{}"}) for _ in range(2)]
+    refusals = [said("assistant", None, refusal=text) for text in ("", "<|endoftext|> is text")]
+    asked = [said("user", text) for text in ("", "", "<|endoftext|> is text")]
+    entries = [*asked, calling("a"), refusals[0], said("user", ""), calls[0], refusals[1], calls[1], said("user", "")]
+    found = talk(*entries, summary=("They met.", 1))
+    check_against_the_oracle((found, Ask(budget=78, options=WindowQuery(note=True))))
 
 
 @pytest.mark.nightly

@@ -156,10 +156,12 @@ class _Frame(msgspec.Struct, frozen=True):
         options, history = self.options, self.view.history
         selected = self.select(history.summary if options.summary == "always" else None)
         # A summary or a note takes room, so the choice is made again with each.
-        if isinstance(selected, _Selected) and options.summary == "auto" and self.wants_summary(selected):
+        if isinstance(selected, _Selected) and self.wants_summary(selected):
             selected = self.select(history.summary)
         if isinstance(selected, _Selected) and options.note and len(selected.seqs) < history.length:
             selected = self.select(selected.summary, noted=True)
+            if isinstance(selected, _Selected) and self.wants_summary(selected):  # a covered message left for the note
+                selected = self.select(history.summary, noted=True)
         return selected if isinstance(selected, NeedOlder) else self.window(selected)
 
     def with_cuts(self) -> "_Frame":
@@ -327,7 +329,8 @@ class _Frame(msgspec.Struct, frozen=True):
     def wants_summary(self, selected: _Selected) -> bool:
         """Whether messages that the summary covers are left out, and the summary fits with the required parts."""
         summary = self.view.history.summary
-        if summary is None or selected.taken.stop == "complete":
+        is_asked = self.options.summary == "auto" and selected.summary is None
+        if not is_asked or summary is None or selected.taken.stop == "complete":
             return False
         covered = sum(1 for seq in selected.seqs if seq <= summary.through_seq)
         return covered < summary.through_seq and self._room(summary) >= self._beside_messages()
