@@ -537,13 +537,12 @@ async def test_messages_have_no_words_of_python(client: httpx.AsyncClient, conve
     declared = operation_of(handler)
     (path,), (method,) = handler.paths, handler.http_methods
     path = template_of(path)
-    places = {"seq": "1", "owner_id": "o", "digest": "0" * 32, "model_id": "gpt-4o", "slug": "x"}
-    if method == "DELETE" or "{" in path.format(conversation_id="c", **places):
+    if method == "DELETE":
         return
     for wrong in WRONG:
         await client.post("/conversations", json={"id": conversation, "model": "gpt-4o"})
         await client.post(f"/conversations/{conversation}/messages", json={"messages": [USER]})
-        where = path.format(conversation_id=conversation, **places)
+        where = re.sub(r"\{\w+\}", "1", path.replace("{conversation_id}", conversation))
         if isinstance(declared.takes, type):
             for field in msgspec.structs.fields(declared.takes):
                 without_python(await client.request(method, where, json={field.encode_name: wrong}))
