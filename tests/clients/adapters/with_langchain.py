@@ -56,7 +56,7 @@ def stored(sash: SashMiddleware, name: str) -> list[dict[str, Any]]:
 calling = AIMessage([THINKING, {"type": "text", "text": "I look."}], tool_calls=CALLS, id="run-1")
 replies = [calling, AIMessage("At seven.", id="run-2"), AIMessage("Yes.", id="run-3"), AIMessage("Bye.", id="run-4")]
 model = Model(replies=replies)
-sash = SashMiddleware(url=URL, model="gpt-4o-mini", conversation="langchain-1")
+sash = SashMiddleware(url=URL, model="claude-sonnet-4-5", conversation="langchain-1")
 done = create_agent(model, [find_table], middleware=[sash]).invoke({"messages": [QUESTION]})["messages"]
 assert [type(message) for message in done] == [HumanMessage, AIMessage, ToolMessage, ToolMessage, AIMessage]
 assert model.sent[0] == [QUESTION]
@@ -65,7 +65,7 @@ assert model.sent[1][1].content[0] == THINKING
 assert model.sent[1][2].artifact == {"table": 7}
 print("a tool loop")
 
-other = SashMiddleware(url=URL, model="gpt-4o-mini", conversation="langchain-1", reasoning="all")
+other = SashMiddleware(url=URL, model="claude-sonnet-4-5", conversation="langchain-1", reasoning="all")
 agent = create_agent(model, [find_table], middleware=[other])
 asyncio.run(agent.ainvoke({"messages": [HumanMessage("sure?")]}))
 assert model.sent[2][:5] == done, model.sent[2]
@@ -73,7 +73,7 @@ assert len(stored(sash, "langchain-1")) == 7
 print("the next run, on another machine")
 
 kept = create_agent(
-    model, [], middleware=[SashMiddleware(url=URL, model="gpt-4o-mini", limit=2)], checkpointer=InMemorySaver()
+    model, [], middleware=[SashMiddleware(url=URL, model="claude-sonnet-4-5", limit=2)], checkpointer=InMemorySaver()
 )
 thread = {"configurable": {"thread_id": "langchain-2"}}
 model.sent.clear()

@@ -64,7 +64,7 @@ async def stored(name: str) -> list[dict[str, Any]]:
     return page["messages"]
 
 
-sash = SashHistory(url=URL, model="gpt-4o-mini")
+sash = SashHistory(url=URL, model="claude-sonnet-4-5")
 
 
 async def main() -> None:
@@ -88,7 +88,7 @@ async def main() -> None:
     ]
     print("a tool loop")
 
-    whole = agent_of(SashHistory(url=URL, model="gpt-4o-mini", reasoning="all"))
+    whole = agent_of(SashHistory(url=URL, model="claude-sonnet-4-5", reasoning="all"))
     await whole.run("sure?", conversation_id="pydantic-1")
     assert parts(sent[2])[:-1] == [question, *replied, first, second, TextPart("At seven.")]
     assert len(await stored("pydantic-1")) == 7
@@ -99,7 +99,7 @@ async def main() -> None:
 
     sent.clear()
     replies[:] = [[TextPart(str(turn))] for turn in range(3)]
-    agent, history = agent_of(SashHistory(url=URL, model="gpt-4o-mini", limit=2)), None
+    agent, history = agent_of(SashHistory(url=URL, model="claude-sonnet-4-5", limit=2)), None
     for turn in range(3):
         done = await agent.run(f"turn {turn}", conversation_id="pydantic-2", message_history=history)
         history = done.all_messages()
@@ -111,7 +111,7 @@ async def main() -> None:
     for refused, prompt in ((ValueError, [DocumentUrl("https://example.org/a.pdf")]), (SashError, "")):
         try:
             name = "pydantic-3" if prompt else "pydantic 3/" + "x" * 3
-            await agent_of(SashHistory(url=URL, model="gpt-4o-mini", reserve=-1 if not prompt else None)).run(
+            await agent_of(SashHistory(url=URL, model="claude-sonnet-4-5", reserve=-1 if not prompt else None)).run(
                 prompt or "Hi", conversation_id=name
             )
         except refused as error:
