@@ -43,6 +43,8 @@ class Backwards:
     async def look(self) -> list[str]:
         """Look at the store and at the clock; returns the events that were logged. Raises StoreUnavailable, StoreFull."""
         events: list[str] = []
+        if self._client.is_down:
+            return events
         first = not self._marks.known_ms
         seen = await self._marks.look()
         self._latest = seen.went_back

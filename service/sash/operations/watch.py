@@ -117,7 +117,8 @@ class Watch:
 
     def look(self) -> None:
         """Update the condition without calling the store. Once a second, also start a task for checks that call it."""
-        if (self._asked is None or self._asked.done()) and time.monotonic() > self._next_ask:
+        is_due = time.monotonic() > self._next_ask and not self._client.is_down
+        if (self._asked is None or self._asked.done()) and is_due:
             self._next_ask = time.monotonic() + _ASK_SECONDS
             self._asked = asyncio.create_task(self._ask())
         self._metrics.present(**msgspec.structs.asdict(self._client.load))
@@ -159,14 +160,14 @@ class Watch:
         return self._slowest[0]
 
     async def _ask(self) -> None:
-        """Checks that call the store: how far it is, readiness, the key of pseudonyms, a sample of keys."""
-        with contextlib.suppress(Problem):
-            for event in await self.backwards.look():
-                self._gauges.turns(event).inc()
+        """Checks that call the store: readiness, the key of pseudonyms, how far it is, a sample of keys."""
         try:
             await self._pseudonyms.read(self._client)
             await self._ready()
             self._not_ready = ""
+            with contextlib.suppress(Problem):
+                for event in await self.backwards.look():
+                    self._gauges.turns(event).inc()
             if self._leads and time.monotonic() - self._sampled > _SAMPLE_SECONDS:
                 self._sampled = time.monotonic()
                 sampled = await self._client.sample(_SAMPLED)

@@ -80,7 +80,9 @@ class OwnerErasures:
         return None
 
     async def take(self, now_ms: int) -> OwnerErasure | None:
-        """Take an erasure that no living worker has; None where there is none."""
+        """Take an erasure that no living worker has; None where there is none, or the store is down."""
+        if self._client.is_down:
+            return None
         identity = await self._client.run(_take_due((_OPEN,), now_ms=now_ms, until_ms=now_ms + _HELD_MS))
         return await self.find(identity) if identity is not None else None
 

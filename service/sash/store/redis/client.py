@@ -150,6 +150,11 @@ class Client:
         return datafiles.missing(self._data_files)
 
     @property
+    def is_down(self) -> bool:
+        """Whether the store is known to be down: the one try is then for a request, not for work in the background."""
+        return self._is_down
+
+    @property
     def shortage(self) -> str:
         """Why the disk of the embedded store refuses writes; empty when it has room, or the store is not embedded."""
         found = self._setup.durability.shortage()
