@@ -11,8 +11,8 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
+from sash.core.counts.counting import plain_text_tokens
 from sash.core.counts.models import find_model
-from sash.core.counts.text import count_text
 from sash.core.law.caching import caching_of, settled
 from sash.core.law.hints import cache_key, hinted
 from sash.core.law.parameters import WindowQuery
@@ -266,7 +266,7 @@ def test_what_is_expected_is_what_the_rules_give(model: str, form: str, *, stabl
     assert rules is not None
     cache, billed, expected, total = PromptCache(rules), [0, 0], [0, 0], 0
     for number, window in enumerate(windows(model, form, stable=stable, documents=documents)):
-        counted = blocks_of(window["request"], form, lambda text: count_text(text, found.encoding))
+        counted = blocks_of(window["request"], form, lambda text: plain_text_tokens(text, found))
         bill = cache.send(in_our_tokens(counted, window["tokens"], 1 if form == "gemini" else 2), number * 10)
         said = window["cache"]
         billed = [billed[0] + bill.read, billed[1] + bill.written]
@@ -433,7 +433,7 @@ def test_no_more_is_expected_than_is_read(
     before, now = two_windows(model, form, messages, **more)
     cache = PromptCache(rules)
     for second, window in enumerate((before, now)):
-        counted = blocks_of(window["request"], form, lambda text: count_text(text, found.encoding))
+        counted = blocks_of(window["request"], form, lambda text: plain_text_tokens(text, found))
         bill = cache.send(in_our_tokens(counted, window["tokens"], 2), second)
     assert now["cache"]["expected_read_tokens"] == pytest.approx(bill.read, abs=max(128, bill.read // 25))
 
