@@ -274,7 +274,13 @@ async def test_contents_in_snake_case_are_sent_in_camel_case(client: httpx.Async
 @pytest.mark.parametrize("form", JUDGES)
 async def test_windows_of_appended_logs_are_accepted(client: httpx.AsyncClient, form: str, data: st.DataObject) -> None:
     """A log appended in pieces, each in its form, gives windows that the provider takes, and that cost what they say."""
-    model_name = {"openai": "gpt-4o-mini", "responses": "gpt-5", "anthropic": CLAUDE, "gemini": GEMINI}[form]
+    model_name = {
+        "openai": "gpt-4o-mini",
+        "responses": "gpt-5",
+        "anthropic": CLAUDE,
+        "gemini": GEMINI,
+        "interactions": GEMINI,
+    }[form]
     conversation = (await client.post("/conversations", json={})).json()["id"]
     try:
         for number, (came, messages) in enumerate(data.draw(conversations())):

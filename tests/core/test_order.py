@@ -268,13 +268,13 @@ def test_the_explained_tokens_are_those_of_the_window(found: Talk, query: Window
 @MANY
 @given(histories(), queries(), st.data())
 def test_every_tail_gives_the_same_window(found: Talk, query: WindowQuery, data: st.DataObject) -> None:
-    """A window does not depend on how much of the history was read."""
+    """A window does not depend on how much of the history was read, beside whether it is known to be the first one."""
     length = len(found.entries)
     first_seq = data.draw(st.integers(1, max(1, length)))
     outcomes = []
     for first in (1, first_seq):
         try:
-            outcomes.append(made(found, query, first).body)
+            outcomes.append(made(found, query, first).body.replace(b'"cache":"cold"', b'"cache":"unknown"'))
         except WindowDoesNotFit as problem:
             outcomes.append(json.dumps(problem.members, sort_keys=True).encode())
     if not query.explain:  # a tail explains what was considered

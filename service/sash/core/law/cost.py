@@ -87,7 +87,7 @@ def cost_of(
     cache: CacheState = "unknown"
     if rules is not None and history.pause_ms is not None:
         cache = "warm" if history.pause_ms <= lives_ms else "cold"
-    elif rules is not None and history.is_whole and ASSISTANT not in history.records.roles:
+    elif rules is not None and history.first_seq == 1 and ASSISTANT not in history.records.roles:
         cache = "cold"  # the first window
     above = prices.above if isinstance(prices, PriceTier) else 0
     return Cost(
