@@ -73,6 +73,7 @@ DONE: tuple[tuple[str, str, Any], ...] = (
 )
 """Requests that succeed, for every operation that takes or returns users' text; bytes are sent as they are."""
 REFUSED: tuple[tuple[str, str, Any], ...] = (
+    ("GET", f"/erasures/{CANARY}", None),
     ("POST", f"{TALK}/messages", {"messages": [{**ENTRY, "message": {"role": CANARY, "content": CANARY}}]}),
     ("POST", f"{TALK}/messages", f'{{"messages": [{{"message": "{CANARY}'.encode()),
     (

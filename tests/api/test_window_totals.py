@@ -216,7 +216,12 @@ async def test_documents_are_counted_in_the_models_vocabulary(
     asked = user("Which page?", grounding={"documents": [{"text": text}]})
     window = await made(client, [asked], model="mistral-large-latest", max_tokens=max_tokens)
     assert window["tokens"]["total"] == await counted(client, window)
-    assert window["grounding"] == {"documents": 1, "documents_kept": 1, "truncated": max_tokens == 60}
+    assert window["grounding"] == {
+        "documents": 1,
+        "documents_kept": 1,
+        "truncated": max_tokens == 60,
+        "documents_shortened": 0,
+    }
 
 
 @pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])

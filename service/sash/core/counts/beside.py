@@ -125,7 +125,7 @@ def measure_beside(message: Mapping[str, Any], own: Sequence[Mapping[str, Any]])
         wrappings += len(lines)  # a hosted call that loses its id with the reasoning is sent as its line
     elif lines:  # they are in the text, and not sent in the provider's own form
         said = text_tokens(lines)
-        others = others[0] - said[0], others[1] - said[1]
+        others = others[0] - _surely(said[0]), others[1] - _surely(said[1])
     return Beside(
         format=native["format"],
         size=size,
@@ -145,6 +145,11 @@ def measure_beside(message: Mapping[str, Any], own: Sequence[Mapping[str, Any]])
         texts_sealed=thoughts.texts_sealed,
         sent=len(msgspec.json.encode(own)),
     )
+
+
+def _surely(tokens: int) -> int:
+    """Return the tokens that a line costs at least, within a text and in any vocabulary."""
+    return tokens * 3 // 4
 
 
 def _calls_with_ids(native: Mapping[str, Any]) -> dict[str, int]:
@@ -170,18 +175,14 @@ def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
     native, calls = message["native"], message.get("tool_calls")
     if not PROVIDERS[native["format"]].replies_are_items or message["role"] != "assistant":
         return 0, (0, 0)
-    items = [
-        item
-        for item in native["messages"]
-        if "role" in item and item.get("type", "message") == "message" and item.get("content") not in ([], None)
-    ]
+    items = [each for each in native["messages"] if "role" in each and each.get("type", "message") == "message"]
     if len(items) < (1 if calls else 2):
         return 0, (0, 0)
-    texts = [_said(item) for item in fill(items, message)]
+    texts = [text for item in fill(items, message) if (text := _said(item))]  # an item without text is free: 12 bills
     whole = "".join(texts)
     parts, together = text_tokens(texts), text_tokens(whole)
     apart = parts[0] - together[0], parts[1] - together[1]
-    return len(items) - (1 if whole or native.get("told") or not calls else 0), apart
+    return max(0, len(texts) - (1 if whole or native.get("told") or not calls else 0)), apart
 
 
 def _said(item: Mapping[str, Any]) -> str:

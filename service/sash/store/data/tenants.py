@@ -17,6 +17,7 @@ again. The index is not trusted: each conversation is read before it is shown, a
 
 import asyncio
 import contextlib
+import contextvars
 import heapq
 import math
 from collections.abc import Callable
@@ -100,7 +101,7 @@ class Tenants:
         """Note a change of a conversation, to be written to an index soon; never waits and never fails."""
         self._changed[target.tenant, target.id] = updated_ms
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._tell())
+            self._task = asyncio.create_task(self._tell(), context=contextvars.Context())  # of no request
 
     async def _tell(self) -> None:
         while self._changed:
