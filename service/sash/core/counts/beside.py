@@ -175,10 +175,16 @@ def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
     native, calls = message["native"], message.get("tool_calls")
     if not PROVIDERS[native["format"]].replies_are_items or message["role"] != "assistant":
         return 0, (0, 0)
-    items = [each for each in native["messages"] if "role" in each and each.get("type", "message") == "message"]
-    if len(items) < (1 if calls else 2):
+    items = [
+        item
+        for item in native["messages"]
+        if "role" in item and item.get("type", "message") == "message" and item.get("content") not in ([], None)
+    ]
+    texts = [_said(item) for item in fill(items, message)]
+    if not calls:  # an item without text is free: 12 bills; beside calls none was seen
+        texts = [text for text in texts if text]
+    if len(texts) < (1 if calls else 2):
         return 0, (0, 0)
-    texts = [text for item in fill(items, message) if (text := _said(item))]  # an item without text is free: 12 bills
     whole = "".join(texts)
     parts, together = text_tokens(texts), text_tokens(whole)
     apart = parts[0] - together[0], parts[1] - together[1]
