@@ -28,6 +28,7 @@ from sash.store.redis.client import Client
 _PICTURE = 9_000
 """Bytes of a picture."""
 _PAGE = 20
+_SLOW_SECONDS = 5.0
 _EXPECTED = {"503", "507", "connection refused", "connection cut", "connection reset"}
 
 
@@ -77,11 +78,12 @@ async def pictures(folder: Path, scale: Scale) -> Row:
             away = min(5.0, scale.absent_seconds)
             proxy.swallow = 1.0
             await asyncio.sleep(away)
-            proxy.swallow, proxy.delay_seconds = 0.0, 5.0
+            proxy.swallow, proxy.delay_seconds = 0.0, _SLOW_SECONDS
             await asyncio.sleep(away)
             proxy.delay_seconds = 0.0
             await asyncio.sleep(1)
             await writers.stop()
+            await asyncio.sleep(_SLOW_SECONDS)  # until the storage has the last slow write of an append that failed
             with direct(s3):
                 wrong = await _checked(writers, service, store, url, s3.names)
             note = f"{scale.service_kills} kills, the storage away {away:.0f} s and slow {away:.0f} s"
