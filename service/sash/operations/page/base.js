@@ -28,7 +28,7 @@ const say = {
   short(n) {
     if (n === null || n === undefined) return NONE;
     for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
-      if (Math.abs(n) >= size) return `${(n / (unit === "k" ? 1e3 : size)).toPrecision(3).replace(/\.?0+$/, "")} ${unit}`;
+      if (Math.abs(n) >= size) return `${Number((n / (unit === "k" ? 1e3 : size)).toPrecision(3))} ${unit}`;
     }
     return say.whole(n);
   },
