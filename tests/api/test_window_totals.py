@@ -80,7 +80,7 @@ async def test_an_item_between_calls_is_a_message_of_its_own(client: httpx.Async
     window = await made(
         client, [HELLO, texts[0], calls[0], *texts[1:], calls[1], *outputs], "responses", model="gpt-4o"
     )
-    assert window["tokens"]["total"] == bare["tokens"]["total"] + (4 + 2) + 4
+    assert window["tokens"]["total"] == bare["tokens"]["total"] + (4 + 2)
     assert window["tokens"]["total"] == await counted(client, window, "responses")
 
 

@@ -180,9 +180,7 @@ def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
         for item in native["messages"]
         if "role" in item and item.get("type", "message") == "message" and item.get("content") not in ([], None)
     ]
-    texts = [_said(item) for item in fill(items, message)]
-    if not calls:  # an item without text is free: 12 bills; beside calls none was seen
-        texts = [text for text in texts if text]
+    texts = [text for item in fill(items, message) if (text := _said(item))]  # an item without text is free: 12 bills
     if len(texts) < (1 if calls else 2):
         return 0, (0, 0)
     whole = "".join(texts)

@@ -379,21 +379,27 @@ def _result(result: Result, refusals: Refusals) -> Block:
 
 def _mended(step: Block, seq: int, refusals: Refusals) -> Iterator[Block]:
     """Yield a step that came in this form as it is accepted: without empty texts, and not at all without content."""
-    if step["type"] == "thought":
-        if step.get("signature"):
-            yield step
-        else:
+    match step:
+        case {"type": "thought"} if not step.get("signature"):
             refusals.mends.add(UNSIGNED_THOUGHT, seq)
-        return
-    if step["type"] not in ("user_input", "model_output"):
-        yield step
-        return
-    given = step.get("content") or []
-    left = [part for part in given if part.get("type") != "text" or part.get("text")]
-    if left != given or not left:
+        case {"type": "function_result", "result": list(given)} if _are_contents(given):
+            yield {**step, "result": _filled(given, seq, refusals) or ""}
+        case {"type": "user_input" | "model_output" as kind}:
+            content = _filled(step.get("content") or [], seq, refusals)
+            if not content:
+                refusals.mends.add(EMPTY_PART, seq)
+            if content or kind == "user_input":
+                yield {**step, "content": content or [{"type": "text", "text": NOTHING_SAID}]}
+        case _:
+            yield step
+
+
+def _filled(contents: list[Block], seq: int, refusals: Refusals) -> list[Block]:
+    """Return the contents that are no empty texts."""
+    left = [part for part in contents if part.get("type") != "text" or part.get("text")]
+    if left != contents:
         refusals.mends.add(EMPTY_PART, seq)
-    if left or step["type"] == "user_input":
-        yield step if left and left == given else {**step, "content": left or [{"type": "text", "text": NOTHING_SAID}]}
+    return left
 
 
 def _signed(sent: list[_Sent], refusals: Refusals) -> list[_Sent]:

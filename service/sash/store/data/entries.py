@@ -21,6 +21,7 @@ from sash.core.chat.messages import (
     encode_message,
     validate_message,
 )
+from sash.core.chat.mistakes import problem_at
 from sash.core.chat.regular import with_call_id
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import DEVELOPER, TOOL
@@ -33,7 +34,7 @@ from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding
 from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_foreign
 from sash.core.providers.native import check_native, compaction_of
 from sash.core.providers.recognition import foreign
-from sash.problems import Unprocessable
+from sash.problems import BadRequest, Unprocessable
 from sash.store.data.id_times import ID_TIMES
 from sash.store.data.layout import encode_grounding, encode_json
 from sash.store.data.media_texts import plain_contents
@@ -125,10 +126,8 @@ def _check_documents(grounding: Grounding, message: Mapping[str, Any], pointer: 
     for index, document in enumerate(grounding.documents):
         document.regular()
         if document.text is msgspec.UNSET:
-            raise Unprocessable.at(
-                f"#{pointer}/grounding/documents/{index}",
-                "A document has 'text', which the model is to read, or 'levels'",
-            )
+            what, hint = "The field 'text' is missing", ": it has the text that the model is to read"
+            raise problem_at(what, f"#{pointer}/grounding/documents/{index}", hint, BadRequest)
 
 
 def _chat_form(message: Mapping[str, Any]) -> dict[str, Any]:
