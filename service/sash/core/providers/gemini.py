@@ -18,7 +18,7 @@ which Gemini pairs them too.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -453,34 +453,50 @@ def _in_call_order(steps: Iterable[HistoryStep]) -> Iterator[HistoryStep]:
         yield from sorted(run, key=lambda step: step.call.order if isinstance(step, Result) else 0)
 
 
-def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
+class FileLink(NamedTuple):
+    """An address that Google reads by itself, of a picture or of another file."""
+
+    uri: str
+    is_image: bool
+
+    @property
+    def media_type(self) -> str | None:
+        """The media type by the address's ending; None if that is unknown."""
+        return guess_type(self.uri)
+
+
+def carried(parts: Iterable[Part], refusals: Refusals, form: str) -> Iterator[str | FileLink | Media]:
+    """Yield what Google takes of the parts: texts, links and bytes. Others are refused; the client reads ``form``."""
     for part in parts:
+        found: str | FileLink | Media | None = None
         match part.body:
             case {"type": "text"}:
-                yield {"text": part.text}
+                found = part.text
+            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if is_web(url) or url[:5] == "gs://":
+                found = FileLink(url, is_image=True)
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
-                if is_web(url) or url.startswith("gs://"):
-                    yield _by_uri(url)
-                else:
-                    yield from _inline_data(read_data_url(url, part.place, refusals))
+                found = read_data_url(url, part.place, refusals)
             case {"type": "file", "file": {"file_id": str(uri)}} if "://" in uri:  # as Google's Files API names them
-                yield _by_uri(uri)
+                found = FileLink(uri, is_image=False)
             case {"type": "file", "file": dict(file)}:
-                yield from _inline_data(read_file(file, part.place, refusals))
-            case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
-                yield from _inline_data(read_data_url(f"data:audio/{form};base64,{data}", part.place, refusals))
+                found = read_file(file, part.place, refusals)
+            case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(audio)}}:
+                found = read_data_url(f"data:audio/{audio};base64,{data}", part.place, refusals)
             case _:
-                refusals.add(part.place, "has no place in Gemini's contents, which take text, images, files and audio")
+                refusals.add(part.place, f"has no place in {form}, which take text, images, files and audio")
+        if found is not None:
+            yield found
 
 
-def _by_uri(uri: str) -> Block:
-    media_type = guess_type(uri)
-    return {"fileData": {"fileUri": uri} | ({"mimeType": media_type} if media_type else {})}
-
-
-def _inline_data(media: Media | None) -> Iterator[Block]:
-    if media:
-        yield {"inlineData": {"mimeType": media.media_type, "data": media.data}}
+def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
+    for each in carried(parts, refusals, "Gemini's contents"):
+        match each:
+            case str():
+                yield {"text": each}
+            case FileLink():
+                yield {"fileData": {"fileUri": each.uri} | ({"mimeType": each.media_type} if each.media_type else {})}
+            case Media():
+                yield {"inlineData": {"mimeType": each.media_type, "data": each.data}}
 
 
 def _declaration(function: Function) -> Block:

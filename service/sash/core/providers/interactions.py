@@ -17,11 +17,11 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
-from sash.core.providers.gemini import GEMINI, SOUNDS, system_text
+from sash.core.providers.gemini import GEMINI, SOUNDS, FileLink, carried, system_text
 from sash.core.providers.gemini_mends import EMPTY_PART, MISSING_SIGNATURE, SKIPS, requires_signatures, takes_media
 from sash.core.providers.hosted import media_line
 from sash.core.providers.known_kinds import UnknownKind, objects_at, unknown_name
-from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
+from sash.core.providers.media import Media
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import (
@@ -419,38 +419,20 @@ def _signed(sent: list[_Sent], refusals: Refusals) -> list[_Sent]:
 
 
 def _contents(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
-    for part in parts:
-        match part.body:
-            case {"type": "text"}:
-                yield {"type": "text", "text": part.text}
-            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
-                if is_web(url) or url.startswith("gs://"):
-                    yield _by_uri("image", url)
-                else:
-                    yield from _bytes(read_data_url(url, part.place, refusals))
-            case {"type": "file", "file": {"file_id": str(uri)}} if "://" in uri:
-                yield _by_uri(_content_type(guess_type(uri) or ""), uri)
-            case {"type": "file", "file": dict(file)}:
-                yield from _bytes(read_file(file, part.place, refusals))
-            case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
-                yield from _bytes(read_data_url(f"data:audio/{form};base64,{data}", part.place, refusals))
-            case _:
-                refusals.add(part.place, "has no place in Interactions, which take text, images, files and audio")
+    for each in carried(parts, refusals, "Interactions"):
+        match each:
+            case str():
+                yield {"type": "text", "text": each}
+            case FileLink():
+                kind = "image" if each.is_image else _content_type(each.media_type or "")
+                yield {"type": kind, "uri": each.uri} | ({"mime_type": each.media_type} if each.media_type else {})
+            case Media():
+                yield {"type": _content_type(each.media_type), "mime_type": each.media_type, "data": each.data}
 
 
 def _content_type(media_type: str) -> str:
     kind = media_type.partition("/")[0]
     return kind if kind in ("image", "audio", "video") else "document"
-
-
-def _by_uri(kind: str, uri: str) -> Block:
-    media_type = guess_type(uri)
-    return {"type": kind, "uri": uri} | ({"mime_type": media_type} if media_type else {})
-
-
-def _bytes(media: Media | None) -> Iterator[Block]:
-    if media:
-        yield {"type": _content_type(media.media_type), "mime_type": media.media_type, "data": media.data}
 
 
 def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:
