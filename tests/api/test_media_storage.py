@@ -20,6 +20,7 @@ from faults.disks import fill, mount, unmount
 from validators.media import FORMS, shown, told
 
 from sash.app import create_app
+from sash.problems import StoreUnavailable
 from sash.settings import Settings
 from sash.store.data.layout import keys_of
 from sash.store.data.media_erasures import ERASURES, MediaErasures
@@ -245,6 +246,32 @@ async def test_an_erasure_that_was_cut_off_is_done_later(
 
     assert (before, len(place.objects())) == (2, 1)
     assert raw.zcard(ERASURES) == 0
+
+
+async def test_an_erasure_that_is_done_is_answered(
+    client: httpx.AsyncClient,
+    conversation: str,
+    place: Place,
+    own: EmbeddedStore,
+    raw: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If both places are lost right after a message is erased, the answer is 204, and its picture is erased later."""
+
+    async def lost(*_: Any, **__: Any) -> None:
+        raise StoreUnavailable("Nothing answers.")
+
+    await append(client, conversation, {"id": "a", "message": pictured("look", 1)})
+    with monkeypatch.context() as lose:
+        lose.setattr(MediaErasures, "_erase", lost)
+        answer = await client.delete(f"/conversations/{conversation}/messages/1")
+
+    assert answer.status_code == 204, answer.text
+    (noted,) = raw.zrange(ERASURES, 0, -1)
+    raw.zadd(ERASURES, {noted: 0})
+    async with erasures(own, place.url) as its:
+        await its.erase_due(time.time_ns() // 1_000_000)
+    assert place.objects() == []
 
 
 @pytest.mark.usefixtures("raw")

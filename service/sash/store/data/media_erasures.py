@@ -24,7 +24,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from sash.problems import Problem, StoreUnavailable
+from sash.problems import Problem, StoreFull, StoreUnavailable
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX, Target, keys_of, new_name
 from sash.store.data.media_texts import about_of
@@ -67,8 +67,8 @@ class MediaErasures:
         freed = await change()
         is_known = freed is None or freed.version  # else it was damaged: its objects are looked for later
         if is_known:
-            await self._erase([f"{target.name}/{each}" for each in freed.objects] if freed is not None else [])
-            with suppress(StoreUnavailable):  # the change is made; a note that stays is looked at once more
+            with suppress(StoreUnavailable, StoreFull):  # the change is made; a note that stays is looked at once more
+                await self._erase([f"{target.name}/{each}" for each in freed.objects] if freed is not None else [])
                 await self._client.commands([("ZREM", ERASURES, noted)])
         return freed
 
