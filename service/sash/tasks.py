@@ -1,9 +1,16 @@
-"""Ends the tasks that run beside requests."""
+"""Tasks that run beside requests: their beginning and their end."""
 
 import asyncio
+import contextvars
+from collections.abc import Coroutine
 from typing import Any
 
 _AGAIN_SECONDS = 1.0
+
+
+def beside_requests(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Begin work that belongs to no request: its spans do not stand under those of the request that began it."""
+    return asyncio.create_task(work, context=contextvars.Context())
 
 
 async def end_tasks(*tasks: "asyncio.Task[Any]") -> None:

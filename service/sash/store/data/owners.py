@@ -37,7 +37,7 @@ from sash.store.data.replies import Shut, State
 from sash.store.data.scripts import script
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.redis.client import Client
-from sash.tasks import end_tasks
+from sash.tasks import beside_requests, end_tasks
 
 _GRACE_MICROSECONDS = 600 * 1_000_000
 _BATCH = 16  # conversations that are read together: each may have megabytes of settings
@@ -146,7 +146,7 @@ class Owners:
             return
         self._active[target.tenant, owner, target.id] = _now() | 1, self._keep_ms(lifetime_of(settings))
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._tell())
+            self._task = beside_requests(self._tell())
 
     async def _tell(self) -> None:
         while self._active:

@@ -17,7 +17,6 @@ again. The index is not trusted: each conversation is read before it is shown, a
 
 import asyncio
 import contextlib
-import contextvars
 import heapq
 import math
 from collections.abc import Callable
@@ -32,7 +31,7 @@ from sash.store.data.reading import Reader
 from sash.store.data.replies import State
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.redis.client import Client
-from sash.tasks import end_tasks
+from sash.tasks import beside_requests, end_tasks
 
 Place = tuple[float, str]
 """The last activity in milliseconds since 1970, and the id: a listing's order, both descending."""
@@ -101,7 +100,7 @@ class Tenants:
         """Note a change of a conversation, to be written to an index soon; never waits and never fails."""
         self._changed[target.tenant, target.id] = updated_ms
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._tell(), context=contextvars.Context())  # of no request
+            self._task = beside_requests(self._tell())
 
     async def _tell(self) -> None:
         while self._changed:
