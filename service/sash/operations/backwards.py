@@ -13,7 +13,7 @@ from sash.store.redis.client import Client
 STORE: Final = "store went back"
 CLOCK: Final = "clock went back"
 _MOVE_SECONDS: Final = 60.0
-"""Between moves of the mark while nothing is written; after a write it moves within a second."""
+"""Seconds from one mark to the next while clients write nothing. After a write, the mark follows within a second."""
 _BEHIND_MS: Final = 2_000
 """Clocks of machines differ by less."""
 _SHOWN_MS: Final = 24 * 3600 * 1000

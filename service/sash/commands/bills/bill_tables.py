@@ -86,7 +86,7 @@ def _median(bills: Sequence[Bill]) -> str:
 
 
 def by_rule(bills: Iterable[Bill], vendor: str) -> Sheet:
-    """Return a row for each rule of a vendor that bears on a bill.
+    """Return a row for each rule of a vendor that changes what a request costs.
 
     OpenAI's chat requests that are estimates, and requests that do not show all that is billed, are left out.
     """

@@ -48,7 +48,7 @@ class Questions:
 
     @property
     def is_makers(self) -> bool:
-        """Whether requests go to the maker's own format. Others' servers know fewer members."""
+        """Whether the maker itself is asked. Other servers of its format take fewer members."""
         return self._model.provider == PROVIDERS[self._form].maker
 
     @property

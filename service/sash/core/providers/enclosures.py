@@ -183,7 +183,7 @@ def _own(message: Object, chat: Object, lines: Mapping[int, str], *, is_result: 
 
 
 class _Visit:
-    """Visits the media in a provider's own messages, in order, and replaces some.
+    """Visits the pictures and files in a provider's own messages, in order, and can replace them.
 
     ``in_place`` returns what stands in a medium's place: another part, ``_REMOVED``, or None if it stays. It gets the place
     of the content's part that is the same medium, None for one that no part is. ``alone`` are these, but those in thoughts.

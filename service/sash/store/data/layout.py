@@ -52,9 +52,10 @@ names its life. A store that lost its newest writes repeats versions, but never 
 The lengths of ``log``, ``counts`` and ``details`` must agree, and those of ``pinned`` and ``grounding`` with their counters.
 Where they do not, a key was evicted or lost, and every script says so instead of reading a shorter history.
 
-Other keys belong to no conversation and have slots of their own: owners' lists (``owners.py``), requests under a key
-(``claims.py``), what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
-(``datakeys.py``), statistics.
+Other keys belong to no conversation and have slots of their own: owners' and tenants' lists (``owners.py``,
+``tenants.py``), erasures that go on (``owner_erasures.py``, ``media_erasures.py``), requests under a key (``claims.py``),
+what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
+(``datakeys.py``), the mark by which a store that went back is noticed (``marks.py``), statistics.
 
 ``word_blocks`` and ``vector_blocks`` exist where recall is on. They are written after the append (``index.lua``), from the
 first message on, so they may be shorter than the log, but not longer; ``embedded`` names the model that made the vectors.
