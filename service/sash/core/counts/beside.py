@@ -180,7 +180,9 @@ def _items_apart(message: Mapping[str, Any]) -> tuple[int, Pair]:
         for item in native["messages"]
         if "role" in item and item.get("type", "message") == "message" and item.get("content") not in ([], None)
     ]
-    texts = [text for item in fill(items, message) if (text := _said(item))]  # an item without text is free: 12 bills
+    # An item without text is free in 12 bills. One that stood before a call cost 4: it is taken as free too, because whether
+    # calls follow is not known of a message alone.
+    texts = [text for item in fill(items, message) if (text := _said(item))]
     if len(texts) < (1 if calls else 2):
         return 0, (0, 0)
     whole = "".join(texts)
