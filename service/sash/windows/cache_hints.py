@@ -16,7 +16,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.cache_marks import Caching, Lifetime, Places
 from sash.problems import WindowDoesNotFit
 from sash.windows.asked import Asked, build
-from sash.windows.recalling import last_left_out
+from sash.windows.recalling import first_seen, last_left_out
 
 
 class Hints(NamedTuple):
@@ -51,6 +51,8 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
             before = _window_before(asked, earlier, _documents_before(asked, earlier, documents))
     if isinstance(before, NeedOlder):
         return before
+    if before and earlier and query.history_tools and first_seen(before, earlier) != first_seen(window, history):
+        before = None  # the tools, at the beginning of a request, name another message
     # The window before is made without what it recalled.
     stayed = places_of(before, earlier.question, stable=stable) if before and earlier else None
     if stayed is not None and earlier is not None and query.price == "auto":

@@ -18,6 +18,7 @@ from sash.core.counts.families import FUNCTION, TOOL
 from sash.core.law.compaction import compacted
 from sash.core.law.costs import listed_costs
 from sash.core.law.documents import Documents
+from sash.core.law.history_tools import with_history_tools
 from sash.core.law.order import arranged
 from sash.core.law.records import Record
 from sash.core.law.render import Bodies
@@ -35,6 +36,7 @@ from sash.windows.recalling import (
     block_place,
     chosen,
     costs_of,
+    first_seen,
     in_block,
     in_places,
     in_places_of,
@@ -62,6 +64,8 @@ def advance(flow: Flow, answer: Any = None) -> Need | Made:
 
 def window(asked: Asked, seen: SeenHistory) -> Flow:
     """Make the window that is asked for. Raises WindowDoesNotFit, FormatCannotCarry."""
+    if asked.query.history_tools:
+        asked = _with_tools(asked, seen.history.length, seen.history.length)
     if not asked.query.recall_max_tokens:
         return (yield from _made(asked, seen, {}))
     asked, seen, recalled = yield from _recall(asked, seen)
@@ -98,7 +102,13 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
         if isinstance(hints, NeedOlder):
             seen = yield Older(hints.first_seq)
             continue
+        if asked.query.history_tools:
+            asked = _with_tools(asked, first_seen(choice, history), seen.history.length)
         return made(asked, history, choice, bodies, documents, hints, trimmed)
+
+
+def _with_tools(asked: Asked, first: int, length: int) -> Asked:
+    return _replace(asked, parts=with_history_tools(asked.parts, first, length))
 
 
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:

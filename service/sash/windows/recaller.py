@@ -107,8 +107,7 @@ class Recaller:
         for _ in range(_ATTEMPTS):
             state = await self._reader.get(target)
             mode = recall_of(state.settings) or self._default
-            if mode == "off":
-                raise RecallIsOff('Recall is off for this conversation: PATCH it with {"recall": "lexical"} first.')
+            require_recall(mode)
             with contextlib.suppress(HistoryEdited):
                 old, question = await self.read(target, text, mode, state.length, state)
                 ranking = partial(found, old, question, limit)
@@ -174,6 +173,12 @@ class Recaller:
                 whole |= zip(range(first, last + 1), stretch, strict=True)
         vocabulary = model.vocabulary
         return whole if vocabulary is None else await self._counts.each(read, vocabulary, whole)
+
+
+def require_recall(mode: str) -> None:
+    """Raise RecallIsOff for a conversation whose messages are not indexed."""
+    if mode == "off":
+        raise RecallIsOff('Recall is off for this conversation: PATCH it with {"recall": "lexical"} first.')
 
 
 def is_long(old: Old) -> bool:

@@ -252,6 +252,12 @@ def recollected(window: Window, recollection: Recollection) -> Window:
     return msgspec.structs.replace(window, tokens=tokens, explain=lines, recalled=recollection)
 
 
+def first_seen(window: Window, history: History) -> int:
+    """The seq from which on a window has all messages, up to its newest one."""
+    seqs = sorted(map(history.name, window.seqs))
+    return last_left_out(seqs, max(seqs, default=0)) + 1 if window.dropped["messages"] else 1
+
+
 def last_left_out(seqs: Sequence[int], length: int) -> int:
     """The seq before the window's last unbroken run of messages; 0 if the run begins at the first message."""
     if not seqs or seqs[-1] != length:

@@ -13,6 +13,7 @@ from sash.core.law.choice import BLOCK
 from sash.core.law.compaction import readable
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings
 from sash.core.law.hints import cache_key
+from sash.core.law.history_tools import check_names
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.walk import SKIP_HORIZON
 from sash.core.providers import PROVIDERS
@@ -30,7 +31,7 @@ from sash.windows.answer import Made
 from sash.windows.asked import Asked, Limits, limits_of
 from sash.windows.flow import advance, window
 from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords, WithMedia
-from sash.windows.recaller import Recaller, is_long
+from sash.windows.recaller import Recaller, is_long, require_recall
 from sash.windows.tail import LARGE_BYTES, GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
@@ -118,6 +119,9 @@ class Windows:
         for _ in range(_ATTEMPTS):
             settings, parts = decode_settings(tail.state.settings, self._send)
             limits = limits_of(query, settings, self.models)
+            if query.history_tools:
+                require_recall(self._recaller.mode(settings))
+                check_names(parts)
             if not limits.model.exact:
                 models = await self._calibrations.correct(target.tenant, self.models, limits.model.id)
                 limits = limits_of(query, settings, models)

@@ -186,6 +186,13 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     ] = None
     unanswered: Unanswered = "note"
     uncarried: Uncarried = "error"
+    history_tools: Annotated[
+        bool,
+        Meta(
+            description="Add the tools `history_search` and `history_read`, by which the model reads what the window leaves "
+            "out. `POST …/tools/{name}` answers their calls. Needs `recall`."
+        ),
+    ] = False
     cache: CacheHints = "none"
     price: PriceChoice = "none"
     explain: Annotated[bool, Meta(description="Add a line for each considered message: kept or not, and why.")] = False
