@@ -27,6 +27,7 @@ from sash.api import (
     operation_handlers,
     owner_handlers,
     search_handlers,
+    tool_handlers,
     transfer_handlers,
     window_handlers,
 )
@@ -67,6 +68,7 @@ from sash.store.redis.client import Client
 from sash.tasks import end_tasks
 from sash.windows.recaller import Embeddings, Recaller
 from sash.windows.stored import Windows
+from sash.windows.tool_answers import ToolAnswers
 from sash.windows.vocabulary_counts import Counts
 
 ROUTES = (
@@ -94,6 +96,7 @@ ROUTES = (
     window_handlers.get_window,
     window_handlers.build_window,
     search_handlers.search_messages,
+    tool_handlers.answer_tool,
     count_handlers.count,
     count_handlers.models,
     count_handlers.model,
@@ -226,7 +229,7 @@ def _recall(settings: Settings, store: Stores, counts: Counts, embedder: Embedde
     recaller = Recaller(
         store.reader, store.index, counts, default=settings.recall, embeddings=embeddings, notice=indexer.notice
     )
-    return Recall(recaller, indexer)
+    return Recall(recaller, indexer, ToolAnswers(store.reader, recaller))
 
 
 def _watching(store: Stores, metrics: Metrics, models: Mapping[str, Model], log: RequestLog | None) -> Watching:

@@ -27,15 +27,17 @@ from sash.store.data.stores import Stores
 from sash.windows.answer import Made
 from sash.windows.recaller import Recaller
 from sash.windows.stored import Windows
+from sash.windows.tool_answers import ToolAnswers
 
 Req = Request[Any, Any, Any]
 
 
 class Recall(msgspec.Struct, frozen=True):
-    """What finds older messages, and what keeps their index up to date."""
+    """What finds and reads older messages, and what keeps their index up to date."""
 
     recaller: Recaller
     indexer: Indexer
+    answers: ToolAnswers
 
 
 class Watching(msgspec.Struct, frozen=True):

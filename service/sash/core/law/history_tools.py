@@ -1,7 +1,7 @@
 """``history_tools=true``: two tools by which a model reads what its window leaves out.
 
-Their descriptions name the oldest message that the model sees. Its number has a fixed width, so the definitions cost the same
-tokens whichever message it is: digits never join the text beside them, and all vocabularies split them by their number.
+Their descriptions name the oldest message that the model sees. Its number has a fixed width, so the definitions cost the
+same tokens whichever message it is: digits never join the text beside them, and vocabularies split them by their number.
 """
 
 from collections.abc import Mapping, Sequence

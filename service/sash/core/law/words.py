@@ -149,13 +149,26 @@ def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(line for message in messages for line in _lines(message))
 
 
+def told_in(message: Mapping[str, Any]) -> str:
+    """A message's text and its calls, uncut, as one text for a reader. Redacted texts are left out."""
+    text = _content_text(message.get("content"))
+    calls = [f"calls {name}: {given}" for name, given in _calls_in(message)]
+    return "\n".join([*([text] if text and text != REDACTED_TEXT else []), *calls])
+
+
 def _lines(message: Mapping[str, Any]) -> Iterable[str]:
     role = message["role"]
     text = _content_text(message.get("content"))
     if text and text != REDACTED_TEXT:
         yield f"{role}: {_shortened(text)}"
+    for name, given in _calls_in(message):
+        yield f"{role} calls {name}: {_shortened(given)}"
+
+
+def _calls_in(message: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+    """A message's calls: each one's name and arguments."""
     for call in functions_called(message):
-        yield f"{role} calls {call.get('name')}: {_shortened(str(call.get('arguments') or call.get('input') or ''))}"
+        yield call.get("name"), str(call.get("arguments") or call.get("input") or "")
 
 
 def _content_text(content: Any) -> str:

@@ -1,0 +1,65 @@
+"""POST …/tools/{name}: the answer to a model's call of a history tool, as a message to append."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import post
+from litestar.params import FromPath
+from msgspec import Meta
+
+from sash.api.body import decode, target_of
+from sash.api.context import Req, context_of
+from sash.api.openapi.operation import documented
+from sash.core.chat.arguments import ProviderObject
+from sash.core.counts.counting import REFERENCE_MODELS
+from sash.core.law.conversation_settings import read_settings
+from sash.core.law.history_tools import NAMES
+from sash.core.law.parameters import Name
+from sash.problems import NotFound
+from sash.windows.asked import named_model
+
+
+class ToolCall(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A call that a model made of a history tool."""
+
+    call_id: Annotated[str, Meta(min_length=1, max_length=256, description="The id of the call, as the model gave it.")]
+    arguments: Annotated[
+        ProviderObject | str, Meta(description="The call's arguments, as an object or as the JSON text of one.")
+    ]
+    max_tokens: Annotated[
+        int, Meta(ge=100, le=1_000_000, description="The largest number of tokens of the answer's text.")
+    ] = 2000
+    model: Annotated[
+        Name | None, Meta(description="The model that counts them; by default the conversation's, else GPT-4o.")
+    ] = None
+
+
+class ToolAnswer(msgspec.Struct, frozen=True):
+    """The answer: a tool message, which is appended as any other one, and the tokens of its text."""
+
+    message: Annotated[dict[str, Any], Meta(title="ToolMessage")]
+    tokens: int
+
+
+_decoder = msgspec.json.Decoder(ToolCall)
+
+
+@post("/conversations/{conversation_id:str}/tools/{name:str}", operation_id="answerTool", status_code=200)
+@documented("Answer a call of a history tool", "windows", takes=ToolCall, etag=False, errors=(422,))
+async def answer_tool(request: Req, name: FromPath[str]) -> ToolAnswer:
+    """The answer to a call of `history_search` or `history_read`, which `history_tools=true` adds to windows.
+
+    Nothing is stored. A mistake of the model in its arguments is answered in words, which it can read.
+    """
+    context, target = context_of(request), target_of(request)
+    wanted = await decode(request, _decoder)
+    if name not in NAMES:
+        raise NotFound(f"There is no tool of this name: {' and '.join(NAMES)} are answered here.")
+    model, named = REFERENCE_MODELS[0], wanted.model
+    if named is None:
+        named = read_settings((await context.store.reader.get(target)).settings).model
+    if named is not None:
+        model = named_model(named, context.models, "#/model")
+    answers = context.recall.answers
+    text, tokens = await answers.answer(target, name, wanted.arguments, model=model, max_tokens=wanted.max_tokens)
+    return ToolAnswer({"role": "tool", "tool_call_id": wanted.call_id, "content": text}, tokens)

@@ -1,0 +1,116 @@
+"""What the history tools answer: messages as text for a model, within a limit of tokens."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from sash.core.law.words import words_of
+
+PASSAGE: Final = 600
+"""Characters that are shown of a longer message that was found."""
+_SEARCHED: Final = 65_536
+"""Characters of one message in which a passage is looked for: those that are indexed."""
+_MOST_MATCHES: Final = 500
+_LEAST: Final = 40
+"""Characters of a message that are worth beginning it."""
+_WORD: Final = re.compile(r"[^\W_]+")
+
+Fits = Callable[[str], bool]
+"""Whether a text is inside the limit."""
+
+
+class Told(NamedTuple):
+    """A message as a model reads it."""
+
+    seq: int
+    role: str
+    created_ms: int
+    text: str
+
+    @property
+    def head(self) -> str:
+        """The line before its text."""
+        return f"#{self.seq} {self.role}, {datetime.fromtimestamp(self.created_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC:\n"
+
+
+def passage(text: str, query: str) -> str:
+    """Return the part of a text that has the most words of the query; a short text as it is."""
+    if len(text) <= PASSAGE:
+        return text
+    wanted = set(words_of(query))
+    stems: dict[str, frozenset[bytes]] = {}
+    places: list[tuple[int, frozenset[bytes]]] = []
+    for match in _WORD.finditer(text, 0, _SEARCHED):
+        word = match[0]
+        if word not in stems:
+            stems[word] = frozenset(words_of(word)) & wanted
+        if stems[word]:
+            places.append((match.start(), stems[word]))
+            if len(places) == _MOST_MATCHES:
+                break
+    start = max(0, _densest(places) - PASSAGE // 4)
+    end = min(len(text), start + PASSAGE)
+    return f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}"
+
+
+def _densest(places: Sequence[tuple[int, frozenset[bytes]]]) -> int:
+    """The first place behind which a passage has the most different words; 0 if there is none."""
+    starts = [start for start, _ in places]
+
+    def words(index: int) -> int:
+        end = bisect_right(starts, starts[index] + PASSAGE // 2)
+        return len(frozenset().union(*(each for _, each in places[index:end])))
+
+    return starts[max(range(len(starts)), key=words)] if starts else 0
+
+
+def found_text(found: Sequence[Told], query: str, fits: Fits) -> str:
+    """Return the passages of messages that were found, best first, as many as fit."""
+    if not found:
+        return "No message matches. Try other words, such as a name, a path or a command that was used."
+    text = "Best matches first. Read them whole with history_read and their numbers."
+    for each in found:
+        longer = f"{text}\n\n{each.head}{passage(each.text, query)}"
+        if not fits(longer):
+            break
+        text = longer
+    return text
+
+
+def read_text(told: Sequence[Told], skip: int, beyond: int, fits: Fits) -> str:
+    """Return messages word for word, as many as fit, and where to go on.
+
+    ``skip`` characters of the first one are left out. ``beyond`` is the seq of the next message that is wanted, 0 for none.
+    """
+    text = ""
+    for index, each in enumerate(told):
+        following = told[index + 1].seq if index + 1 < len(told) else beyond
+        before = f"{text}\n\n{each.head}" if text else each.head
+        body = each.text[skip if index == 0 else 0 :]
+        if fits(before + body + (go_on(following) if following else "")):
+            text = before + body
+            continue
+        skipped = len(each.text) - len(body)
+        length = _longest(before, body, each.seq, skipped, fits)
+        is_begun = length >= _LEAST or not text
+        return before + body[:length] + go_on(each.seq, skipped + length) if is_begun else text + go_on(each.seq)
+    return text + (go_on(beyond) if beyond else "")
+
+
+def go_on(seq: int, skip: int = 0) -> str:
+    """Return the line that says where to read on."""
+    return f"\n\n[More: history_read with first={seq}{f', skip={skip}' if skip else ''}]"
+
+
+def _longest(before: str, body: str, seq: int, skipped: int, fits: Fits) -> int:
+    """The most characters of a message that fit; at least one, so that a reader always gets on."""
+    low, high = 1, len(body)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(before + body[:middle] + go_on(seq, skipped + middle)):
+            low = middle
+        else:
+            high = middle - 1
+    return low
