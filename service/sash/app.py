@@ -22,6 +22,7 @@ from sash.api import (
     count_handlers,
     docs,
     history_handlers,
+    mcp_handlers,
     media_handlers,
     message_handlers,
     operation_handlers,
@@ -97,6 +98,7 @@ ROUTES = (
     window_handlers.build_window,
     search_handlers.search_messages,
     tool_handlers.answer_tool,
+    mcp_handlers.answer_mcp,
     count_handlers.count,
     count_handlers.models,
     count_handlers.model,
@@ -229,7 +231,7 @@ def _recall(settings: Settings, store: Stores, counts: Counts, embedder: Embedde
     recaller = Recaller(
         store.reader, store.index, counts, default=settings.recall, embeddings=embeddings, notice=indexer.notice
     )
-    return Recall(recaller, indexer, ToolAnswers(store.reader, recaller))
+    return Recall(recaller, indexer, ToolAnswers(store.reader, recaller, store.owners))
 
 
 def _watching(store: Stores, metrics: Metrics, models: Mapping[str, Model], log: RequestLog | None) -> Watching:

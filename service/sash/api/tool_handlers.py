@@ -8,15 +8,21 @@ from litestar.params import FromPath
 from msgspec import Meta
 
 from sash.api.body import decode, target_of
-from sash.api.context import Req, context_of
+from sash.api.context import Context, Req, context_of
 from sash.api.openapi.operation import documented
 from sash.core.chat.arguments import ProviderObject
 from sash.core.counts.counting import REFERENCE_MODELS
+from sash.core.counts.models import Model
 from sash.core.law.conversation_settings import read_settings
 from sash.core.law.history_tools import NAMES
 from sash.core.law.parameters import Name
 from sash.problems import NotFound
 from sash.windows.asked import named_model
+from sash.windows.tool_answers import ToolScope
+
+AnswerTokens = Annotated[
+    int, Meta(ge=100, le=1_000_000, description="The largest number of tokens of an answer's text.")
+]
 
 
 class ToolCall(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -26,9 +32,7 @@ class ToolCall(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     arguments: Annotated[
         ProviderObject | str, Meta(description="The call's arguments, as an object or as the JSON text of one.")
     ]
-    max_tokens: Annotated[
-        int, Meta(ge=100, le=1_000_000, description="The largest number of tokens of the answer's text.")
-    ] = 2000
+    max_tokens: AnswerTokens = 2000
     model: Annotated[
         Name | None, Meta(description="The model that counts them; by default the conversation's, else GPT-4o.")
     ] = None
@@ -55,11 +59,17 @@ async def answer_tool(request: Req, name: FromPath[str]) -> ToolAnswer:
     wanted = await decode(request, _decoder)
     if name not in NAMES:
         raise NotFound(f"There is no tool of this name: {' and '.join(NAMES)} are answered here.")
-    model, named = REFERENCE_MODELS[0], wanted.model
-    if named is None:
-        named = read_settings((await context.store.reader.get(target)).settings).model
-    if named is not None:
-        model = named_model(named, context.models, "#/model")
-    answers = context.recall.answers
-    text, tokens = await answers.answer(target, name, wanted.arguments, model=model, max_tokens=wanted.max_tokens)
+    named = wanted.model or read_settings((await context.store.reader.get(target)).settings).model
+    text, tokens = await context.recall.answers.answer(
+        ToolScope(target.tenant, target.id),
+        name,
+        wanted.arguments,
+        model=counted_by(context, named),
+        max_tokens=wanted.max_tokens,
+    )
     return ToolAnswer({"role": "tool", "tool_call_id": wanted.call_id, "content": text}, tokens)
+
+
+def counted_by(context: Context, name: str | None) -> Model:
+    """The model that counts an answer's tokens; GPT-4o where none is named. Raises UnknownModel."""
+    return REFERENCE_MODELS[0] if name is None else named_model(name, context.models, "#/model")

@@ -1,27 +1,37 @@
 """Answers the calls of the history tools out of a stored conversation."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from contextlib import suppress
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
 
+from sash.core.chat.bounds import IDS
 from sash.core.chat.mistakes import invalid
 from sash.core.counts.counting import plain_text_tokens
 from sash.core.counts.models import Model
+from sash.core.law.conversation_settings import owner_of
 from sash.core.law.excerpts import Fits, Told, found_text, read_text
 from sash.core.law.history_tools import SEARCH
 from sash.core.law.words import told_in
-from sash.problems import BadRequest
+from sash.problems import BadRequest, NotFound
 from sash.processor import PROCESSOR
-from sash.store.data.layout import Target
+from sash.store.data.layout import Target, target_at
+from sash.store.data.owners import Owners
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message
 from sash.store.data.stored_messages import SMALL_STEP_BYTES
-from sash.windows.recaller import Recaller
+from sash.windows.recaller import Hit, Recaller
+
+T = TypeVar("T")
 
 _MOST_READ = 100
 """Messages of one answer of ``history_read``."""
+
+
+_MOST_CONVERSATIONS = 200
+"""The owner's conversations that are searched, newest activity first."""
 
 
 class SearchArguments(msgspec.Struct, frozen=True):
@@ -39,15 +49,30 @@ class ReadArguments(msgspec.Struct, frozen=True):
     skip: Annotated[int, Meta(ge=0)] = 0
 
 
+class ReadOfOwner(ReadArguments, frozen=True, kw_only=True):
+    """The arguments of ``history_read`` where it reads all conversations of an owner."""
+
+    conversation: str
+
+
+class ToolScope(NamedTuple):
+    """What the tools may read: one conversation, or all of an owner."""
+
+    tenant: str
+    conversation: str | None = None
+    owner: str | None = None
+
+
 class ToolAnswers:
     """Answers calls of the history tools. A model's mistake is answered in words, so that it can call again."""
 
-    def __init__(self, reader: Reader, recaller: Recaller) -> None:
+    def __init__(self, reader: Reader, recaller: Recaller, owners: Owners) -> None:
         self._reader = reader
         self._recaller = recaller
+        self._owners = owners
 
     async def answer(
-        self, target: Target, name: str, arguments: Mapping[str, Any] | str, *, model: Model, max_tokens: int
+        self, scope: ToolScope, name: str, arguments: Mapping[str, Any] | str, *, model: Model, max_tokens: int
     ) -> tuple[str, int]:
         """Return the answer's text, of at most ``max_tokens`` for the model, and its tokens.
 
@@ -57,25 +82,52 @@ class ToolAnswers:
         def fits(text: str) -> bool:
             return plain_text_tokens(text, model) <= max_tokens
 
-        wanted = _arguments(SearchArguments if name == SEARCH else ReadArguments, arguments)
-        if isinstance(wanted, str):
-            text = wanted
-        elif isinstance(wanted, SearchArguments):
-            text = await self._found(target, wanted, fits)
+        if name == SEARCH:
+            text = await self._search(scope, _arguments(SearchArguments, arguments), fits)
         else:
-            text = await self._read(target, wanted, fits)
+            text = await self._read(scope, _arguments(ReadOfOwner if scope.owner else ReadArguments, arguments), fits)
         return text, plain_text_tokens(text, model)
 
-    async def _found(self, target: Target, wanted: SearchArguments, fits: Fits) -> str:
-        found, _, state = await self._recaller.search(target, wanted.query, wanted.limit)
-        told: list[Told] = []
-        for seq, _ in found:
-            page = await self._reader.page(target, seq, seq)
-            if page.made == state.made:  # else the text may have been redacted since the search
-                told += map(_told, page.messages)
-        return await PROCESSOR.run(found_text, [each for each in told if each.text], wanted.query, fits)
+    async def _search(self, scope: ToolScope, wanted: SearchArguments | str, fits: Fits) -> str:
+        if isinstance(wanted, str):
+            return wanted
+        return await PROCESSOR.run(found_text, await self._found(scope, wanted), wanted.query, fits)
 
-    async def _read(self, target: Target, wanted: ReadArguments, fits: Fits) -> str:
+    async def _found(self, scope: ToolScope, wanted: SearchArguments) -> list[Told]:
+        """The messages that were found, best first."""
+        if scope.conversation is not None:
+            target = target_at(scope.tenant, scope.conversation)
+            found, _, state = await self._recaller.search(target, wanted.query, wanted.limit)
+            hits = [Hit(target, state, seq, score) for seq, score in found]
+        else:
+            listed, _ = await self._owners.read(scope.tenant, scope.owner or "", limit=_MOST_CONVERSATIONS)
+            standing = [(target_at(scope.tenant, each.id), each.state) for each in listed]
+            hits, _, _ = await self._recaller.search_each(standing, wanted.query, wanted.limit)
+        told: list[Told] = []
+        for hit in hits:
+            with suppress(NotFound):  # erased since the search
+                page = await self._reader.page(hit.target, hit.seq, hit.seq)
+                if page.made == hit.state.made:  # else the text may have been redacted since the search
+                    told += [_told(message, hit.target.id if scope.owner else "") for message in page.messages]
+        return [each for each in told if each.text]
+
+    async def _read(self, scope: ToolScope, wanted: ReadArguments | str, fits: Fits) -> str:
+        """Messages word for word. An id that is none, or another owner's, is the model's mistake."""
+        if isinstance(wanted, str):
+            return wanted
+        name = wanted.conversation if isinstance(wanted, ReadOfOwner) else scope.conversation or ""
+        nothing = f"There is no conversation {name[:128]}: take the id that history_search gave."
+        if scope.owner is not None and not IDS.fullmatch(name):
+            return nothing
+        target = target_at(scope.tenant, name)
+        if scope.owner is not None:
+            with suppress(NotFound):
+                if owner_of((await self._reader.get(target)).settings) == scope.owner:
+                    return await self._read_in(target, wanted, fits)
+            return nothing
+        return await self._read_in(target, wanted, fits)
+
+    async def _read_in(self, target: Target, wanted: ReadArguments, fits: Fits) -> str:
         last = max(wanted.first, wanted.last or wanted.first)
         until = min(last, wanted.first + _MOST_READ - 1)
         page = await self._reader.page(target, wanted.first, until, limit_bytes=SMALL_STEP_BYTES)
@@ -86,9 +138,7 @@ class ToolAnswers:
         return await PROCESSOR.run(read_text, [*map(_told, page.messages)], wanted.skip, beyond, fits)
 
 
-def _arguments(
-    kind: type[SearchArguments] | type[ReadArguments], given: Mapping[str, Any] | str
-) -> SearchArguments | ReadArguments | str:
+def _arguments(kind: type[T], given: Mapping[str, Any] | str) -> T | str:
     """The arguments of a call, or what is wrong with them."""
     value: Any = given
     try:
@@ -102,6 +152,6 @@ def _arguments(
         return "The call cannot be answered. Its arguments are no JSON."
 
 
-def _told(message: Message) -> Told:
+def _told(message: Message, conversation: str = "") -> Told:
     body = msgspec.json.decode(message.body)
-    return Told(message.seq, body["role"], message.identity.created_ms, told_in(body))
+    return Told(message.seq, body["role"], message.identity.created_ms, told_in(body), conversation)

@@ -28,11 +28,14 @@ class Told(NamedTuple):
     role: str
     created_ms: int
     text: str
+    conversation: str = ""
+    """The conversation's id, where messages of several were searched."""
 
     @property
     def head(self) -> str:
         """The line before its text."""
-        return f"#{self.seq} {self.role}, {datetime.fromtimestamp(self.created_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC:\n"
+        where = f"{self.conversation} " if self.conversation else ""
+        return f"{where}#{self.seq} {self.role}, {datetime.fromtimestamp(self.created_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC:\n"
 
 
 def passage(text: str, query: str) -> str:

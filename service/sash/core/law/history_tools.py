@@ -4,8 +4,8 @@ Their descriptions name the oldest message that the model sees. Its number has a
 same tokens whichever message it is: digits never join the text beside them, and vocabularies split them by their number.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -44,38 +44,65 @@ def with_history_tools(parts: FixedParts, first_seen: int, length: int) -> Fixed
 
 
 def definitions(first_seen: int, length: int) -> list[dict[str, Any]]:
-    """Return the two tools, in the form of chat completions."""
-    seen = f"message {first_seen:0{_WIDTH if length < 10**_WIDTH else _WIDE}}"
+    """Return the two tools of a window, in the form of chat completions."""
+    number = f"{first_seen:0{_WIDTH if length < 10**_WIDTH else _WIDE}}"
     return [
-        _function(
-            SEARCH,
-            "Search this whole conversation for what was said, decided, read or run before. "
-            f"You see {seen} and later ones; older ones are found here, each with its number.",
-            {
-                "query": ("string", "Words to look for, such as names, paths and commands."),
-                "limit": ("integer", "The largest number of messages, from 1 to 50. By default 10."),
-            },
-            required=("query",),
-        ),
-        _function(
-            READ,
-            f"Read messages of this conversation word for word, by their numbers. You see {seen} and later ones.",
-            {
-                "first": ("integer", "The number of the first message."),
-                "last": ("integer", "The number of the last message. By default the same."),
-                "skip": ("integer", "Characters of the first message that were read before. By default 0."),
-            },
-            required=("first",),
-        ),
+        {
+            "type": "function",
+            "function": {"name": each.name, "description": each.described, "parameters": each.parameters},
+        }
+        for each in history_tools(f" You see message {number} and later ones.")
     ]
 
 
-def _function(
-    name: str, description: str, members: Mapping[str, tuple[str, str]], required: Sequence[str]
-) -> dict[str, Any]:
+class HistoryTool(NamedTuple):
+    """A tool as a model is told of it: ``parameters`` are a JSON Schema."""
+
+    name: str
+    described: str
+    parameters: Mapping[str, Any]
+
+
+def history_tools(what_is_seen: str = "", *, of_owner: bool = False) -> tuple[HistoryTool, HistoryTool]:
+    """Return the two tools, of one conversation or of all of an owner."""
+    whole, where = ("all conversations", _WHERE) if of_owner else ("this whole conversation", {})
+    return (
+        HistoryTool(
+            SEARCH,
+            f"Search {whole} for what was said, decided, read or run before. Messages are found with their numbers."
+            + what_is_seen,
+            _parameters(
+                {
+                    "query": ("string", "Words to look for, such as names, paths and commands."),
+                    "limit": ("integer", "The largest number of messages, from 1 to 50. By default 10."),
+                },
+                "query",
+            ),
+        ),
+        HistoryTool(
+            READ,
+            f"Read messages of {'a' if of_owner else 'this'} conversation word for word, by their numbers."
+            + what_is_seen,
+            _parameters(
+                {
+                    **where,
+                    "first": ("integer", "The number of the first message."),
+                    "last": ("integer", "The number of the last message. By default the same."),
+                    "skip": ("integer", "Characters of the first message that were read before. By default 0."),
+                },
+                *where,
+                "first",
+            ),
+        ),
+    )
+
+
+_WHERE: Final = {"conversation": ("string", "The conversation's id, as history_search gives it.")}
+
+
+def _parameters(members: Mapping[str, tuple[str, str]], *required: str) -> dict[str, Any]:
     properties = {member: {"type": kind, "description": meaning} for member, (kind, meaning) in members.items()}
-    parameters = {"type": "object", "properties": properties, "required": [*required]}
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+    return {"type": "object", "properties": properties, "required": [*required]}
 
 
 def _name(tool: Mapping[str, Any]) -> Any:
