@@ -601,6 +601,22 @@ class Machine(RuleBasedStateMachine):
             expected = {seq for seq, said in words.items() if sought.encode() in said}
             assert {each["seq"] for each in answer.json["messages"]} == expected, self._told("found otherwise", answer)
 
+    @step(grown=True, place=PLACES, via=numbers(2), first=numbers(40), more=numbers(6))
+    def read_by_tool(self, place: Any, via: int, first: int, more: int) -> None:
+        """The tool by which a model reads the history says all that the asked messages say, and nothing that is gone."""
+        name, first = self.name(place), first + 1
+        talk = self.world.talks.get(name)
+        asked = {"call_id": "call-1", "arguments": {"first": first, "last": first + more}, "max_tokens": 1_000_000}
+        path = f"/conversations/{name[1]}/tools/history_read"
+        answer = self.ask(via, name[0], Request("POST", path, json.dumps(asked).encode()))
+        assert answer.status == (200 if talk else 404), self._told("no tool", answer)
+        self._check_shown(answer, talk.marks() if talk else set())
+        if talk is not None:
+            told = set(MARK.findall(answer.body))
+            for entry in talk.entries[first - 1 : first + more]:
+                said = set(MARK.findall(said_in(entry.message).encode()))
+                assert said <= told, self._told(f"not read: {entry}", answer)
+
     @step(grown=True, place=PLACES, via=numbers(2), limit=numbers(7), order=one_of("asc", "desc"), stop=numbers(4))
     def pages(self, place: Any, via: int, limit: int, order: str, stop: int) -> None:
         """Read the history page by page, each page from the other application; some readers stop early."""

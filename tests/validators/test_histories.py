@@ -72,6 +72,8 @@ def parameters() -> st.SearchStrategy[Object]:
                     {"dedupe": "messages"},
                     {"dedupe": "none", "grounding": "all"},
                     {"note": True, "limit": 3},
+                    {"history_tools": True, "stable": True},
+                    {"history_tools": True, "limit": 5},
                     {"tool_result_max_tokens": 16},
                     {"tool_results_kept": 0},
                     {"tool_results_kept": 1, "tool_result_max_tokens": 40},

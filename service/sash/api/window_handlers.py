@@ -22,7 +22,7 @@ from sash.core.providers.given import ReadEntries
 from sash.core.providers.members import Names
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
-from sash.problems import WindowDoesNotFit
+from sash.problems import Unprocessable, WindowDoesNotFit
 from sash.store.data.scripts import Known
 from sash.store.data.usage import estimated
 from sash.windows.answer import Made
@@ -92,6 +92,9 @@ def _read_and_built(
 ) -> tuple[WindowRequest | TextsRequest, ReadEntries | None, _Built | None]:
     """The request, its entries, and its window in the same turn; None if reports may correct its model first."""
     wanted, sent = decode_request(body, form, send, allowed)
+    if wanted.history_tools:
+        detail = "Nothing is stored that these tools could read: they are for windows of stored conversations"
+        raise Unprocessable.at("#/history_tools", detail)
     built = None if estimated(wanted.model, models) else _built(wanted, models, sent, send)
     return wanted, sent, built
 
