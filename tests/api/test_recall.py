@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import redis
+from api.pictures import pictured
 from dialogue import contents, indexed
 
 from sash.problems import StoreUnavailable
@@ -360,3 +361,15 @@ async def test_words_that_cannot_be_counted_are_indexed_later(
         await asyncio.sleep(0.05)
     assert [server.hget(key, "n") for key in index] == ["1", "1"]
     assert len(failures) == 2
+
+
+async def test_a_recalled_message_has_its_picture(client: httpx.AsyncClient, conversation: str) -> None:
+    """A message that recall brings back from before the tail is sent with its picture, byte for byte."""
+    shown = pictured("the floor plan of the harbour hotel", 1)
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    await append(client, conversation, {"message": shown}, *CHATTER, question("which floor was the harbour hotel?"))
+    await indexed(client, conversation)
+    query = "model=gpt-4o-mini&max_tokens=2000&limit=2&recall_max_tokens=1500"
+    window = (await client.get(f"/conversations/{conversation}/window?{query}")).json()
+    assert window["recalled"]["seqs"][0] == 1
+    assert shown in window["request"]["messages"]

@@ -152,7 +152,8 @@ def _with(seen: SeenHistory, recalled: Mapping[int, Record]) -> SeenHistory:
     history = seen.history
     before = {seq: record for seq, record in recalled.items() if seq < history.first_seq}
     history = _replace(history, recalled=recalled.keys(), outside={**history.outside, **before})
-    return seen._replace(history=history)
+    has_media = seen.has_media or any(record.media for record in before.values())
+    return seen._replace(history=history, has_media=has_media)
 
 
 def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked, SeenHistory, Mapping[int, Record]]]:

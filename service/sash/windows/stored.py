@@ -167,7 +167,7 @@ class Windows:
                 return read.bodies
             case WithMedia(seqs, filled, lined, history):
                 await read.read_bodies(seqs, history)
-                await read.fill(filled, lined)
+                await read.fill(filled, lined, history.outside)
                 return read.bodies
             case Search(text, last_seq):
                 return await self._recaller.read(read.target, text, asked.recall or "", last_seq, read.state)

@@ -32,6 +32,7 @@ thread."""
 
 
 NO_LINES: Final[Mapping[int, Sequence[int]]] = MappingProxyType({})
+NO_RECORDS: Final[Mapping[int, Record]] = MappingProxyType({})
 Room = Callable[[int], Awaitable[None]]
 """Waits until there is memory for so many bytes of an answer."""
 
@@ -113,19 +114,28 @@ class GrowingTail:
         """Whether a message that was read has pictures or files that are stored beside it."""
         return bool(self.records.with_media) or any(each.record.media for each in self.outside.values())
 
-    def media(self, seqs: Iterable[int]) -> dict[int, tuple[StoredMedium, ...]]:
+    def media(
+        self, seqs: Iterable[int], recalled: Mapping[int, Record] = NO_RECORDS
+    ) -> dict[int, tuple[StoredMedium, ...]]:
         """The pictures and files of messages that were read, by seq, where these stand beside the messages."""
         first = self.first_seq
         found = {first + index: self.records.details[index].media for index in self.records.with_media}
         found |= {seq: message.record.media for seq, message in self.outside.items() if message.record.media}
+        found |= {seq: record.media for seq, record in recalled.items() if record.media}
         return {seq: found[seq] for seq in seqs if seq in found and seq not in self._filled}
 
-    async def fill(self, seqs: Iterable[int], lined: Mapping[int, Sequence[int]] = NO_LINES) -> None:
+    async def fill(
+        self,
+        seqs: Iterable[int],
+        lined: Mapping[int, Sequence[int]] = NO_LINES,
+        recalled: Mapping[int, Record] = NO_RECORDS,
+    ) -> None:
         """Put the pictures and files of messages into their bodies, which were read. All are read in one round trip.
 
-        In place of those that are ``lined``, by their numbers, there is something else, which the lines replace.
+        ``recalled`` are messages before the tail that only this window has. In place of those that are ``lined``, by their
+        numbers, there is something else, which the lines replace.
         """
-        media = self.media(seqs)
+        media = self.media(seqs, recalled)
         if not media:
             return
         bodies = {seq: self._bare.get(seq) or self.bodies.body(seq) for seq in media}

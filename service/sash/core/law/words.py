@@ -151,7 +151,7 @@ def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
 
 def told_in(message: Mapping[str, Any]) -> str:
     """A message's text and its calls, uncut, as one text for a reader. Redacted texts are left out."""
-    text = _content_text(message.get("content"))
+    text = "\n".join(filter(None, (_content_text(message.get("content")), message.get("refusal"))))
     calls = [f"calls {name}: {given}" for name, given in _calls_in(message)]
     return "\n".join([*([text] if text and text != REDACTED_TEXT else []), *calls])
 
