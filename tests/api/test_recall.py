@@ -369,7 +369,7 @@ async def test_a_recalled_message_has_its_picture(client: httpx.AsyncClient, con
     await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
     await append(client, conversation, {"message": shown}, *CHATTER, question("which floor was the harbour hotel?"))
     await indexed(client, conversation)
-    query = "model=gpt-4o-mini&max_tokens=2000&limit=2&recall_max_tokens=1500"
+    query = "model=gpt-4o-mini&max_tokens=90000&limit=2&recall_max_tokens=60000"
     window = (await client.get(f"/conversations/{conversation}/window?{query}")).json()
     assert window["recalled"]["seqs"][0] == 1
     assert shown in window["request"]["messages"]
