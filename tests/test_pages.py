@@ -68,6 +68,7 @@ RUN_BY = {
             "python",
         ): "test_readme.py::test_the_claude_loop_sends_windows_and_reports_the_bill",
         ("## A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
+        ("## Tools for the model", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
         ("## LlamaIndex", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Microsoft Agent Framework", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## LiteLLM's proxy", "python"): "clients/test_litellm.py::test_a_tool_loop_is_kept",

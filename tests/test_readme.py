@@ -134,6 +134,14 @@ def test_turn_400_has_what_turn_3_said(fresh_server: str) -> None:
     assert 3 in json.loads(printed(done)[0])
 
 
+def test_a_model_finds_what_its_window_leaves_out(fresh_server: str) -> None:
+    """The page's window names the oldest message that the model sees, and the call finds the command of the first turn."""
+    done = run([sys.executable], block("python", CLIENTS, "## Tools for the model"), server=fresh_server)
+    seen, *found = printed(done)
+    assert "You see message 000" in seen
+    assert "We restart the cart with: kubectl rollout restart deploy/cart" in found
+
+
 def test_the_openai_loop_goes_through_a_tool_call(fresh_server: str, provider: Provider) -> None:
     """The SDK sends each window; a tool result follows its call, and the second question comes with the first turn."""
     code = block("python", "README.md", "### Python, with the OpenAI SDK")
