@@ -274,6 +274,13 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         Status | None,
         msgspec.Meta(description="A reply's status. A reply in progress may be sent again under its id, longer."),
     ] = None
+    continues: Annotated[
+        bool,
+        msgspec.Meta(
+            description="Whether the entry only continues or ends the reply in progress with its id. Where a rewind or an "
+            "erasure took that away, the answer is 410 and nothing is stored."
+        ),
+    ] = False
     image_sizes: Annotated[
         Annotated[list[tuple[Side, Side]], msgspec.Meta(max_length=1000)] | None,
         msgspec.Meta(description="Width and height of all images in pixels, used where no header is readable."),

@@ -86,7 +86,7 @@ def check_entries(entries: Sequence[Entry], earlier: Earlier = ()) -> None:
         if lacks_call(entry):
             entry.message = _with_call(entries, index, earlier)
         check_entry(entry, f"/messages/{index}")
-        if entry.status is not None:
+        if entry.status is not None or entry.continues:
             check_status(entry, f"/messages/{index}")
 
 
@@ -144,9 +144,14 @@ def opened_by(entry: Entry) -> Calls:
 
 
 def check_status(entry: Entry, pointer: str) -> None:
-    """Raise Unprocessable where an entry that is not an assistant's message is in progress or interrupted."""
-    if entry.status in ("in_progress", "interrupted") and entry.message["role"] != "assistant":
+    """Raise Unprocessable where an entry that is not an assistant's message is in progress or interrupted, or continues one,
+    and where it continues one without naming it."""
+    is_reply = entry.message["role"] == "assistant"
+    if entry.status in ("in_progress", "interrupted") and not is_reply:
         raise Unprocessable.at(f"#{pointer}/status", "Only an assistant's message is in progress or interrupted")
+    if entry.continues and not (is_reply and entry.id):
+        what = "Only an assistant's message continues a reply in progress" if entry.id else "Name the reply in 'id'"
+        raise Unprocessable.at(f"#{pointer}/continues", what)
 
 
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Names = NO_NAMES) -> list[NewEntry]:
@@ -187,6 +192,7 @@ def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Nam
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
         grounding_tokens=record.grounding or (0, 0),
         compaction=compaction.form if compaction else None,
+        continues=entry.continues,
     )
 
 
