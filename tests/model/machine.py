@@ -530,7 +530,8 @@ class Machine(RuleBasedStateMachine):
             talk = self.world.talks.get(name) or Talk({})
             known = talk.find(identity)
             before = known.message["content"] if known and stage % 7 else ""
-            reply = reply_of(identity, f"{before} {self.words.text(stage % 4)}".strip(), stage, first=known is None)
+            said = "" if stage % 12 == 4 else f"{before} {self.words.text(stage % 4)}".strip()
+            reply = reply_of(identity, said, stage, first=known is None)
             entries = [reply, *entries_of(more, [*talk.messages, reply["message"]], self.words)]
             self.sent.append((name, entries))
             asked = {} if query is None or number else chat(QUERIES[query])

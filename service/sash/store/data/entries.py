@@ -19,17 +19,19 @@ from sash.core.chat.messages import (
     check_envelope,
     digest,
     encode_message,
+    is_wordless,
     validate_message,
 )
 from sash.core.chat.mistakes import problem_at
 from sash.core.chat.regular import with_call_id
 from sash.core.counts.counting import reference_tokens
-from sash.core.counts.families import DEVELOPER, TOOL
+from sash.core.counts.families import TOOL
 from sash.core.counts.measures import Extra, measure
 from sash.core.counts.unicode_scripts import extra_tokens
 from sash.core.law.apart import LARGE, Text, split
 from sash.core.law.grounding import Template, added_tokens, content_text
 from sash.core.law.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
+from sash.core.law.pins import is_always
 from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding
 from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_foreign
 from sash.core.providers.native import check_native, compaction_of
@@ -187,7 +189,7 @@ def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Nam
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
         links=record.links,
-        always=(bool(record.flags & Flags.PINNED) and not in_progress) or measured.role <= DEVELOPER,
+        always=is_always(record),
         tokens=tokens,
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
         grounding_tokens=record.grounding or (0, 0),
@@ -231,6 +233,7 @@ def measure_entry(
         | (Flags.LEGACY_CALL if calls.legacy else 0)
         | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
         | (Flags.COMPACTION if is_compaction else 0)
+        | (Flags.WORDLESS if entry.status == "interrupted" and is_wordless(message) else 0)
     )
     record = Record(
         flags,
@@ -315,7 +318,7 @@ def stored_entry(
         makes=None if record.in_progress else calls.opens or None,
         answers=calls.answers or None,
         links=calls.links,
-        always=(record.pinned and not record.in_progress) or record.measure.role <= DEVELOPER,
+        always=is_always(record),
         tokens=reference_tokens(record.measure),
         tokens_parallel=reference_tokens(record.measure, parallel=True),
         grounding_tokens=record.grounding or (0, 0),
