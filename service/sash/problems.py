@@ -14,6 +14,7 @@
     │   ├── ConversationExists  409
     │   ├── EntryConflict       409  an entry id was sent again with other content
     │   └── KeyInProgress       409  a request under this Idempotency-Key is still running
+    ├── ReplyGone               410  the reply in progress to continue was rewound or erased
     ├── PreconditionFailed      412  If-Match names another state
     ├── TooLarge                413
     ├── UnsupportedMediaType    415
@@ -246,6 +247,16 @@ class KeyInProgress(Conflict):
 
     slug, title = "idempotency-key-in-progress", "A request under this key is still running"
     retry_after_seconds = 1
+
+
+class ReplyGone(Problem):
+    """An entry with ``continues`` continues a reply that is not in the conversation: a rewind or an erasure took it away
+    while it was written, or it was never begun. Nothing of the request was stored.
+
+    Stop writing the reply. To store it all the same, send it without ``continues``, which appends it at the end.
+    """
+
+    slug, title, status = "reply-gone", "The reply to continue is not here any more", 410
 
 
 class PreconditionFailed(Problem):

@@ -125,10 +125,10 @@ def test_the_bytes_stand_still() -> None:
 
 
 def test_the_reserved_bits_of_byte_3_mean_nothing() -> None:
-    """Only the highest bits of byte 3 say that no window has the message."""
+    """The lowest three bits of byte 3 say nothing, nor does the one of media where no details say which."""
     (record,) = talk(said("assistant", "Hello there")).stored[0]
     packed = bytearray(Records.of([record]).packed)
-    packed[3] = 31
+    packed[3] = 16 + 7
     assert list(Records(bytes(packed))) == [record]
 
 

@@ -131,6 +131,21 @@ def _entry(number: int, history: list[dict[str, Any]], words: Words) -> dict[str
     return entry
 
 
+def reply_of(identity: str, text: str, stage: int, *, first: bool) -> dict[str, Any]:
+    """Return a reply that is begun, written on or ended; most but a ``first`` one only continue what was begun."""
+    status = ("in_progress", "in_progress", "in_progress", "completed", "interrupted", None)[0 if first else stage % 6]
+    entry: dict[str, Any] = {"id": identity, "message": {"role": "assistant", "content": text}}
+    if status:
+        entry["status"] = status
+    if stage % 5 == 0 if first else stage % 4:
+        entry["continues"] = True
+    if stage % 8 == 1:
+        entry["pinned"] = True
+    if stage % 8 == 2:
+        entry["metadata"] = {"part": stage}
+    return entry
+
+
 def _documents(extras: int, words: Words) -> list[dict[str, Any]]:
     texts = [words.text(size) for size in ((5,), (40, 3), (3, 3, 3))[extras % 3]]
     shorter = {"short": texts[0]} if extras % 5 == 1 else {}

@@ -43,6 +43,7 @@ from model.drawn import (
     numbers,
     one_of,
     patch_of,
+    reply_of,
     settings_of,
 )
 from model.world import (
@@ -290,6 +291,8 @@ class Machine(RuleBasedStateMachine):
             entry.created_at = entry.created_at or line["created_at"]
             if line["created_at"] != entry.created_at:
                 return f"entry {seq} was made at {entry.created_at}"
+            if line.get("status") != entry.status:
+                return f"the status of {seq} is {entry.status}"
             if not entry.redacted and self.world.digests.setdefault(line["digest"], entry.said) != entry.said:
                 return f"the digest of {seq} is another entry's"
         return ""
@@ -514,6 +517,29 @@ class Machine(RuleBasedStateMachine):
     def _by_id(op: Op, talk: Talk, seq: int) -> Op:
         """Return the operation with the entry at ``seq`` named by its id, for every other seq that is there."""
         return dataclasses.replace(op, entry_id=talk.entries[seq - 1].id) if 0 < seq <= talk.length and seq % 2 else op
+
+    @step(
+        place=PLACES, how=HOW, which=ANY, stages=lists(numbers(30), 1, 3), more=lists(ENTRY, 0, 1), query=maybe(QUERY)
+    )
+    def write_reply(
+        self, place: Any, how: int, which: int, stages: list[int], more: list[int], query: int | None
+    ) -> None:
+        """Begin a reply, write on and end it; between these it may be ended, rewound or erased, or other messages come."""
+        name, identity = self.name(place), f"r-{which % 3}"
+        for number, stage in enumerate(stages):
+            talk = self.world.talks.get(name) or Talk({})
+            known = talk.find(identity)
+            before = known.message["content"] if known and stage % 7 else ""
+            said = "" if stage % 12 == 4 else f"{before} {self.words.text(stage % 4)}".strip()
+            reply = reply_of(identity, said, stage, first=known is None)
+            entries = [reply, *entries_of(more, [*talk.messages, reply["message"]], self.words)]
+            self.sent.append((name, entries))
+            asked = {} if query is None or number else chat(QUERIES[query])
+            self.do(how % 2, self.conditioned("append", name, how, which, given={"entries": entries}, query=asked))
+            edit = (("rewind", {"to_seq": talk.length // 2}), ("redact", {"seq": talk.length}), ("erase", {}))
+            if stage in (3, 7, 11) and name in self.world.talks:
+                kind, given = edit[stage // 4]
+                self.do(1 - how % 2, Op(kind, name, given))
 
     @step(place=maybe(PLACES), how=HOW, which=ANY, more=lists(ENTRY, 0, 1), query=maybe(QUERY))
     def append_again(self, place: Any, how: int, which: int, more: list[int], query: int | None) -> None:

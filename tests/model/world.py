@@ -57,6 +57,7 @@ class Entry:
     pinned: bool = False
     documents: list[dict[str, Any]] | None = None
     metadata: dict[str, Any] | None = None
+    status: str | None = None
     redacted: bool = False
     said: str = ""
     created_at: str = ""
@@ -64,9 +65,17 @@ class Entry:
     def __post_init__(self) -> None:
         grounding = None if self.documents is None else {"documents": self.documents}
         self.said = self.said or json.dumps(
-            [self.message, grounding, self.pinned, self.metadata or None], sort_keys=True
+            [self.message, grounding, self.pinned, self.metadata or None, *self._not_ended()], sort_keys=True
         )
         self.marks = marks_of([self.message, self.documents, self.metadata])
+
+    def _not_ended(self) -> list[str]:
+        return [self.status] if self.status in ("in_progress", "interrupted") else []
+
+    def grows_to(self, other: "Entry") -> bool:
+        """Return whether this reply in progress may be replaced by another entry under its id."""
+        sizes = [len(json.dumps(each.message, ensure_ascii=False).encode()) for each in (self, other)]
+        return self.status == "in_progress" and (other.status != "in_progress" or sizes[0] <= sizes[1])
 
     def envelope(self) -> dict[str, Any]:
         """Return the entry as a client sends it."""
@@ -79,6 +88,8 @@ class Entry:
             sent["pinned"] = True
         if self.metadata is not None:
             sent["metadata"] = self.metadata
+        if self.status is not None:
+            sent["status"] = self.status
         return sent
 
 
@@ -90,6 +101,7 @@ def entry_of(sent: dict[str, Any]) -> Entry:
         pinned=sent.get("pinned", False),
         documents=(sent.get("grounding") or {}).get("documents"),
         metadata=sent.get("metadata"),
+        status=sent.get("status"),
     )
 
 
@@ -107,7 +119,9 @@ def redacted(entry: Entry) -> Entry:
     elif message.get("function_call"):
         call = {"name": message["function_call"]["name"], "arguments": "{}"}
         stays = {"role": role, "content": None, "function_call": call}
-    return Entry(entry.id, stays, entry.pinned, redacted=True, said=ANYTHING, created_at=entry.created_at)
+    return Entry(
+        entry.id, stays, entry.pinned, status=entry.status, redacted=True, said=ANYTHING, created_at=entry.created_at
+    )
 
 
 def _emptied(call: dict[str, Any]) -> dict[str, Any]:
@@ -214,7 +228,7 @@ class Talk:
     def print(self) -> str:
         """Return a text that differs whenever the content or the life differs."""
         if not self._printed:
-            said = [[e.id, e.message, e.pinned, e.documents, e.metadata, e.redacted] for e in self.entries]
+            said = [[e.id, e.message, e.pinned, e.documents, e.metadata, e.status, e.redacted] for e in self.entries]
             self._printed = json.dumps([self.life, self.settings, said, self.summary])
         return self._printed
 
@@ -344,10 +358,13 @@ class World:
         if op.if_match not in ("", "*", talk.tag):
             found.add("precondition-failed")
         seq = next((op.given[name] for name in ("to_seq", "at_seq", "through_seq") if name in op.given), 0)
-        if seq > talk.length and op.given.get("text") != "":
+        is_written = op.kind == "summarize" and bool(talk.entries) and talk.entries[-1].status == "in_progress"
+        if seq > talk.length - is_written and op.given.get("text") != "":
             found.add("unprocessable")
         if op.kind in ("redact", "amend") and not 1 <= op.given["seq"] <= talk.length:
             found.add("not-found")
+        elif op.kind == "amend" and talk.entries[op.given["seq"] - 1].status == "in_progress":
+            found.add("unprocessable")
         return found
 
     def _append_problems(self, op: Op, talk: Talk | None) -> set[str]:
@@ -391,10 +408,18 @@ class World:
             entry = entry_of(sent)
             if entry.id and entry.id in known:
                 seq, said = known[entry.id]
-                if said not in (entry.said, ANYTHING):
+                if said == ANYTHING and sent.get("continues"):
+                    return steps, "reply-gone"
+                is_first = all(duplicate for _, duplicate in steps) and seq <= talk.length
+                is_end = said != entry.said and is_first and talk.entries[seq - 1].grows_to(entry)
+                if said not in (entry.said, ANYTHING) and not is_end:
                     return steps, "entry-conflict"
-                steps.append((seq, True))
+                if is_end:
+                    messages[seq - 1], known[entry.id] = entry.message, (seq, entry.said)
+                steps.append((seq, not is_end))
                 continue
+            if sent.get("continues"):
+                return steps, "reply-gone"
             if entry.message["role"] == "tool" and entry.message["tool_call_id"] not in calls_in(messages):
                 return steps, "orphan-tool-result"
             length += 1
@@ -439,7 +464,7 @@ class World:
     def _may_lose(op: Op, name: Name) -> bool:
         if op.kind == "forget":
             return name[0] == op.name[0]
-        loses = op.kind in ("erase", "rewind", "redact", "amend") or "after_seq" in op.given
+        loses = op.kind in ("erase", "rewind", "redact", "amend", "append")
         return loses and name == op.name
 
     def _note_erased(self, before: dict[Name, set[bytes]], touched: list[Name]) -> None:
@@ -458,11 +483,13 @@ class World:
         talk, standing = self.talks.setdefault(op.name, Talk({})), self.after(op)
         if standing is not None and standing.length < talk.length:
             self._forget_after(talk, standing.length)
-        for index, (sent, (_, duplicate)) in enumerate(zip(op.given["entries"], steps, strict=True)):
+        for index, (sent, (seq, duplicate)) in enumerate(zip(op.given["entries"], steps, strict=True)):
             if not duplicate:
                 entry = entry_of(sent)
                 entry.id = entry.id or ids[index]
-                talk.entries.append(entry)
+                if seq <= talk.length and talk.summary and talk.summary[1] >= seq:
+                    talk.summary = None
+                talk.entries[seq - 1 : seq] = [entry]
         talk.change()
 
     def _change(self, op: Op, _: list[str]) -> None:

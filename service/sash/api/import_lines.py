@@ -183,6 +183,7 @@ def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int, s
     if given.image_sizes is not None:
         given.image_sizes = [size or (0, 0) for size in given.image_sizes]
     check_entry(given, "", was_stored=given.seq is not None)
+    given.continues = False  # an import begins each of its entries
     check_status(given, "")
     (prepared,) = prepare([given], template, now_ms if created_ms is None else created_ms, send)
     return _as_exported(prepared, given)

@@ -146,7 +146,7 @@ class MessageQuery(msgspec.Struct, forbid_unknown_fields=True):
     takes=AppendMessages,
     gives=AppendedMessages,
     also=(200, "Every entry was stored before."),
-    errors=(507,),
+    errors=(410, 507),
 )
 async def append_messages(request: Req) -> Answer:
     """Append entries, all or none, each id once. With ``model`` the answer contains the window.

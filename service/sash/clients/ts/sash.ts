@@ -30,6 +30,8 @@ export interface Envelope {
   pinned?: boolean;
   metadata?: Record<string, unknown>;
   status?: Status;
+  /** Only continue or end the reply in progress with this id; 410 `reply-gone` if a rewind or an erasure took it away. */
+  continues?: boolean;
   image_sizes?: [number, number][];
 }
 

@@ -274,6 +274,13 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         Status | None,
         msgspec.Meta(description="A reply's status. A reply in progress may be sent again under its id, longer."),
     ] = None
+    continues: Annotated[
+        bool,
+        msgspec.Meta(
+            description="Whether the entry only continues or ends the reply in progress with its id. Where a rewind or an "
+            "erasure took that away, the answer is 410 and nothing is stored."
+        ),
+    ] = False
     image_sizes: Annotated[
         Annotated[list[tuple[Side, Side]], msgspec.Meta(max_length=1000)] | None,
         msgspec.Meta(description="Width and height of all images in pixels, used where no header is readable."),
@@ -609,6 +616,18 @@ def calls_of(message: Mapping[str, Any]) -> Calls:
     elif message["role"] == "function":
         return Calls(function=message["name"])
     return NO_CALLS
+
+
+def is_wordless(message: Mapping[str, Any]) -> bool:
+    """Whether a validated reply has neither text nor anything else to send.
+
+    >>> is_wordless({"role": "assistant", "content": ""}), is_wordless({"role": "assistant", "content": "At"})
+    (True, False)
+    """
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    others = (value for name, value in message.items() if name not in ("role", "name", "content"))
+    return not any(others) and all(part.get("type", "text") == "text" and not part["text"] for part in parts)
 
 
 class Place(msgspec.Struct, frozen=True):

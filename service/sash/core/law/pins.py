@@ -51,7 +51,7 @@ def _is_legacy(record: Record) -> bool:
 
 def is_always(record: Record) -> bool:
     """Whether a message is in every window by itself: a pinned one, or a system or developer message."""
-    return (record.pinned and not record.in_progress) or record.measure.role <= DEVELOPER
+    return (record.pinned and not record.withheld) or record.measure.role <= DEVELOPER
 
 
 def pinned_in(records: Records, group: Group, kept: Collection[int]) -> set[int]:

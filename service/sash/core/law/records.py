@@ -4,7 +4,8 @@ A record has 24 bytes for every message, so that a tail of records is read as co
 messages takes one addition for each. Facts that few messages have (tool calls, names, images, documents) are in
 ``Details``, which are read only if a flag says so::
 
-    0  flags   1  role   2  calls   3  128 if in progress, 64 if a provider's compaction, 16 with media beside the log
+    0  flags   1  role   2  calls   3  128 if in progress, 64 if a provider's compaction, 16 with media beside the log,
+    8 if interrupted before a word came
     4-7  tokens in o200k_base   8-11  in cl100k_base   12-15  bytes of the body   16-23  digest of role and content; numbers
     are little-endian
 """
@@ -45,11 +46,13 @@ _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
-"""A bit in byte 3: the message is in progress. The lowest four bits are reserved, and 0."""
+"""A bit in byte 3: the message is in progress. The lowest three bits are reserved, and 0."""
 _COMPACTION_BIT: Final = 64
 """A bit in byte 3: the message is a provider's compaction."""
 _MEDIA_BIT: Final = 16
 """A bit in byte 3: the message has pictures or files that are stored beside it."""
+_WORDLESS_BIT: Final = 8
+"""A bit in byte 3: the message is a reply that was interrupted before a word came."""
 _COVERED_BIT: Final = 32
 """A bit in byte 3 while a window is made, not stored: a compaction stands for the message."""
 
@@ -60,7 +63,8 @@ class Flags:
     PARALLEL: a result of one of several calls. LATE: a result that does not stand directly behind its call and the call's
     other results, or is not its first (``order.py``). RICH: the message's cost depends on its details. MIXED: its details
     have its writing systems, which only estimates need. IN_PROGRESS: the message is still being written; COMPACTION: it
-    is a provider's compaction, which windows have as their summary (both are stored in byte 3).
+    is a provider's compaction, which windows have as their summary; WORDLESS: it is a reply that was interrupted before a
+    word came (these three are stored in byte 3).
     LIST_BEGINS, LIST_ENDS: the first and the last of several results (not stored: the neighbours tell).
     """
 
@@ -77,12 +81,14 @@ class Flags:
     LIST_ENDS: Final = LIST_ENDS
     IN_PROGRESS: Final = 1024
     COMPACTION: Final = 2048
+    WORDLESS: Final = 4096
 
 
 NOT_MENDED: Final[Mapping[int, tuple[int, int]]] = MappingProxyType({})
 _IN_DETAILS = Flags.RICH | Flags.MIXED
 _THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
-_UNSENT = Flags.IN_PROGRESS | Flags.COMPACTION
+_WITHHELD = Flags.IN_PROGRESS | Flags.WORDLESS
+_UNSENT = _WITHHELD | Flags.COMPACTION
 _GROUPED = Flags.LEGACY_CALL | _UNSENT
 _RESULTS = (TOOL, FUNCTION)
 _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
@@ -121,13 +127,18 @@ class Record(msgspec.Struct, frozen=True):
         return bool(self.flags & Flags.IN_PROGRESS)
 
     @property
+    def withheld(self) -> bool:
+        """Whether no window has the message, because it is still being written, or was interrupted before a word came."""
+        return bool(self.flags & _WITHHELD)
+
+    @property
     def compaction(self) -> bool:
         """Whether the message is a provider's compaction. No window has it among its messages."""
         return bool(self.flags & Flags.COMPACTION)
 
     @property
     def grouped(self) -> bool:
-        """Whether the message is not sent alone: it is a call, a result, in progress, or a compaction."""
+        """Whether the message is not sent alone: it is a call, a result, withheld, or a compaction."""
         return bool(self.calls) or self.measure.role in _RESULTS or bool(self.flags & _GROUPED)
 
     @property
@@ -154,6 +165,7 @@ def encode_record(record: Record) -> bytes:
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
     in_byte_3 = _OPEN_BIT if record.flags & Flags.IN_PROGRESS else 0
     in_byte_3 |= _COMPACTION_BIT if record.flags & Flags.COMPACTION else 0
+    in_byte_3 |= _WORDLESS_BIT if record.flags & Flags.WORDLESS else 0
     in_byte_3 |= _MEDIA_BIT if record.media else 0
     return _LAYOUT.pack(
         flags & _STORED, one.role, record.calls, in_byte_3, o200k, cl100k, record.size, record.content_digest
@@ -185,7 +197,7 @@ def _places(flag: int) -> bytes:
 
 
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
-_OUT = _places(_OPEN_BIT | _COMPACTION_BIT | _COVERED_BIT)
+_OUT = _places(_OPEN_BIT | _COMPACTION_BIT | _WORDLESS_BIT | _COVERED_BIT)
 _COVERED = _places(_COVERED_BIT)
 _MEDIA = _places(_MEDIA_BIT)
 _NOTHING = Details(b"", "")
@@ -274,6 +286,8 @@ class Records(Sequence[Record]):
             flags |= Flags.IN_PROGRESS
         if in_byte_3 & _COMPACTION_BIT:
             flags |= Flags.COMPACTION
+        if in_byte_3 & _WORDLESS_BIT:
+            flags |= Flags.WORDLESS
         if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
             details = self.details[index]
             extra, grounding, digits, media = details.measured, details.grounding, details.digits, details.media
@@ -422,7 +436,7 @@ class Records(Sequence[Record]):
 
     @cached_property
     def unsent(self) -> bytes:
-        """1 for each message that no window has: still being written, a compaction, or covered by one. 0 for the others."""
+        """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
         return self.packed[3::RECORD_BYTES].translate(_OUT)
 
     @property
@@ -435,6 +449,8 @@ class Records(Sequence[Record]):
         byte = self.packed[index * RECORD_BYTES + 3]
         if byte & _COMPACTION_BIT:
             return Reason.COMPACTION
+        if byte & _WORDLESS_BIT:
+            return Reason.WORDLESS
         return Reason.IN_PROGRESS if byte & _OPEN_BIT else Reason.SUMMARY
 
     def covered(self, places: Collection[int]) -> "Records":

@@ -38,6 +38,8 @@ Reasons:
 * A later system message moves up to the system text. It loses its place and keeps its authority; sent as a user's message
   it would keep its place, but any user could write the same. Anthropic takes ``role: system`` inside the history only for
   its newest models and answers 400 for the others. Anthropic's OpenAI endpoint also puts all system text at the top.
+* An empty reply of the assistant that was interrupted is left out of chat completions too, before a form is chosen: Mistral
+  answers 400 ('Assistant message must have either content or tool_calls, but not none').
 * A history may begin with the assistant (a greeting, or a cut): ``start=user`` avoids the ``…``.
 * An assistant's ``name`` is left out: the model would begin its own replies with it.
 * Tool call ids are changed to fit (64 characters; letters, digits, ``_`` and ``-`` for Anthropic) and to be unique in the

@@ -176,6 +176,7 @@ def _chat_entry(
         id=derived_id(identity, number) if identity is not None else None,
         pinned=any(source.pinned for source in sources),
         status=sources[-1].status,
+        continues=number == 0 and any(source.continues for source in sources),
         metadata=metadata if metadata and number == 0 else None,
     )
 

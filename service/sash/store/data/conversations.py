@@ -8,7 +8,7 @@ from typing import NotRequired, TypedDict, Unpack
 import msgspec
 
 from sash.core.law.records import RECORD_BYTES, Flags
-from sash.problems import Conflict, ConversationExists, Internal, PreconditionFailed, Problem, Unprocessable
+from sash.problems import Conflict, ConversationExists, Internal, PreconditionFailed, Problem, ReplyGone, Unprocessable
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, id_field, unpack_many
@@ -90,7 +90,7 @@ class Conversations:
         """Store entries, all or none, each id once; create the conversation if it is not there.
 
         Raises:
-            PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.
+            PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, StoreUnavailable, StoreFull.
         """
         return await self._append(target, entries, writing)
 
@@ -145,7 +145,7 @@ class Conversations:
                 return await self._opened(target, call.read(reply))
             except MediaMoved:
                 entries = await self.media.placed(target, sealer, entries, target.keys.media, again=True)
-            except (Conflict, PreconditionFailed, Unprocessable):
+            except (Conflict, PreconditionFailed, ReplyGone, Unprocessable):
                 await self.media.discard(target, sealer, entries)
                 raise
 
@@ -222,6 +222,7 @@ def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
         always=entry.always,
         documents=entry.grounding_tokens if entry.grounding else None,
         progress=bool(entry.record.flags & Flags.IN_PROGRESS),
+        continues=entry.continues,
         compaction=entry.compaction,
         media=kept_media(sealer, entry.record.media, entry.contents) if entry.record.media else (),
     )

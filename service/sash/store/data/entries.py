@@ -19,17 +19,19 @@ from sash.core.chat.messages import (
     check_envelope,
     digest,
     encode_message,
+    is_wordless,
     validate_message,
 )
 from sash.core.chat.mistakes import problem_at
 from sash.core.chat.regular import with_call_id
 from sash.core.counts.counting import reference_tokens
-from sash.core.counts.families import DEVELOPER, TOOL
+from sash.core.counts.families import TOOL
 from sash.core.counts.measures import Extra, measure
 from sash.core.counts.unicode_scripts import extra_tokens
 from sash.core.law.apart import LARGE, Text, split
 from sash.core.law.grounding import Template, added_tokens, content_text
 from sash.core.law.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
+from sash.core.law.pins import is_always
 from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding
 from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_foreign
 from sash.core.providers.native import check_native, compaction_of
@@ -86,7 +88,7 @@ def check_entries(entries: Sequence[Entry], earlier: Earlier = ()) -> None:
         if lacks_call(entry):
             entry.message = _with_call(entries, index, earlier)
         check_entry(entry, f"/messages/{index}")
-        if entry.status is not None:
+        if entry.status is not None or entry.continues:
             check_status(entry, f"/messages/{index}")
 
 
@@ -144,9 +146,14 @@ def opened_by(entry: Entry) -> Calls:
 
 
 def check_status(entry: Entry, pointer: str) -> None:
-    """Raise Unprocessable where an entry that is not an assistant's message is in progress or interrupted."""
-    if entry.status in ("in_progress", "interrupted") and entry.message["role"] != "assistant":
+    """Raise Unprocessable where an entry that is not an assistant's message is in progress or interrupted, or continues one,
+    and where it continues one without naming it."""
+    is_reply = entry.message["role"] == "assistant"
+    if entry.status in ("in_progress", "interrupted") and not is_reply:
         raise Unprocessable.at(f"#{pointer}/status", "Only an assistant's message is in progress or interrupted")
+    if entry.continues and not (is_reply and entry.id):
+        what = "Only an assistant's message continues a reply in progress" if entry.id else "Name the reply in 'id'"
+        raise Unprocessable.at(f"#{pointer}/continues", what)
 
 
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Names = NO_NAMES) -> list[NewEntry]:
@@ -182,11 +189,12 @@ def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Nam
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
         links=record.links,
-        always=(bool(record.flags & Flags.PINNED) and not in_progress) or measured.role <= DEVELOPER,
+        always=is_always(record),
         tokens=tokens,
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
         grounding_tokens=record.grounding or (0, 0),
         compaction=compaction.form if compaction else None,
+        continues=entry.continues,
     )
 
 
@@ -225,6 +233,7 @@ def measure_entry(
         | (Flags.LEGACY_CALL if calls.legacy else 0)
         | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
         | (Flags.COMPACTION if is_compaction else 0)
+        | (Flags.WORDLESS if entry.status == "interrupted" and is_wordless(message) else 0)
     )
     record = Record(
         flags,
@@ -309,7 +318,7 @@ def stored_entry(
         makes=None if record.in_progress else calls.opens or None,
         answers=calls.answers or None,
         links=calls.links,
-        always=(record.pinned and not record.in_progress) or record.measure.role <= DEVELOPER,
+        always=is_always(record),
         tokens=reference_tokens(record.measure),
         tokens_parallel=reference_tokens(record.measure, parallel=True),
         grounding_tokens=record.grounding or (0, 0),

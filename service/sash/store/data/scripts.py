@@ -26,6 +26,7 @@ from sash.problems import (
     NotFound,
     Pointer,
     PreconditionFailed,
+    ReplyGone,
     TooManyPinned,
 )
 from sash.store.data.layout import HISTORY, Keys, new_name
@@ -154,6 +155,8 @@ class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
     always: bool = False
     documents: tuple[int, int] | None = None
     progress: bool = False
+    continues: bool = False
+    """Whether it may only replace an entry in progress."""
     compaction: str | None = None
     """The form of the compaction that it is, which stands for all messages before it."""
     media: Sequence[KeptMedium] = ()
@@ -229,8 +232,8 @@ def append(
     done before: then only the places of its entries are asked for. With ``reach`` the reply has the tail that a window
     likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step.
 
-    The call raises PreconditionFailed, EntryConflict, OrphanToolResult, TooManyPinned, ConversationDamaged, MediaMoved, for
-    a repeat Conflict and NotFound, and HistoryEdited where ``after`` was made for another state.
+    The call raises PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, ConversationDamaged,
+    MediaMoved, for a repeat Conflict and NotFound, and HistoryEdited where ``after`` was made for another state.
     """
     asked = _AppendRest(before, ttl_ms, repeats, after, reach)
     arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
@@ -251,18 +254,31 @@ class _Open(msgspec.Struct):
 _read_open = msgspec.json.Decoder(_Open).decode
 
 
-_CONFLICTS = (
+_CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] = (
     (
+        EntryConflict,
         "This id is stored with other content",
         "give this entry an id of its own, or put it in place of the stored one with after_seq, the seq before that",
     ),
     (
+        EntryConflict,
         "A longer text of this reply in progress is stored",
         "leave this late retry, send the whole text so far, or end the reply with its status",
     ),
     (
+        EntryConflict,
         "Many replies were begun after this one in progress, which can no longer be finished where it stands",
         "append the reply under another id, then erase this one (DELETE …/messages/id:…)",
+    ),
+    (
+        EntryConflict,
+        "A reply in progress has the role 'assistant', and keeps it",
+        "end the reply under this id, and append this message under an id of its own",
+    ),
+    (
+        ReplyGone,
+        "The reply to continue is not here",
+        "a rewind or an erasure took it away, and nothing was stored. Stop writing it; without 'continues' it is a new one",
     ),
 )
 
@@ -284,8 +300,8 @@ def _read_append(reply: list[Any]) -> AppendReply:
         return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries)
     match reply:
         case [b"conflict", index, why]:
-            detail, advice = _CONFLICTS[why]
-            raise EntryConflict(f"{detail}: {advice}.", errors=[Pointer(f"#/messages/{index}/id", detail)])
+            kind, detail, advice = _CONFLICTS[why]
+            raise kind(f"{detail}: {advice}.", errors=[Pointer(f"#/messages/{index}/id", detail)])
         case [b"orphan", index]:
             raise orphan(f"/messages/{index}/message")
         case [b"pinned", index]:

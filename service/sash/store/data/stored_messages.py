@@ -40,6 +40,8 @@ class NewEntry(msgspec.Struct, frozen=True):
     grounding_tokens: tuple[int, int]
     compaction: str | None = None
     """The form of the compaction that it is."""
+    continues: bool = False
+    """Whether it may only replace an entry in progress."""
     as_before: bool = False
     """Whether to compare it with an entry that was stored before encryption had a key."""
     contents: Mapping[bytes, Text] = {}

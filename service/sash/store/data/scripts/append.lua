@@ -12,14 +12,15 @@
 --       then nine columns, each with a value for each entry: field of its id, tokens in o200k, in cl100k, record, details, body,
 --         documents or '', metadata or '', and '' or msgpack of what few entries have: makes (ids of the tool calls that it
 --         makes), answers (the call that it answers), links (of these calls), parallel (tokens when it answers one of several
---         calls), always (belongs in every window), documents (their tokens), progress (it is still being written), compaction
+--         calls), always (belongs in every window), documents (their tokens), progress (it is still being written),
+--         continues (it may only replace an entry in progress), compaction
 --         (the form of the compaction that it is), media (as in media.lua); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
 --        1 for a duplicate, 1 for a parallel result}; with `reach`, {this reply, the tail, or {} where it cannot be read}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
---       the totals is unknown} {'orphan', index} {'pinned', index} {'again'} when `after` was made for another state {'media'}
---       when a medium is neither here nor given {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of
---       `repeats` has ended
+--       the totals is unknown, 3 if it has another role, 4 if what it continues is not there} {'orphan', index}
+--       {'pinned', index} {'again'} when `after` was made for another state {'media'} when a medium is neither here nor given
+--       {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --
 -- Three steps: read what stands, plan what each entry does, write. A script is not undone, so the first write comes after the
 -- last refusal. The usual append has a short way (parts/usual.lua), which does what these steps do for it.

@@ -14,10 +14,11 @@ local function drafts_now()
 end
 
 -- What the entry in progress at a step's seq has in the totals, if this step may replace it; else nil, and the reason: 1 where
--- the stored text is longer, so that this is a late retry, 2 where its part is unknown.
+-- the stored text is longer, so that this is a late retry, 2 where its part is unknown, 3 where the step has another role.
 local function draft_for(step)
   local record = step.seq <= length and record_at(step.seq)
   if not record or string.byte(record, 4) < IN_PROGRESS then return nil end
+  if role_of(step.record) ~= role_of(record) then return nil, 3 end
   if step.rest.progress and struct.unpack('<I4', step.record, 13) < struct.unpack('<I4', record, 13) then return nil, 1 end
   return drafts_now()[step.seq], 2
 end

@@ -49,7 +49,9 @@ local function plan_known(index, step, earlier)
   local its_details = earlier and earlier.details or details_at(step.seq)
   local record = not earlier and record_at(step.seq)
   -- A redacted message stays redacted, whatever is sent again under its id: its old content is unknown.
-  local is_known = asked.repeats or record and has(record, REDACTED)
+  local is_redacted = record and has(record, REDACTED)
+  if is_redacted and step.rest.continues and not asked.repeats then return {'conflict', index - 1, 4} end
+  local is_known = asked.repeats or is_redacted
   local is_other = digest_of(its_details) ~= digest_of(step.details) and not is_known
   local why
   if is_other and not (earlier or replaced) and #added == 0 then step.draft, why = draft_for(step) end
@@ -84,6 +86,7 @@ end
 -- A step that adds a message. Gives the refusal, if any.
 local function plan_new(index, step)
   if asked.repeats then return {'undone'} end -- a rewind took it away
+  if step.rest.continues then return {'conflict', index - 1, 4} end -- and this entry in progress too
   if step.rest.answers and take(step.rest.answers) then
     step.parallel, step.group = open.x == 1, open.s
   elseif step.rest.answers then

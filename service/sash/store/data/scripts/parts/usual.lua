@@ -18,7 +18,7 @@ if is_usual then
     local o200k, cl100k, flags, role = ARGV[O200K + place], ARGV[CL100K + place], string.byte(record, 1, 2)
     is_usual = not (known[place] or seqs[id] or #rest > LARGE or has_pins and role == FUNCTION)
     rest = rest ~= '' and cmsgpack.unpack(rest)
-    if not is_usual or rest and (rest.always or rest.progress or rest.compaction or rest.media) then
+    if not is_usual or rest and (rest.always or rest.progress or rest.continues or rest.compaction or rest.media) then
       is_usual = false
       break
     end
