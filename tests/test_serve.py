@@ -118,6 +118,15 @@ def listening(service: subprocess.Popen[str]) -> str:
     return said.split()[-1]
 
 
+def test_a_start_without_required_keys_is_told(tmp_path: Path) -> None:
+    """A service that requires no key says so when it starts, and how to require one."""
+    with starting(tmp_path / "data", free_port()) as service:
+        url = listening(service)
+        assert service.stderr is not None
+        assert service.stderr.readline().startswith("sash: no API key is required; SASH_REQUIRE_KEYS=1 requires")
+        until(lambda: answers(url))
+
+
 def test_a_port_that_its_service_is_still_leaving(tmp_path: Path) -> None:
     """A service waits for its port, because the workers of a killed service may keep it for a moment."""
     with socket.socket() as leaving:

@@ -89,6 +89,7 @@ WRONG = [
     ("SASH_CORS_ORIGINS", "*,https://a.example", "write origins like https://"),
     ("SASH_CORS_ORIGINS", "null", "write origins like https://"),
     ("SASH_API_KEYS", "acme", "SASH_API_KEYS: write tenant:key,tenant:key,… or @file; entry 1 is not a tenant"),
+    ("SASH_API_KEYS", "required", "to require keys that `sash keys create` made, set SASH_REQUIRE_KEYS=1 instead"),
     ("SASH_API_KEYS", "acme:k1,a/b:k2", "entry 2 is not a tenant"),
     ("SASH_API_KEYS", "acme:", "entry 1 is not a tenant"),
     ("SASH_API_KEYS", "acme:k1,beta:k1", "SASH_API_KEYS: write each key for one tenant only; entry 2 repeats"),

@@ -35,6 +35,7 @@ from sash.api import (
 from sash.api.body import check_no_query
 from sash.api.context import Context, Recall, Watching
 from sash.api.direct import Direct
+from sash.api.openapi.operation import operation_of
 from sash.api.ring import errors
 from sash.api.ring.asgi import App
 from sash.api.ring.browsers import Cors, loopback_hosts
@@ -166,17 +167,18 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
             if spans is not None:
                 spans.close()
 
+    paths = Paths(ROUTES, {str(route.operation_id): operation_of(route).summary for route in ROUTES})
     framework = Litestar(
         route_handlers=ROUTES,
         lifespan=[lifespan],
-        state=State({"context": context, "routes": ROUTES}),
+        state=State({"context": context, "routes": ROUTES, "paths": paths}),
         before_request=check_no_query,
         exception_handlers=errors.HANDLERS,
         request_max_body_size=None,  # handlers read bodies by themselves, and bound them
         openapi_config=None,
         logging_config=None,
     )
-    app, paths = cast("App", framework), Paths(ROUTES)
+    app = cast("App", framework)
     return Ring(
         Direct(framework, app, (message_handlers.append_messages, window_handlers.get_window)),
         once=Idempotent(app, store.claims, paths),

@@ -282,7 +282,7 @@ class TooLarge(Problem):
     """
 
     slug, title, status = "too-large", "The request is over a limit", 413
-    example = "A body may have 4194304 bytes."
+    example = "The body is over 4194304 bytes: send less at once."
 
     class Figures(msgspec.Struct):
         limit: Annotated[Count, Meta(description="The limit, in units of `unit`.", examples=[4194304])]

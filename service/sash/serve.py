@@ -200,6 +200,8 @@ def _serve(settings: Settings, store_url: str, listeners: list[socket.socket]) -
     )
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     _say(f"listening on http://{host}:{listeners[0].getsockname()[1]}")
+    if settings.anonymous:
+        _say("no API key is required; SASH_REQUIRE_KEYS=1 requires those that `sash keys create` makes")
     try:
         server.serve()
     finally:

@@ -180,11 +180,12 @@ def tenant_keys(value: str) -> tuple[ApiKey, ...]:
     pairs = _listed(value)
     keys: dict[str, ApiKey] = {}
     for place, pair in enumerate(pairs, 1):
-        tenant, _, key = pair.partition(":")
+        tenant, colon, key = pair.partition(":")
         if not IDS.fullmatch(tenant) or not _KEY.fullmatch(key):
+            made = "" if colon else "; to require keys that `sash keys create` made, set SASH_REQUIRE_KEYS=1 instead"
             raise ValueError(
                 f"tenant:key,tenant:key,… or @file; entry {place} is not a tenant (letters, digits, . _ -, at most "
-                "128), a colon and a key (at most 256 visible ASCII characters)"
+                f"128), a colon and a key (at most 256 visible ASCII characters){made}"
             )
         if keys.setdefault(key, ApiKey(tenant, key)).tenant != tenant:
             raise ValueError(f"each key for one tenant only; entry {place} repeats the key of another tenant")

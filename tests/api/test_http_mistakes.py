@@ -225,10 +225,10 @@ async def test_an_import_of_a_providers_request(client: httpx.AsyncClient, membe
 
 
 async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
-    """An unknown field that is like no known one gets no suggestion; in settings it may be data of one's own."""
+    """An unknown field that is like no known one is told the known ones; in settings it may be data of one's own."""
     said, _, detail = await refused(client, "POST", "/conversations/x/rewind", json={"zzzz": 1})
-    assert detail == "An unknown field 'zzzz'"
-    assert said == "An unknown field 'zzzz' at #/zzzz."
+    assert detail == "An unknown field 'zzzz'; known are 'to_seq'"
+    assert said == "An unknown field 'zzzz' at #/zzzz; known are 'to_seq'."
     _, _, detail = await refused(client, "POST", "/conversations", json={"zzzz": 1})
     assert detail == """An unknown field 'zzzz'; data of your own goes into 'metadata': {"metadata": {"zzzz": "…"}}"""
 
@@ -236,7 +236,7 @@ async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
 async def test_a_pointer_is_a_uri_fragment(client: httpx.AsyncClient) -> None:
     """A pointer to a field with any name is a URI fragment (RFC 6901, section 6)."""
     _, pointer, detail = await refused(client, "POST", "/conversations/x/rewind", json={"é/[x]\0": 1})
-    assert (pointer, detail) == ("#/%C3%A9~1%5Bx%5D%00", "An unknown field 'é/[x]\\x00'")
+    assert (pointer, detail) == ("#/%C3%A9~1%5Bx%5D%00", "An unknown field 'é/[x]\\x00'; known are 'to_seq'")
 
 
 async def test_the_first_word_of_a_field(client: httpx.AsyncClient) -> None:
@@ -264,10 +264,21 @@ async def test_a_model_unlike_any_other(client: httpx.AsyncClient) -> None:
     """The detail of an unknown model's error says how to use a model that is in no list."""
     answer = await client.post("/window", json={"model": "our-own-7b", "messages": []})
     detail = (
-        "No model is called 'our-own-7b'. For a deployment or an alias, name the model behind it. "
-        "To use another model give max_tokens; its tokens are then estimated."
+        "No model is called 'our-own-7b'. For a name of your own, such as a deployment's on Azure, name the model behind it "
+        "here (your request to the provider keeps its name), or add it to SASH_MODELS_FILE. "
+        "With max_tokens any name is taken, and its tokens are estimated."
     )
     assert (answer.status_code, answer.json()["detail"]) == (422, detail)
+
+
+@pytest.mark.parametrize("name", ["acme-chat", "my-gpt-4o-mini", "prod-gpt4o", "gpt4o-mini-eastus", "contoso_gpt-4o"])
+async def test_the_name_of_a_deployment_is_no_slip(client: httpx.AsyncClient, name: str) -> None:
+    """An operator's own name for a model is not taken for a misspelt one, however many letters they share."""
+    answer = await client.post("/window", json={"model": name, "messages": []})
+    said = answer.json()["detail"]
+    assert answer.status_code == 422
+    assert "did you mean" not in said
+    assert "SASH_MODELS_FILE" in said
 
 
 FOREIGN = {
@@ -418,7 +429,8 @@ async def test_a_parameter_of_a_call_that_takes_none_is_refused(
     """A query parameter is an error where a call takes none, and the call does nothing."""
     body: dict[str, Any] = {"json": {}} if method in ("PATCH", "POST", "PUT") else {}
     _, pointer, detail = await refused(client, method, path.format(conversation), params={"force": "1"}, **body)
-    assert (pointer, detail) == ("#/query/force", "An unknown parameter 'force'")
+    assert pointer == "#/query/force"
+    assert detail.startswith("An unknown parameter 'force'; the call takes ")
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/stats", "/dashboard"])
@@ -493,12 +505,68 @@ ASKING: dict[str, tuple[str, str, Any, str]] = {
     "temperature": ("POST", "/conversations", {"temperature": 1}, "it goes to the model"),
     "last_n": ("GET", "{}/window?last_n=3", None, "'limit' is the number of newest messages, and 'turns' that of"),
     "a budget": ("GET", "{}/window?token_limit=3", None, "a window's largest number of tokens goes into 'max_tokens'"),
-    "a list to count": ("POST", "/count", [], 'put the list into {"model": "gpt-4o", "messages": […]}'),
+    "the model in the address of a window": ("POST", "/window?model=gpt-4o", {"messages": []}, '{"model": …}'),
+    "the model in the address of a count": ("POST", "/count?model=gpt-4o", {}, 'it goes into the body: {"model": …}'),
+    "a parameter in the body": ("POST", "{}/messages", {"reserve": 5}, "it goes into the address, as ?reserve="),
+    "null for after_seq": ("POST", "{}/messages?after_seq=null", {"messages": []}, "or leave the parameter out"),
+    "null for a number": (
+        "GET",
+        "{}/window?reserve=null",
+        None,
+        "not 'null' at #/query/reserve: give a value, or leave",
+    ),
+    "nothing for a number": (
+        "GET",
+        "{}/window?reserve=",
+        None,
+        "not an empty value at #/query/reserve: give a value, or",
+    ),
+    "undefined for a number": ("GET", "{}/window?reserve=undefined", None, "give a value, or leave the parameter out"),
+    "null billed tokens": (
+        "POST",
+        "{}/usage",
+        {"model": "gpt-4o", "window_tokens": 5, "prompt_tokens": None},
+        "The billed tokens are missing, or null: copy the number from the provider's usage",
+    ),
+    "the provider's usage as it is": ("POST", "{}/usage", {"usage": {}}, "copy its figures"),
+    "a text for the messages": (
+        "POST",
+        "{}/messages",
+        {"messages": "hi"},
+        'send [{"role": "user", "content": "Hello"}]',
+    ),
+    "a message for the messages": ("POST", "{}/messages", {"messages": USER}, "put the object into a list, [{…}]"),
+    "no messages": ("POST", "{}/messages", {"messages": []}, 'not an empty list at #/messages: send [{"role": "user"'),
+    "messages of texts": ("POST", "{}/messages", {"messages": ["hi"]}, 'send {"role": "user", "content": "Hello"}'),
+    "a text for few-shots": (
+        "POST",
+        "/conversations",
+        {"few_shots": "hi"},
+        'send [{"role": "user", "content": "Hello"}]',
+    ),
+    "a text for a tool": ("POST", "/conversations", {"tools": ["search"]}, 'send {"type": "function", "function":'),
+    "a number in quotes": ("POST", "/window", {"reserve": "5", "messages": []}, "write the number without quotes"),
+    "an id without quotes": ("POST", "/conversations", {"id": 5}, 'write it in quotes, "5"'),
+    "another method": ("GET", "/window", None, "takes POST (Build a window from a history in the body)"),
+    "put for post": ("PUT", "{}/messages", {}, "it takes GET (Read the history) or POST (Append messages)"),
+    "an unknown conversation": ("GET", "/conversations/none/window", None, "POST /conversations/{id}/messages"),
+    "a singular": ("GET", "/conversation/c-1", None, "did you mean /conversations/{conversation_id}?"),
+    "a prefix": ("POST", "/v1/conversations", {}, "did you mean /conversations? Paths have no prefix such as /v1"),
+    "a path without its conversation": (
+        "POST",
+        "/messages",
+        {},
+        "did you mean /conversations/{conversation_id}/messages?",
+    ),
+    "the provider's path": ("POST", "/v1/chat/completions", {}, "Sash does not call the model"),
+    "a usual probe": ("GET", "/health", None, "GET /livez"),
+    "a made-up call": ("POST", "{}/append", {}, "Below a conversation are export, fork, messages"),
+    "a list to count": ("POST", "/count", [], 'put the list into {"model": "gpt-4o-mini", "messages": […]}'),
     "a word for a number": (
         "GET",
         "{}/window?limit=few",
         None,
-        "Expected a whole number from 1 to 1000000000, not a str",
+        "Expected a whole number from 1 to 1000000000, not 'few'",
     ),
 }
 
@@ -515,6 +583,94 @@ async def test_a_mistake_of_the_first_hour(client: httpx.AsyncClient, conversati
 
     assert 400 <= answer.status_code < 500
     assert said in answer.json()["detail"]
+
+
+async def test_an_empty_body(client: httpx.AsyncClient, conversation: str) -> None:
+    """The error about an empty body has a right one, which the server accepts."""
+    path, headers = f"/conversations/{conversation}/messages", {"Content-Type": "application/json"}
+    _, _, detail = await refused(client, "POST", path, content=b"", headers=headers)
+    example = json.loads(detail.partition(": send ")[2])
+    assert (await client.post(path, json=example)).status_code == 201
+
+
+async def test_a_body_that_is_too_large(client: httpx.AsyncClient, conversation: str) -> None:
+    """The error about a body over the limit says how to send it, and who sets the limit."""
+    path, long = f"/conversations/{conversation}/messages", {"role": "user", "content": "x" * 5_000_000}
+    answer = await client.post(path, json={"messages": [long]})
+    assert answer.status_code == 413
+    assert "The body is over 4194304 bytes: append in several requests" in answer.json()["detail"]
+    assert "SASH_MAX_BODY_BYTES" in answer.json()["detail"]
+
+
+async def test_a_reply_that_is_completed_twice(client: httpx.AsyncClient, conversation: str) -> None:
+    """The error about another text of a completed reply says that it is final, and the advice in it works."""
+    path = f"/conversations/{conversation}/messages"
+    reply = {"id": "r-1", "role": "assistant", "content": "Ye", "status": "in_progress"}
+    await client.post(path, json={"messages": [USER, reply]})
+    await client.post(path, json={"messages": [reply | {"content": "Yes", "status": "completed"}]})
+    again = {"messages": [reply | {"content": "Yes, two", "status": "completed"}]}
+
+    answer = await client.post(path, json=again)
+
+    assert answer.status_code == 409
+    assert "only a reply in progress can still change: give this entry another id, or append" in answer.json()["detail"]
+    assert (await client.post(path, json=again, params={"after_seq": 1})).status_code == 201
+    assert (await client.get(f"{path}/2")).json()["message"]["content"] == "Yes, two"
+
+
+def bodies() -> list[Any]:
+    return [handler for handler in ROUTES if hasattr(operation_of(handler).takes, "__struct_encode_fields__")]
+
+
+def named(handler: Any, conversation: str) -> tuple[str, str]:
+    """The method and path of an operation, for the given conversation."""
+    (path,), (method,) = handler.paths, handler.http_methods
+    path = template_of(path).replace("{conversation_id}", conversation)
+    return method, re.sub(r"\{\w+\}", "1", path)
+
+
+@pytest.mark.parametrize("handler", bodies(), ids=lambda handler: handler.operation_id)
+async def test_a_member_of_the_body_in_the_address(client: httpx.AsyncClient, conversation: str, handler: Any) -> None:
+    """Each member of each body is told its place when it is in the address, and what the call takes there is not."""
+    declared = operation_of(handler)
+    method, path = named(handler, conversation)
+    taken = declared.query.__struct_encode_fields__ if declared.query else ()
+    for member in declared.takes.__struct_encode_fields__:
+        if member not in taken:
+            _, pointer, detail = await refused(client, method, path, params={member: "1"}, json={})
+            assert (pointer, detail.partition("; ")[2]) == (
+                f"#/query/{member}",
+                f'it goes into the body: {{"{member}": …}}',
+            )
+
+
+@pytest.mark.parametrize("nothing", ["null", "", "undefined", "None"])
+@pytest.mark.parametrize("handler", ROUTES, ids=lambda handler: handler.operation_id)
+async def test_a_parameter_without_a_value(
+    client: httpx.AsyncClient, conversation: str, handler: Any, nothing: str
+) -> None:
+    """A refused parameter without a value can be left out, unless the call needs it; the error says so."""
+    declared = operation_of(handler)
+    method, path = named(handler, conversation)
+    for field in msgspec.structs.fields(declared.query) if declared.query else ():
+        answer = await client.request(method, path, params={field.encode_name: nothing}, json={})
+        problem = answer.json() if answer.status_code == 400 else {"errors": []}
+        for wrong in problem["errors"]:
+            if wrong["pointer"] == f"#/query/{field.encode_name}" and "cursor" not in wrong["pointer"]:
+                assert ("leave the parameter out" in wrong["detail"]) is not field.required
+
+
+@pytest.mark.parametrize("handler", bodies(), ids=lambda handler: handler.operation_id)
+async def test_a_text_for_a_list_is_told_what_to_send(
+    client: httpx.AsyncClient, conversation: str, handler: Any
+) -> None:
+    """Wherever a list is wanted and a text came, the error has what to send."""
+    method, path = named(handler, conversation)
+    for field in msgspec.structs.fields(operation_of(handler).takes):
+        answer = await client.request(method, path, json={field.encode_name: "hi"})
+        for wrong in answer.json().get("errors", ()):
+            if "Expected a list" in wrong["detail"]:
+                assert re.search(r": (send|put) ", wrong["detail"])
 
 
 PYTHON = re.compile(r"\b(int|str|float|bool|dict|tuple|None|NoneType|NaN|True|False|Struct|msgspec)\b|`| \| |\^\[")

@@ -27,7 +27,7 @@ def asker(app: Any, *, making_bytes: int = 2_000_000, held_bytes: int = 32_000_0
         app,
         once=app,
         keys=Callers(()),
-        paths=Paths(()),
+        paths=Paths((), {}),
         limits=limits,
         timeout_seconds=5,
         max_body_bytes=1 << 20,

@@ -33,7 +33,7 @@ def ring(app: Any, *, keys: Callers | None = None, timeout_seconds: float = LIMI
         app,
         once=app,
         keys=keys or Callers(()),
-        paths=Paths(()),
+        paths=Paths((), {}),
         limits=limits,
         timeout_seconds=timeout_seconds,
         max_body_bytes=1 << 20,

@@ -1,6 +1,7 @@
 """Tenants and keys: no tenant reads another's data or knows of it, and keys and rates limit what a client may do."""
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import AsyncIterator
@@ -279,6 +280,40 @@ def test_keys_are_made_listed_and_revoked_on_the_command_line(store: EmbeddedSto
     assert key.split("_", 2)[2] not in listed.output
     assert run(main, ["keys", "revoke", identity]).exit_code == 1
     assert run(main, ["keys", "create", "--tenant", "no/slash"]).exit_code == 2
+
+
+@pytest.mark.parametrize("path", ["/models", "/conversations/c-1", "/nothing"])
+async def test_a_wrong_key_is_refused_where_none_is_required(path: str, store: EmbeddedStore) -> None:
+    """An unknown key is 401 where keys are not required, too, and the answer says so; other schemes are no keys."""
+    async with service(store) as client:
+        wrong = [await client.get(path, headers=bearer(key)) for key in ("wrong", "sash_0_1")]
+        open_to_all = [await client.get(path, headers={"Authorization": given}) for given in ("Bearer", "Basic YTpi")]
+        status = (await client.get("/status")).json()
+    assert {each.status_code for each in wrong} == {401}
+    assert all("The service requires none (SASH_REQUIRE_KEYS is not set)" in each.json()["detail"] for each in wrong)
+    assert 401 not in {each.status_code for each in open_to_all}
+    assert status["keys_required"] is False
+
+
+def test_a_new_key_that_nobody_needs_is_told(store: EmbeddedStore, monkeypatch: Any) -> None:
+    """``keys create`` and ``doctor`` say that no key is required, until the settings require one."""
+    monkeypatch.setenv("SASH_REDIS_URL", store.url)
+    run = CliRunner().invoke
+    made = run(main, ["keys", "create", "--tenant", "acme"])
+    told = run(main, ["doctor", "--json"])
+    monkeypatch.setenv("SASH_REQUIRE_KEYS", "1")
+    second = run(main, ["keys", "create", "--tenant", "acme"])
+    told_then = run(main, ["doctor", "--json"])
+    for each in (made, second):
+        assert run(main, ["keys", "revoke", each.stdout.split("_")[1]]).exit_code == 0
+
+    assert "no key is required until the service runs with SASH_REQUIRE_KEYS=1" in made.stderr
+    assert "no key is required" not in second.stderr
+    findings = [
+        next(each for each in json.loads(said.stdout) if each["subject"] == "API keys") for said in (told, told_then)
+    ]
+    assert [each["verdict"] for each in findings] == ["advice", "good"]
+    assert findings[0]["change"] == "set SASH_REQUIRE_KEYS=1"
 
 
 def test_keys_of_an_embedded_store_that_does_not_run(tmp_path: Any, monkeypatch: Any) -> None:

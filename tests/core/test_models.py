@@ -261,7 +261,7 @@ def test_an_unknown_name_is_a_problem_with_near_names(name: str, near: str | Non
     assert [find_model(each).id for each in names] == names
     assert len(caught.value.detail) < 400
     assert repr(name[:100])[:-1] in caught.value.detail
-    assert all(repr(each) in caught.value.detail for each in names[:3])
+    assert ("did you mean" in caught.value.detail) is (name in ("gtp-4o", "claud", "cluade-opus-4"))
 
 
 def test_a_misspelt_name_is_told_the_right_one() -> None:

@@ -67,7 +67,19 @@ async def run_in_turn_if_large(size_bytes: int, function: Callable[..., T], *arg
 
 def query_of(request: Req, kind: type[T]) -> T:
     """The query string as a Struct. Raises BadRequest with the parameter's name."""
-    query: T = _query_of(request.scope["query_string"], kind)  # type: ignore[arg-type] # a class is hashable
+    return _read_query(request, request.scope["query_string"], kind)
+
+
+def _read_query(request: Req, raw: bytes, kind: type[T]) -> T:
+    try:
+        query: T = _query_of(raw, kind)  # type: ignore[arg-type] # a class is hashable
+    except msgspec.ValidationError:
+        body = (
+            operation_of(request.route_handler).takes if isinstance(request.route_handler, HTTPRouteHandler) else None
+        )
+        in_body = getattr(body, "__struct_encode_fields__", ())
+        values = dict(_pairs(raw))
+        raise invalid("/query", BadRequest, of=kind, value=values, from_text=True, in_body=in_body) from None
     return query
 
 
@@ -85,8 +97,7 @@ def query_with_metadata(request: Req, kind: type[T]) -> tuple[T, dict[str, str]]
         if not name or [each for each, _ in wanted].count(name) > 1:
             raise BadRequest.at(f"#/query/{_METADATA}{name}", "Give each member of metadata once, with its name")
     rest = urlencode([pair for pair in pairs if not pair[0].startswith(_METADATA)])
-    query: T = _query_of(rest.encode(), kind)  # type: ignore[arg-type] # a class is hashable
-    return query, dict(wanted)
+    return _read_query(request, rest.encode(), kind), dict(wanted)
 
 
 class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -103,24 +114,24 @@ async def check_no_query(request: Req) -> None:
     if raw and isinstance(handler := request.route_handler, HTTPRouteHandler):
         operation = operation_of(handler)
         if operation.query is None and operation.tag != OPERATORS:
-            _query_of(raw, _NoQuery)
+            _read_query(request, raw, _NoQuery)
 
 
 @lru_cache(maxsize=1024)
 def _query_of(raw: bytes, kind: type[Any]) -> Any:
-    """Cached, because a client sends the same query string at every turn."""
+    """The query string as a Struct. Raises BadRequest, and ValidationError where a parameter is unknown or wrong.
+
+    Cached, because a client sends the same query string at every turn.
+    """
     values: dict[str, str] = {}
     for name, value in _pairs(raw):
         if name in values:
             raise BadRequest.at(f"#/query/{name}", "A query parameter is given twice")
         values[name] = value
-    try:
-        query = msgspec.convert(values, kind, strict=False)
-    except msgspec.ValidationError:
-        raise invalid("/query", BadRequest, of=kind, value=values, from_text=True) from None
+    query = msgspec.convert(values, kind, strict=False)
     for name in values:
         if getattr(query, name) is None:  # the lax conversion reads the word null as None, which no parameter allows
-            raise BadRequest.at(f"#/query/{name}", "Leave the parameter out")
+            raise msgspec.ValidationError
     return query
 
 

@@ -20,7 +20,16 @@ from sash.api.body import (
 from sash.api.context import Context, Req, context_of, line_of, request_token, tenant_of, was_done
 from sash.api.model_prices import prices_of, prompt_cache_of
 from sash.api.openapi.operation import documented
-from sash.api.schemas import Calibration, Count, CountRequest, ModelInfo, ModelList, PredictionOutcome, SchemaFormat
+from sash.api.schemas import (
+    Calibration,
+    Count,
+    CountQuery,
+    CountRequest,
+    ModelInfo,
+    ModelList,
+    PredictionOutcome,
+    SchemaFormat,
+)
 from sash.core.chat.messages import decode_json, validate_messages
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice
@@ -30,7 +39,7 @@ from sash.core.counts.iterations import Iteration, billed_for_window, billed_in_
 from sash.core.counts.models import NO_WINDOW, Model, find_model, list_models, published_name
 from sash.core.counts.provider_requests import asks_for_thoughts, count_provider_request
 from sash.core.law.conversation_settings import FunctionDefinition, check_tools
-from sash.core.law.parameters import LONGEST_NAME, CountFormat, Name
+from sash.core.law.parameters import LONGEST_NAME, Name
 from sash.core.providers import PROVIDERS
 from sash.core.providers.recognition import foreign
 from sash.operations.diagnoses import CacheMiss, InputTransformation, drops_in, miss_in
@@ -43,12 +52,6 @@ from sash.windows.asked import named_model
 _log = get_logger()
 _count = msgspec.json.Decoder(CountRequest)
 _provider_count = msgspec.json.Decoder(dict[str, Any])
-
-
-class CountQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """The format of the request in the body."""
-
-    format: CountFormat = "openai"
 
 
 @post("/count", operation_id="countTokens", status_code=200)
@@ -226,8 +229,15 @@ class Usage(msgspec.Struct, forbid_unknown_fields=True):
 
     def billed(self) -> int:
         """The billed tokens. Raises BadRequest unless exactly one of the two names is given."""
-        if (self.prompt_tokens is None) == (self.input_tokens is None):
-            raise BadRequest.at("#/prompt_tokens", "Give prompt_tokens or input_tokens, and not both")
+        if self.prompt_tokens is not None and self.input_tokens is not None:
+            detail = "Give prompt_tokens or input_tokens, and not both: they are two names of the same figure"
+            raise BadRequest.at("#/prompt_tokens", detail)
+        if self.prompt_tokens is None and self.input_tokens is None:
+            detail = (
+                "The billed tokens are missing, or null: copy the number from the provider's usage, which calls it "
+                "prompt_tokens or input_tokens. Without a bill there is nothing to report"
+            )
+            raise BadRequest.at("#/prompt_tokens", detail)
         return self.prompt_tokens if self.prompt_tokens is not None else self.input_tokens or 0
 
     def from_cache(self) -> int | None:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from litestar import Response, get, post
@@ -89,6 +89,7 @@ _DEFAULT_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
 class AppendNative(msgspec.Struct, forbid_unknown_fields=True):
     """Messages to append in a provider's format, each alone or in an entry."""
 
+    in_address: ClassVar = WindowQuery
     messages: Annotated[list[dict[str, Any]], Meta(min_length=1)]
     after_seq: EntryName | None = None
 
@@ -343,7 +344,8 @@ def _read_native(
 
 
 def _too_many(limit: int, unit: str) -> TooLarge:
-    return TooLarge.at("#/messages", f"A request may append {limit} {unit}", {"limit": limit, "unit": unit})
+    detail = f"A request may append {limit} {unit}: append the rest in further requests, or import a long history"
+    return TooLarge.at("#/messages", detail, {"limit": limit, "unit": unit})
 
 
 async def _stored_settings(context: Context, target: Target) -> bytes:

@@ -67,7 +67,8 @@ async def get_stats(request: Req) -> Stats:
 def get_status(request: Req) -> Status:
     """The latest known state of the store and this worker. The store is not asked, so the answer comes at once."""
     context = context_of(request)
-    return status(context.watching.watch, context.watching.requests, context.store.client)
+    watching, required = context.watching, not context.settings.anonymous
+    return status(watching.watch, watching.requests, context.store.client, keys_required=required)
 
 
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)

@@ -1,6 +1,6 @@
 """Bodies of requests and answers. Validation, encoding and the OpenAPI document follow from these declarations."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -11,7 +11,7 @@ from sash.core.counts.counting import RequestCount
 from sash.core.counts.models import Counting, WindowSource
 from sash.core.law.conversation_settings import ConversationSettings
 from sash.core.law.explain import Explained
-from sash.core.law.parameters import Name
+from sash.core.law.parameters import CountFormat, Name, WindowQuery
 from sash.core.providers import PROVIDERS
 from sash.core.providers.cache_marks import CacheKind
 from sash.core.providers.request_limits import RequestLimits
@@ -125,6 +125,7 @@ AfterSeq = Annotated[
 class AppendMessages(msgspec.Struct, forbid_unknown_fields=True):
     """Entries to append, all or none, in order."""
 
+    in_address: ClassVar = WindowQuery
     messages: Annotated[
         list[Entry],
         Meta(
@@ -257,9 +258,16 @@ class FreeMembers(msgspec.Struct, kw_only=True):
     web_search_options: ReplyControl = None
 
 
+class CountQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The format of the request in the body."""
+
+    format: CountFormat = "openai"
+
+
 class CountRequest(FreeMembers, forbid_unknown_fields=True, kw_only=True):
     """Chat messages as they would be sent to the provider, or ``text`` alone."""
 
+    in_address: ClassVar = CountQuery
     model: Name
     messages: list[MessageAsSent] | None = None
     tools: list[ToolAsSent] | None = None

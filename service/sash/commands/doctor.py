@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from sash.commands.keys import check_encryption
+from sash.commands.keys import check_encryption, check_keys
 from sash.commands.sources.conversation import SourceError
 from sash.commands.store import on_store, read_settings, with_running_store
 from sash.commands.terminal import console, grid, print_json, shape_option, wants_json
@@ -82,6 +82,7 @@ def examine(variables: Mapping[str, str]) -> Iterator[Finding]:
         findings = asyncio.run(check_store(settings.redis_url, settings.data_dir.absolute(), settings.durability))
         yield from findings
         if not any(each.subject == "store" and each.verdict == "problem" for each in findings):
+            yield from check_keys(settings)
             yield from check_encryption(settings)
             yield from _check_predictions(settings)
     yield _check_tokeniser()

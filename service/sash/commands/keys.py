@@ -5,6 +5,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from os import environ
 from typing import TYPE_CHECKING
 
 import click
@@ -13,10 +14,10 @@ from sash.commands.store import refuse, with_running_store, with_store
 from sash.commands.terminal import Number
 from sash.core.chat.bounds import IDS
 from sash.problems import StoreUnavailable
+from sash.settings import Settings
 from sash.store.redis.findings import Finding
 
 if TYPE_CHECKING:
-    from sash.settings import Settings
     from sash.store.data.datakeys import DataKeys, KeyReport, Rewrapped
     from sash.store.redis.client import Client
 
@@ -50,6 +51,11 @@ def create(tenant: str, rate: float | None, max_body_bytes: int | None) -> None:
     )
     click.echo(key)
     click.echo(f"sash: key {kept.id} of tenant {tenant}; keep it now, only its hash is stored", err=True)
+    if Settings.read({**environ, "SASH_HOST": "127.0.0.1"}).anonymous:
+        said = (
+            "no key is required until the service runs with SASH_REQUIRE_KEYS=1; whoever sends none is tenant default"
+        )
+        click.echo(f"sash: {said}", err=True)
 
 
 @keys.command("list")
@@ -88,7 +94,7 @@ def master() -> None:
 def rotate(tenant: str | None) -> None:
     """Make a new data key, which encrypts from now on. Older values stay readable."""
 
-    async def act(client: "Client", settings: "Settings") -> list[tuple[str, str]]:
+    async def act(client: "Client", settings: Settings) -> list[tuple[str, str]]:
         data_keys = _data_keys(client, settings)
         tenants = await data_keys.tenants()
         if tenant is not None and tenant not in tenants:
@@ -107,7 +113,7 @@ def rewrap() -> None:
     Then the other keys of SASH_ENCRYPTION_KEY can be removed.
     """
 
-    async def act(client: "Client", settings: "Settings") -> "list[Rewrapped]":
+    async def act(client: "Client", settings: Settings) -> "list[Rewrapped]":
         return [done async for done in _data_keys(client, settings).rewrap()]
 
     for done in with_store(act):
@@ -120,11 +126,27 @@ def rewrap() -> None:
     click.echo("sash: every key is wrapped by the first master key now", err=True)
 
 
-def check_encryption(settings: "Settings") -> Iterator[Finding]:
+def check_keys(settings: Settings) -> Iterator[Finding]:
+    """Yield whether keys are required; advice if the store has keys and the service answers without one, too."""
+    from sash.store.data.api_keys import ApiKeys  # noqa: PLC0415
+
+    if not settings.anonymous:
+        yield Finding("API keys", "good", "a key is required")
+        return
+    try:
+        kept = with_running_store(settings, lambda client, _: ApiKeys(client).all()) or []
+    except StoreUnavailable:  # another finding reports it
+        return
+    if kept:
+        found = f"{len(kept)} in the store, and none is required: whoever sends none is answered too"
+        yield Finding("API keys", "advice", found, "set SASH_REQUIRE_KEYS=1")
+
+
+def check_encryption(settings: Settings) -> Iterator[Finding]:
     """Yield whether the keys of the settings can decrypt the stored values; nothing if no key is set and none is needed."""
     from sash.store.data.sealing import Master  # noqa: PLC0415
 
-    async def act(client: "Client", _: "Settings") -> "list[KeyReport]":
+    async def act(client: "Client", _: Settings) -> "list[KeyReport]":
         from sash.store.data.datakeys import DataKeys  # noqa: PLC0415
 
         return [report async for report in DataKeys(client, settings.encryption_key).reports()]
@@ -160,7 +182,7 @@ def check_encryption(settings: "Settings") -> Iterator[Finding]:
         yield Finding("encryption", "good", found)
 
 
-def _data_keys(client: "Client", settings: "Settings") -> "DataKeys":
+def _data_keys(client: "Client", settings: Settings) -> "DataKeys":
     from sash.store.data.datakeys import DataKeys  # noqa: PLC0415 - help needs no store
 
     if not settings.encryption_key:

@@ -60,11 +60,12 @@ class Status(msgspec.Struct, frozen=True):
     process: int
     uptime_seconds: int
     condition: Condition
+    keys_required: Annotated[bool, Meta(description="Whether a request without an API key is refused.")]
     store: StoreStatus
     worker: OfWorker
 
 
-def status(watch: Watch, requests: Requests, client: Client) -> Status:
+def status(watch: Watch, requests: Requests, client: Client, *, keys_required: bool) -> Status:
     """The current status."""
     return Status(
         at_ms=wall_ms(),
@@ -72,6 +73,7 @@ def status(watch: Watch, requests: Requests, client: Client) -> Status:
         process=os.getpid(),
         uptime_seconds=int(time.time() - _BEGAN),
         condition=watch.condition,
+        keys_required=keys_required,
         store=StoreStatus(client.load, watch.memory, watch.disk, watch.backwards.went_back, watch.erasures_waiting),
         worker=OfWorker(
             PROCESSOR.waiting,

@@ -102,7 +102,7 @@ def limits_of(query: WindowQuery, settings: ConversationSettings, models: Mappin
         model = find_model(name, models)
     except UnknownModel as unknown:
         if query.max_tokens is None:
-            unknown.detail += " To use another model give max_tokens; its tokens are then estimated."
+            unknown.detail += " With max_tokens any name is taken, and its tokens are estimated."
             raise named(unknown, f"{place}/model") from None
         model = unknown_model(name)
     if query.format != model.format:

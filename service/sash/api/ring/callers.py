@@ -24,13 +24,17 @@ class Caller(msgspec.Struct, frozen=True):
 
 _NOBODY = Caller(DEFAULT_TENANT)
 _UNKNOWN = "This API key is unknown or was revoked."
+_NONE_NEEDED = (
+    "The service requires none (SASH_REQUIRE_KEYS is not set): send a key that it knows, or leave the header out."
+)
 
 
 class Callers:
     """Finds the tenant of a request's key. Keys are compared by their hashes, in constant time.
 
     A key is required if the settings contain one or ``required`` is true. Otherwise a request without a key is the
-    default tenant's. A key of ``sash keys`` always opens its tenant; a revoked key is refused.
+    default tenant's. A key of ``sash keys`` always opens its tenant. An unknown or revoked key is refused in any case: who
+    sends one takes keys to be required.
     """
 
     def __init__(
@@ -53,13 +57,14 @@ class Callers:
         tenant = self._configured(key) if self._tenants else None
         if tenant is None and self._stored is not None and key.startswith(KEY_PREFIX.encode()):
             found = await self._stored.find(key.decode("latin-1"))
-            if found is None:
-                raise _unauthorized(_UNKNOWN)
-            return Caller(found.tenant, found.rate, found.max_body_bytes, found.id if found.rate else "")
+            if found is not None:
+                return Caller(found.tenant, found.rate, found.max_body_bytes, found.id if found.rate else "")
         if tenant is not None:
             return Caller(tenant)
+        if key:
+            raise _unauthorized(f"{_UNKNOWN} {_NONE_NEEDED}" if self.anonymous else _UNKNOWN)
         if not self.anonymous:
-            raise _unauthorized(_UNKNOWN) if key else _unauthorized()
+            raise _unauthorized()
         return _NOBODY
 
     def check_figures(self, authorization: bytes) -> None:

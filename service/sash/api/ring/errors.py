@@ -8,7 +8,8 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from sash.core.chat.bounds import WHAT_IDS_ARE
-from sash.operations.logging import describe, get_logger
+from sash.core.chat.shapes import joined
+from sash.operations.logging import describe, get_logger, printable
 from sash.problems import BadRequest, CannotOpen, Internal, MethodNotAllowed, NotFound, Problem, TooLarge
 
 PROBLEM_TYPE = "application/problem+json"
@@ -37,13 +38,11 @@ def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> 
     problem: Problem
     match error.status_code:
         case HTTPStatus.NOT_FOUND:
-            path = request.url.path
-            problem = slash_in_id() if path.startswith("/conversations/") and path.count("/") > 2 else NotFound(NOWHERE)
-            if path.startswith("/owners/") and path.count("/") > 2:
-                problem = NotFound(f"{NOWHERE} An owner's id is percent-encoded in a path: a%2Fb for a/b.")
+            problem = _nowhere(request)
         case HTTPStatus.METHOD_NOT_ALLOWED:
-            detail = "This path does not take the method; see the Allow header."
-            problem = MethodNotAllowed(detail, headers=error.headers)
+            calls = joined(request.app.state.paths.calls(request.scope["path"]))
+            said = f"This path does not take {printable(request.scope['method'])}; it takes {calls}."
+            problem = MethodNotAllowed(said, headers=error.headers)
         case status if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             problem = BadRequest("The request cannot be read.")
         case _:
@@ -51,20 +50,38 @@ def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> 
     return on_problem(request, problem)
 
 
-NOWHERE = "There is nothing at this path: /docs has all calls, /dashboard draws windows."
+_NOTHING = "There is nothing at this path"
+_PAGES = "/docs has all calls, /dashboard draws windows."
 
 
-def slash_in_id() -> NotFound:
+def _nowhere(request: Request[Any, Any, Any]) -> NotFound:
+    """The problem of an unknown path, with the path that was probably meant."""
+    path, paths = request.url.path, request.app.state.paths
+    if meant := paths.meant_by(path):
+        return NotFound(f"{_NOTHING}{meant} {_PAGES}")
+    if path.startswith("/owners/") and path.count("/") > 2:
+        return NotFound(f"{_NOTHING}: {_PAGES} An owner's id is percent-encoded in a path: a%2Fb for a/b.")
+    if not path.startswith("/conversations/") or path.count("/") <= 2:
+        return NotFound(f"{_NOTHING}: {_PAGES}")
+    return slash_in_id(f" Below a conversation are {', '.join(paths.below(3, 'conversations'))}.")
+
+
+def slash_in_id(below: str = "") -> NotFound:
     """The problem of a path below a conversation that does not exist: often the id has a slash."""
     return NotFound(
-        "There is nothing at this path. An id cannot contain a slash, also not as %2F: write user-1 or user.1 for user/1 "
+        f"{_NOTHING}.{below} An id cannot contain a slash, also not as %2F: write user-1 or user.1 for user/1 "
         f"({WHAT_IDS_ARE}). /docs has all calls."
     )
 
 
 def too_large_body(limit: int) -> TooLarge:
     """The problem of a body over ``limit``, in bytes."""
-    return TooLarge(f"A body may have {limit} bytes.", members={"limit": limit, "unit": "bytes"})
+    detail = (
+        f"The body is over {limit} bytes: append in several requests, or import a long history with POST "
+        "/conversations/import. The operator sets the limit: SASH_MAX_BODY_BYTES, or SASH_MAX_IMPORT_BYTES for imports, or "
+        "the key's own."
+    )
+    return TooLarge(detail, members={"limit": limit, "unit": "bytes"})
 
 
 def on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

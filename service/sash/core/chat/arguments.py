@@ -17,7 +17,13 @@ CacheOptions = Annotated[
         description="What is asked of the provider's prompt cache, with `cache=auto` and `price=auto`; costs no tokens.",
     ),
 ]
-ToolAsSent = Annotated[dict[str, Any], Meta(title="Tool")]
+ToolAsSent = Annotated[
+    dict[str, Any],
+    Meta(
+        title="Tool",
+        examples=[{"type": "function", "function": {"name": "find_talk", "parameters": {"type": "object"}}}],
+    ),
+]
 """A tool's definition as the client wrote it; ``check_tools`` checks it against FunctionTool and CustomTool."""
 NamedToolChoice = Annotated[
     dict[str, Any], Meta(title="NamedToolChoice", description="One or several tools, in the provider's format.")

@@ -204,7 +204,9 @@ class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
 
 
 ChatMessage = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage
-MessageAsSent = Annotated[dict[str, Any], msgspec.Meta(title="ChatMessage")]
+MessageAsSent = Annotated[
+    dict[str, Any], msgspec.Meta(title="ChatMessage", examples=[{"role": "user", "content": "Hello"}])
+]
 """A chat message as the client wrote it; ``validate_message`` checks it against ChatMessage."""
 Metadata = Annotated[
     dict[str, Any], msgspec.Meta(title="Metadata", description="The client's own data, stored and returned unchanged.")
@@ -328,6 +330,8 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         try:
             return decoder.decode(body)
         except FAULTS:
+            if not body.strip():
+                raise mistakes.empty_body(decoder.type) from None
             value = _read(body, _ANYTHING)  # a fault of the JSON comes before one of its shape
     given = value.get("messages") if isinstance(value, dict) else None
     entries = given if isinstance(given, list) else []
@@ -379,7 +383,7 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T], max_depth: int = 
 def _read(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """The body, which is not nested deeply, as the decoder's type. Raises BadRequest."""
     if not body.strip():
-        raise BadRequest.at("#", "The body is empty: send a JSON object")
+        raise mistakes.empty_body(decoder.type)
     try:
         return _decoded(body, decoder)
     except msgspec.ValidationError:

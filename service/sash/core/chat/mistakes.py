@@ -8,30 +8,50 @@ from functools import lru_cache
 from typing import Any
 
 from sash.core.chat.other_names import meant_by
-from sash.core.chat.shapes import Misfit, joined, misfit
+from sash.core.chat.shapes import Misfit, example_of, joined, misfit
 from sash.problems import BadRequest, InvalidEntry, Pointer
 
 _MOST_DIGITS = 4300
 """The longest whole number that msgspec reads into a value of any type."""
 _HUGE = math.inf
 """Stands for a number out of range."""
+_MOST_LISTED = 8
 _NEARLY_THE_SAME = 0.85
 _ALIKE = 0.65
 """Above the likeness of words such as score and short, which nobody confuses."""
 
 
 def invalid(
-    prefix: str, kind: type[BadRequest] = InvalidEntry, *, of: Any, value: Any, from_text: bool = False
+    prefix: str,
+    kind: type[BadRequest] = InvalidEntry,
+    *,
+    of: Any,
+    value: Any,
+    from_text: bool = False,
+    in_body: Sequence[str] = (),
 ) -> BadRequest:
     """The problem of a decoded value that does not fit the type ``of``.
 
-    ``prefix`` is the pointer to the value; ``from_text`` is as in ``misfit``.
+    ``prefix`` is the pointer to the value; ``from_text`` is as in ``misfit``, and ``in_body`` are the members of the body
+    beside such a query.
     """
     wrong = misfit(of, value, from_text=from_text) or Misfit((), "This has another form than the documented one")
     pointer = _pointer(prefix, wrong.steps)
     if wrong.known is not None:
-        return misnamed(plain(wrong.steps[-1]), wrong.known, pointer, kind)
+        beside = in_body if from_text else _in_address(of) if len(wrong.steps) == 1 else ()
+        return misnamed(plain(wrong.steps[-1]), wrong.known, pointer, kind, beside)
     return problem_at(plain(wrong.what), pointer, wrong.hint, kind)
+
+
+def empty_body(of: Any) -> BadRequest:
+    """The problem of a body without a byte where one of the type ``of`` is wanted."""
+    return problem_at("The body is empty", "#", example_of(of) or ": send a JSON object", BadRequest)
+
+
+def _in_address(of: Any) -> tuple[str, ...]:
+    """The parameters that stand in the address beside a body of the type ``of``, which declares them as ``in_address``."""
+    query = getattr(of, "in_address", None)
+    return query.__struct_encode_fields__ if query is not None else ()
 
 
 def out_of_range(body: bytes) -> BadRequest:
@@ -58,17 +78,50 @@ def _steps_to_huge(value: Any) -> list[str]:
     return []
 
 
-def misnamed(name: str, known: Iterable[str], pointer: str, kind: type[BadRequest] = InvalidEntry) -> BadRequest:
-    """The problem of an unknown field or parameter; ``pointer`` ends in its name."""
-    what = "parameter" if pointer.startswith("#/query/") else "field"
+def misnamed(
+    name: str,
+    known: Iterable[str],
+    pointer: str,
+    kind: type[BadRequest] = InvalidEntry,
+    beside: Sequence[str] = (),
+) -> BadRequest:
+    """The problem of an unknown field or parameter; ``pointer`` ends in its name.
+
+    ``beside`` are the names that the same request knows in its body where this is a parameter, and in its address otherwise.
+    """
+    in_query = pointer.startswith("#/query/")
+    what = "parameter" if in_query else "field"
     names = list(known)
+    for other in beside:
+        if _bare(other) == _bare(name):
+            hint = (
+                f'; it goes into the body: {{"{other}": …}}'
+                if in_query
+                else f"; it goes into the address, as ?{other}="
+            )
+            return problem_at(f"An unknown {what} {name!r}", pointer, hint, kind)
     near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(
         name, names, n=1, cutoff=_ALIKE
     )
     near = near or [each for each in names if each.startswith(f"{name}_")]
     hint = _around(name, names) if "messages" in names else ""
-    hint = hint or ("" if near else _meant(name, names))
-    return problem_at(f"An unknown {what} {name!r}", pointer, hint or did_you_mean(near), kind)
+    hint = (
+        hint or ("" if near else _meant(name, names)) or did_you_mean(near) or _known(names, beside, in_query=in_query)
+    )
+    return problem_at(f"An unknown {what} {name!r}", pointer, hint, kind)
+
+
+def _known(names: Sequence[str], beside: Sequence[str], *, in_query: bool) -> str:
+    """The end of a sentence that says what there is, where nothing is alike."""
+    if not in_query:
+        return f"; known are {_listed(names)}" if names else ""
+    known = f"the call takes {_listed(names)}" if names else "the call takes no parameters"
+    return f"; {known}" + (f", and in its body {_listed(beside)}" if beside else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    return ", ".join(quoted[:_MOST_LISTED]) + (", …" if len(quoted) > _MOST_LISTED else "")
 
 
 @lru_cache(maxsize=1024)
@@ -100,8 +153,6 @@ def _around(name: str, names: Sequence[str]) -> str:
             return "; the first line has the conversation's settings, {} for none, and each line after it a message"
         case "role" | "content":
             return '; a chat message goes into {"messages": [{"role": "user", "content": "Hello"}]}'
-        case "model":
-            return "; it goes into the address, as ?model="
         case "contents" | "input" | "max_tokens" if "expires_at" in names:
             form = {"contents": "gemini", "input": "responses"}.get(name, "anthropic")
             return f"; `sash import --format={form}` reads a provider's request"

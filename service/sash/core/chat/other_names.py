@@ -55,6 +55,9 @@ _OTHER_NAMES = (
         "model",
         "name the model that is deployed in 'model', such as 'gpt-4o'",
     ),
+    OtherName(
+        "usage", "window_tokens", 'copy its figures: {"prompt_tokens": 812, "window_tokens": 809}, and the model'
+    ),
     OtherName("q text search question", "query", "the text to search for goes into 'query'"),
     OtherName(
         "q query text search",

@@ -4,8 +4,9 @@ msgspec decodes and refuses. Its errors speak of Python's types, so the place is
 """
 
 import difflib
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from msgspec.inspect import (
     AnyType,
     BoolType,
     DictType,
+    Field,
     FloatType,
     IntType,
     ListType,
@@ -29,8 +31,13 @@ from msgspec.inspect import (
     UnionType,
 )
 
-_READ_FROM_TEXT = ((IntType, int), (FloatType, float), (BoolType, bool), (NoneType, None))
+_READ_FROM_TEXT = ((IntType, int), (FloatType, float), (BoolType, bool))
 _MOST_SHOWN = 100
+_NOTHING = frozenset({"", "null", "none", "nil", "undefined", "nan"})
+"""What clients write into a query for a value that they do not have."""
+_CUT = "…"
+"""Stands for any text in an example."""
+_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 
 
 class Misfit(NamedTuple):
@@ -50,21 +57,36 @@ def misfit(of: Any, value: Any, *, from_text: bool = False) -> Misfit | None:
 
     With ``from_text``, ``value`` is the query string's names and texts, and a text may stand for a number.
     """
-    kinds = _kinds_of(of)
-    if from_text:
-        types = {
-            field.encode_name: field.type for kind in kinds if isinstance(kind, StructType) for field in kind.fields
-        }
-        value = {name: _read(types[name], text) if name in types else text for name, text in value.items()}
-    found = _misfit(kinds, value, ())
-    if found is not None and from_text:  # a parameter is left out, and never null
-        found = found._replace(what=found.what.replace(" or null", ""))
-    return found
+    kind = _type_of(of)
+    return _misfit_of_query(kind, value) if from_text else _misfit(kind, value, ())
+
+
+def _misfit_of_query(kind: Type, texts: dict[str, str]) -> Misfit | None:
+    """The first wrong parameter. A parameter is left out, and never null."""
+    fields = {each.encode_name: each for each in getattr(kind, "fields", ())}
+    value = {name: _read(fields[name].type, text) if name in fields else text for name, text in texts.items()}
+    found = _misfit(kind, value, ())
+    if found is None and (null := next((name for name, text in texts.items() if text.lower() == "null"), "")):
+        return Misfit((null,), "Expected a text, not 'null'", ": leave the parameter out")
+    if found is None or not found.steps or found.steps[0] not in fields:
+        return found
+    name = found.steps[0]
+    given = f", not {texts[name][:_MOST_SHOWN]!r}" if texts[name] else ", not an empty value"
+    what, hint = found.what.replace(" or null", "").replace(", not a string", given), found.hint
+    if texts[name].strip().lower() in _NOTHING and not fields[name].required:
+        hint += "; or leave the parameter out" if hint else ": give a value, or leave the parameter out"
+    return found._replace(what=what, hint=hint)
+
+
+def example_of(of: Any) -> str:
+    """The end of a sentence with a right value of the type ``of``; empty if its declaration has no example."""
+    example = _example(_type_of(of))
+    return f": send {_shown_example(example)}" if example is not None else ""
 
 
 @lru_cache(maxsize=64)
-def _kinds_of(of: Any) -> list[Type]:
-    return list(_alternatives(inspect.type_info(of)))
+def _type_of(of: Any) -> Type:
+    return inspect.type_info(of)
 
 
 def _alternatives(kind: Type) -> Iterator[Type]:
@@ -80,14 +102,15 @@ def _alternatives(kind: Type) -> Iterator[Type]:
             yield kind
 
 
-def _misfit(kinds: Sequence[Type], value: Any, steps: tuple[str, ...]) -> Misfit | None:
+def _misfit(of: Type, value: Any, steps: tuple[str, ...]) -> Misfit | None:
+    kinds = list(_alternatives(of))
     structs = [kind for kind in kinds if isinstance(kind, StructType)]
     if structs and isinstance(value, dict):
         return _in_struct(structs, value, steps)
     if not any(_is_of(kind, value) for kind in kinds):
-        return Misfit(steps, *_expected(kinds, value))
+        return Misfit(steps, *_expected(kinds, value, _example(of)))
     for inner, step, each in _items(kinds, value):
-        if found := _misfit(list(_alternatives(inner)), each, (*steps, step)):
+        if found := _misfit(inner, each, (*steps, step)):
             return found
     return None
 
@@ -107,15 +130,15 @@ def _in_struct(kinds: Sequence[StructType], value: dict[str, Any], steps: tuple[
     kind, tag = kinds[0], kinds[0].tag_field
     if tag is not None and (tag in value or len(kinds) > 1):
         if tag not in value:
-            return _missing(tag, (), value, steps)
+            return _missing(tag, {}, value, steps)
         tagged = [each for each in kinds if each.tag == value[tag]]
         if not tagged:
-            return Misfit((*steps, tag), *_expected([LiteralType(tuple(each.tag for each in kinds))], value[tag]))
+            return Misfit((*steps, tag), *_expected([LiteralType(tuple(each.tag for each in kinds))], value[tag], None))
         kind = tagged[0]
     fields = {field.encode_name: field for field in kind.fields}
     for name, each in value.items():
         if name in fields:
-            if found := _misfit(list(_alternatives(fields[name].type)), each, (*steps, name)):
+            if found := _misfit(fields[name].type, each, (*steps, name)):
                 return found
         elif kind.forbid_unknown_fields and name != tag:
             return Misfit((*steps, name), known=tuple(fields))
@@ -125,11 +148,13 @@ def _in_struct(kinds: Sequence[StructType], value: dict[str, Any], steps: tuple[
     return None
 
 
-def _missing(name: str, fields: Iterable[str], value: dict[str, Any], steps: tuple[str, ...]) -> Misfit:
+def _missing(name: str, fields: Mapping[str, Field], value: dict[str, Any], steps: tuple[str, ...]) -> Misfit:
     """The problem of a missing member, or of the member that was probably meant for it."""
     for near in difflib.get_close_matches(name, value.keys() - set(fields), n=1):
         return Misfit((*steps, near), known=(name,))
-    return Misfit(steps, f"The field '{name}' is missing")
+    example = _example(fields[name].type) if name in fields else None
+    hint = f": write {_shown_example({name: example})}" if example is not None else ""
+    return Misfit(steps, f"The field '{name}' is missing", hint)
 
 
 def _items(kinds: Iterable[Type], value: Any) -> Iterator[tuple[Type, str, Any]]:
@@ -186,45 +211,110 @@ def _is_within(value: float, least: float | None, most: float | None) -> bool:
     return (least is None or value >= least) and (most is None or value <= most)
 
 
-def _expected(kinds: Sequence[Type], value: Any) -> tuple[str, str]:
-    """What is wrong with a value, and a hint."""
+def _expected(kinds: Sequence[Type], value: Any, example: Any) -> tuple[str, str]:
+    """What is wrong with a value, and a hint. ``example`` is a right value, or None."""
     wanted = [text for kind in kinds for text in _texts(kind)]
     wanted = [text for text in wanted if text != "null"] or wanted  # null leaves the member as it is without a value
     if isinstance(value, str) and any(isinstance(kind, LiteralType) for kind in kinds):
         return f"Invalid value {value[:_MOST_SHOWN]!r}", f": one of {joined(wanted)}"
     shown = _shown(value)
+    if isinstance(value, list) and any(isinstance(kind, ListType) for kind in kinds):
+        shown = f"one of {len(value)}" if value else "an empty list"
     is_like = isinstance(value, str) and any(isinstance(kind, Metadata | StrType) for kind in kinds)
     not_this = "" if is_like or any(text.startswith(shown) for text in wanted) else f", not {shown}"
-    return f"Expected {joined(list(dict.fromkeys(wanted)))}{not_this}", _wrapper(kinds, value)
+    return f"Expected {joined(list(dict.fromkeys(wanted)))}{not_this}", _instead(kinds, value, example)
 
 
-def _needed(kind: StructType) -> list[msgspec.inspect.Field]:
+def _needed(kind: StructType) -> list[Field]:
     """The members that an object must have; of one that needs none, its text."""
     needed = [field for field in kind.fields if field.required]
     return needed or [field for field in kind.fields if field.encode_name == "text"]
 
 
-def _has_messages(kind: StructType) -> bool:
-    return any(field.encode_name == "messages" for field in kind.fields)
+def _instead(kinds: Sequence[Type], value: Any, example: Any) -> str:
+    """A hint at what to write instead of a value: the value in another form, or the example."""
+    if form := _other_form(kinds, value):
+        return form
+    if isinstance(example, dict) and (members := _around(example, value)):
+        return members
+    if isinstance(value, list) and value:
+        return ""
+    if isinstance(example, list | dict):
+        return f": send {_shown_example(example)}"
+    wanted = {type(kind) for kind in kinds}
+    if ListType in wanted:
+        return ": send a list, […]"
+    return ": send an object, {…}" if not wanted.isdisjoint({StructType, DictType}) else ""
 
 
-def _wrapper(kinds: Sequence[Type], value: Any) -> str:
-    """A hint for a list or a text in place of the object that has it, and for an id with a slash."""
-    if isinstance(value, str) and "/" in value and any(isinstance(kind, Metadata) for kind in kinds):
-        return ": write user-1 or user.1 for user/1"
-    for kind in kinds:
-        needed = _needed(kind) if isinstance(kind, StructType) else []
-        if isinstance(value, list | str) and isinstance(kind, StructType) and _has_messages(kind):
-            example = "[…]" if isinstance(value, list) else '[{"role": "user", "content": "Hello"}]'
-            beside = '"model": "gpt-4o", ' if any(field.encode_name == "model" for field in kind.fields) else ""
-            return f': {"put the list into" if isinstance(value, list) else "send"} {{{beside}"messages": {example}}}'
-        if len(needed) == 1:
-            for inner in _alternatives(needed[0].type):
-                if isinstance(inner, ListType) and isinstance(value, list):
-                    return f': put the list into {{"{needed[0].encode_name}": […]}}'
-                if isinstance(inner, StrType) and isinstance(value, str):
-                    return f': put the text into {{"{needed[0].encode_name}": "…"}}'
+def _other_form(kinds: Sequence[Type], value: Any) -> str:
+    """The hint for a value that is right in another form; else empty."""
+    match value:
+        case str() if "/" in value and any(isinstance(kind, Metadata) for kind in kinds):
+            return ": write user-1 or user.1 for user/1"
+        case str() if _NUMBER.fullmatch(value) and any(isinstance(kind, IntType | FloatType) for kind in kinds):
+            return ": write the number without quotes"
+        case int() | float() if not isinstance(value, bool) and _takes_text(kinds, str(value)):
+            return f': write it in quotes, "{value}"'
+        case dict() if any(isinstance(kind, ListType) and _takes_object(kind.item_type) for kind in kinds):
+            return ": put the object into a list, [{…}]"
     return ""
+
+
+def _around(example: dict[str, Any], value: Any) -> str:
+    """The hint for a list or a text without the object that has it, of which there is an example; else empty."""
+    if isinstance(value, str) and all(each == _CUT for each in example.values()):
+        return f": put the text into {_shown_example(example)}"
+    name = next((name for name, each in example.items() if isinstance(each, list)), None)
+    if name is None or not isinstance(value, list):
+        return ""
+    shown = _shown_example({**example, name: [_CUT]}).replace(f'["{_CUT}"]', f"[{_CUT}]")
+    return f": put the list into {shown}"
+
+
+def _takes_text(kinds: Iterable[Type], text: str) -> bool:
+    return any(isinstance(kind, Metadata | StrType) and _is_of(kind, text) for kind in kinds)
+
+
+def _takes_object(of: Type) -> bool:
+    return any(isinstance(kind, StructType | DictType) for kind in _alternatives(of))
+
+
+def _shown_example(example: Any) -> str:
+    return json.dumps(example, ensure_ascii=False)
+
+
+def _example(of: Type) -> Any:  # noqa: PLR0911 - one line a type
+    """A right value of a type, from the examples that its declaration has; None if it has none.
+
+    An object has the members that it must have. A message that an entry wraps may stand alone, so it is the entry's example.
+    """
+    match of:
+        case Metadata() if (of.extra_json_schema or {}).get("examples"):
+            return (of.extra_json_schema or {})["examples"][0]
+        case Metadata():
+            return _example(of.type)
+        case UnionType():
+            return next((found for each in of.types if (found := _example(each)) is not None), None)
+        case ListType():
+            item = _example(of.item_type)
+            return None if item is None else [item]
+        case StrType():
+            return _CUT
+        case StructType():
+            return _example_of_struct(of)
+    return None
+
+
+def _example_of_struct(kind: StructType) -> Any:
+    fields = {field.encode_name: field for field in kind.fields}
+    if "message" in fields:
+        return _example(fields["message"].type)
+    names = [field.encode_name for field in _needed(kind)]
+    if "messages" in fields:
+        names = [name for name in ("model", "messages") if name in fields]
+    members = {name: _example(fields[name].type) for name in names}
+    return members if members and None not in members.values() else None
 
 
 def _texts(kind: Type) -> list[str]:  # noqa: C901, PLR0911 - one line a type

@@ -24,7 +24,7 @@ from msgspec import Meta
 from sash.core.chat.mistakes import did_you_mean, invalid
 from sash.core.counts import listings, openai_models
 from sash.core.counts.families import FAMILIES, RESPONSES, Rules
-from sash.core.counts.names import ModelName, is_typo, read_name
+from sash.core.counts.names import ModelName, is_slip, is_typo, read_name
 from sash.core.counts.price_tiers import PriceTier, tier_of
 from sash.core.counts.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
 from sash.core.counts.text import Encoding
@@ -38,6 +38,11 @@ from sash.problems import UnknownModel
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
 _RESPONSES: Mapping[str, Rules] = {**RESPONSES, **TEMPLATES_IN_RESPONSES}
 _LONGEST_NAME = 256
+_MOST_SHOWN = 100
+_OF_YOUR_OWN = (
+    "For a name of your own, such as a deployment's on Azure, name the model behind it here (your request to the provider "
+    "keeps its name), or add it to SASH_MODELS_FILE."
+)
 NO_WINDOW = 100_000_000
 """The context window of an unknown model, in tokens. Its only limit is the caller's."""
 Counting = Literal["exact", "vocabulary", "estimate"]
@@ -152,9 +157,8 @@ def find_model(name: str, extra: Mapping[str, Model] = _NONE) -> Model:
     found = extra.get(name) or _find(short)
     if found is None:
         near = [*difflib.get_close_matches(short, list(extra), n=3), *dict.fromkeys((*_misspelt(short), *_near(short)))]
-        meant = did_you_mean(near[:3]) or "."
-        said = f"No model is called {short!r}{meant} For a deployment or an alias, name the model behind it."
-        raise UnknownModel(said, members={"near": near})
+        meant = did_you_mean([each for each in near if is_slip(short, each)][:3]) or "."
+        raise UnknownModel(f"No model is called {short[:_MOST_SHOWN]!r}{meant} {_OF_YOUR_OWN}", members={"near": near})
     return found
 
 

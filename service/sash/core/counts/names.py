@@ -113,6 +113,17 @@ def is_typo(name: ModelName, other: ModelName) -> bool:
     return _edits(word, right) <= (1 if has_digit or len(right) < _LONG else 2)
 
 
+def is_slip(name: str, other: str) -> bool:
+    """Return whether a name is the other one but for hyphens and one letter, in a long name two; or its beginning.
+
+    A name with a word more, such as my-gpt-4o-mini, is somebody's own name for a model.
+    """
+    a, b = (re.sub(r"[\W_]", "", each.lower()) for each in (name, other))
+    if len(a) >= _SHORTEST and b.startswith(a):
+        return True
+    return abs(len(a) - len(b)) <= 1 and _edits(a, b) <= (1 if len(b) <= _LONG else 2)
+
+
 def _edits(a: str, b: str) -> int:
     """The fewest letters to insert, delete, change or swap with their neighbour."""
     rows = [list(range(len(b) + 1))]

@@ -12,7 +12,7 @@ from msgspec import Meta
 from sash.core.providers import PROVIDERS
 
 LONGEST_NAME = 256
-Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, examples=["gpt-4o-mini"])]
 Reserve = Annotated[int, Meta(ge=0, le=100_000_000)]
 Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]
 Limit = Annotated[int, Meta(ge=1, le=1_000_000_000)]

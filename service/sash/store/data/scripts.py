@@ -257,8 +257,8 @@ _read_open = msgspec.json.Decoder(_Open).decode
 _CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] = (
     (
         EntryConflict,
-        "This id is stored with other content",
-        "give this entry an id of its own, or put it in place of the stored one with after_seq, the seq before that",
+        "This id is stored with other content, and only a reply in progress can still change",
+        "give this entry another id, or append it with ?after_seq= the seq before the stored one, which forgets that one",
     ),
     (
         EntryConflict,
@@ -582,7 +582,10 @@ def too_many_pinned(pointer: str) -> TooManyPinned:
 
 def no_conversation() -> NotFound:
     """Return the problem of a missing conversation."""
-    return NotFound("There is no such conversation.")
+    return NotFound(
+        "There is no such conversation: it was never created, was erased, has expired, or is another tenant's. A first "
+        "message creates it: POST /conversations/{id}/messages. GET /conversations lists all."
+    )
 
 
 def moved(version: int, etag: str) -> PreconditionFailed:
