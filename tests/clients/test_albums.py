@@ -25,7 +25,7 @@ MODELS = {
 """Each form's model, and the tools of its chats."""
 SESSIONS = (
     (0, 120, 1),
-    *(pytest.param(number, 3_000, 1 if number == 1 else 5, marks=pytest.mark.nightly) for number in range(1, 26)),
+    *(pytest.param(number, 3_000, 10, marks=pytest.mark.nightly) for number in range(1, 26)),
 )
 """Sessions in each form, sliding and stable: their number, their messages, and the turns from one window to the next. At
 night there are 200 of 3,000 messages."""
@@ -54,7 +54,7 @@ def turn(number: int, form: str, random: Random) -> list[Group]:
 def _screenshot(random: Random) -> str:
     """A screenshot: mostly of a window, at times of a large screen, and once in fifty one that Claude refuses."""
     sides = random.choices(((900, 900), (1280, 720), (2560, 1440), (8200, 300)), (60, 30, 8, 2))[0]
-    return media.png(*sides, random.choice((300, 20_000, 60_000)))
+    return media.png(*sides, random.choice((300, 12_000, 30_000)))
 
 
 def _pictures(random: Random) -> list[str]:
@@ -118,7 +118,7 @@ def test_a_chat_with_screenshots_is_never_refused(
 
 def _appends(groups: list[list[Object]], random: Random) -> list[list[Object]]:
     """What is appended at once: mostly a turn, at times each step of it."""
-    return groups if random.random() < 0.25 else [[message for group in groups for message in group]]
+    return groups if random.random() < 0.1 else [[message for group in groups for message in group]]
 
 
 def _flat(request: Object) -> Object:
