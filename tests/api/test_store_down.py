@@ -1,4 +1,5 @@
-"""A store that is known to be down: calls fail at once, one at a time tries, and log lines say which call and whose."""
+"""A store that is known to be down: calls fail at once, one at a time tries, and log lines say which call and whose. A store
+that only pauses is not taken for one."""
 
 import asyncio
 import json
@@ -52,12 +53,41 @@ async def test_an_outage_is_told_at_once(tmp_path: Path, how: str) -> None:
             assert {line["tenant"] for line in refused} == {"acme"}
 
 
+async def test_a_store_that_pauses_refuses_nobody(tmp_path: Path) -> None:
+    """A store that is silent for 1.5 s, as on a busy machine, delays calls and refuses none, and is not called lost."""
+    binary = binaries()["valkey-9"]
+    assert binary is not None
+    with server(binary, tmp_path, appendfsync="everysec") as store:
+        environment = {"SASH_REDIS_URL": store.url, "SASH_DURABILITY": "fast", "SASH_LOG_FORMAT": "json"}
+        (tmp_path / "own").mkdir()
+        with serving_alone(tmp_path / "own", **environment) as served:
+            async with httpx.AsyncClient(base_url=served.url, timeout=20) as client:
+                store.signal(signal.SIGSTOP)
+                asking = [asyncio.create_task(one_after_another(client, number, 2.5)) for number in range(8)]
+                await asyncio.sleep(1.5)
+                store.signal(signal.SIGCONT)
+                answers = [answer for task in asking for answer in await task]
+            assert len(answers) > 100
+            assert set(answers) == {201}
+            assert lines_of(served, "store lost") == []
+
+
+async def one_after_another(client: httpx.AsyncClient, number: int, seconds: float) -> list[int]:
+    """Append to a conversation for some seconds; return the statuses."""
+    found, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        answer = await client.post(f"/conversations/c-{number}/messages", json={"messages": [user("hello")]})
+        found.append(answer.status_code)
+        await asyncio.sleep(0.02)
+    return found
+
+
 async def known_to_be_down(client: httpx.AsyncClient) -> None:
-    """Wait until the service knows it, which takes about a second."""
+    """Wait until the service knows it: the answer to a call says that nothing was sent."""
     for _ in range(100):
-        status = (await client.get("/readyz")).status_code
-        if status == 503:
-            await asyncio.sleep(1.5)
+        asking = [client.get("/conversations/c/messages") for _ in range(2)]  # one of them tries
+        answers = await asyncio.gather(*asking)
+        if any("nothing was sent" in answer.text for answer in answers):
             return
         await asyncio.sleep(0.1)
     raise AssertionError("never known")
@@ -89,11 +119,9 @@ async def back(client: httpx.AsyncClient) -> None:
     raise AssertionError("never back")
 
 
-def lines_of(served: Served) -> list[dict[str, str]]:
-    """Return the log lines of requests."""
+def lines_of(served: Served, event: str = "request") -> list[dict[str, str]]:
+    """Return the log lines of an event."""
     log = (served.data_dir.parent / "serve.log").read_text().splitlines()
     return [
-        line
-        for line in map(json.loads, (each for each in log if each.startswith("{")))
-        if line.get("event") == "request"
+        line for line in map(json.loads, (each for each in log if each.startswith("{"))) if line.get("event") == event
     ]

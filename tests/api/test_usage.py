@@ -256,10 +256,38 @@ async def test_of_several_passes_the_first_is_the_window_s(client: httpx.AsyncCl
     assert answer.json()["calibration"]["n"] == 1
 
 
+DROPPED = {"type": "thinking_dropped", "reason": "prefix_binding_mismatch", "path": "messages.1.content.0"}
+
+
+@pytest.mark.parametrize(
+    ("told", "compared"),
+    [
+        ({"input_transformations": [DROPPED]}, False),
+        ({"input_transformations": [{**DROPPED, "type": "thinking_mismatch_allowed"}]}, True),
+        ({"input_transformations": []}, True),
+        ({"cache_miss_reason": {"type": "messages_changed", "cache_missed_input_tokens": 900}}, True),
+    ],
+)
+async def test_a_bill_of_less_than_the_window_corrects_nothing(
+    client: httpx.AsyncClient,
+    conversation: str,
+    told: dict[str, Any],
+    compared: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Where the provider dropped reasoning, the bill does not tell what the window cost. A cache miss changes no bill."""
+    model = f"{conversation}/{ESTIMATED}"
+    await append(client, conversation, user("hello"))
+
+    answer = await report(client, conversation, model=model, input_tokens=1000, window_tokens=1010, **told)
+
+    assert answer.json().get("compared", True) is compared
+    assert (answer.json()["error"], answer.json()["calibration"]["n"]) == ((10, 1) if compared else (0, 0))
+
+
 async def test_what_is_reported_beside_tokens_is_in_the_statistics(
     client: httpx.AsyncClient, conversation: str
 ) -> None:
-    """/stats tells dropped reasoning by cause and the reasons of cache misses, in both vendors' words."""
+    """/stats and /metrics tell dropped reasoning by cause and the reasons of cache misses, in both vendors' words."""
     await append(client, conversation, user("hello"))
     before = (await client.get("/stats")).json()["start"]["all"]
     billed = {"window_tokens": 100, "prompt_tokens": 100}
@@ -286,6 +314,9 @@ async def test_what_is_reported_beside_tokens_is_in_the_statistics(
     reasons = {each["reason"]: each["count"] for each in now["cache"]["misses"]}
     assert {"messages_changed", "input_changed"} <= reasons.keys()
     assert "cache_hit" not in reasons
+    metrics = (await client.get("/metrics")).text
+    assert 'sash_reasoning_dropped_total{cause="prefix",model="gpt-5.2"}' in metrics
+    assert 'sash_prompt_cache_misses_total{model="gpt-5.2",reason="input_changed"}' in metrics
 
 
 @pytest.mark.parametrize(

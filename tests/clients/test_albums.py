@@ -24,12 +24,11 @@ MODELS = {
 }
 """Each form's model, and the tools of its chats."""
 SESSIONS = (
-    (1, 9),
-    *(pytest.param(number, 25, marks=pytest.mark.nightly) for number in range(2, 26)),
-    pytest.param(26, 200, marks=pytest.mark.nightly),
+    (0, 120, 1),
+    *(pytest.param(number, 3_000, 10, marks=pytest.mark.nightly) for number in range(1, 26)),
 )
-"""Sessions in each form, sliding and stable, by number, and their turns: 200 at night. A turn has 15 messages on average, so
-that the longest have 3,000."""
+"""Sessions in each form, sliding and stable: their number, their messages, and the turns from one window to the next. At
+night there are 200 of 3,000 messages."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +54,7 @@ def turn(number: int, form: str, random: Random) -> list[Group]:
 def _screenshot(random: Random) -> str:
     """A screenshot: mostly of a window, at times of a large screen, and once in fifty one that Claude refuses."""
     sides = random.choices(((900, 900), (1280, 720), (2560, 1440), (8200, 300)), (60, 30, 8, 2))[0]
-    return media.png(*sides, random.choice((300, 20_000, 60_000)))
+    return media.png(*sides, random.choice((300, 12_000, 30_000)))
 
 
 def _pictures(random: Random) -> list[str]:
@@ -73,7 +72,7 @@ def tools(count: int) -> list[Object]:
     ]
 
 
-@pytest.mark.parametrize(("number", "turns"), SESSIONS)
+@pytest.mark.parametrize(("number", "messages", "every"), SESSIONS)
 @pytest.mark.parametrize("stable", [False, True], ids=["sliding", "stable"])
 @pytest.mark.parametrize("form", MODELS)
 def test_a_chat_with_screenshots_is_never_refused(
@@ -81,20 +80,26 @@ def test_a_chat_with_screenshots_is_never_refused(
     form: str,
     stable: bool,  # noqa: FBT001 - a parameter of the test
     number: int,
-    turns: int,
+    messages: int,
+    every: int,
 ) -> None:
-    """Each turn's window is taken, whatever form its messages came in, and pictures are sent up to the limits."""
+    """Each window is taken, whatever form its messages came in, and pictures are sent up to the limits."""
     model, count = MODELS[form]
     random = Random(f"{form} {stable} {number}")
     name = f"album-{form}-{stable}-{number}"
     made = sash.post("/conversations", json={"id": name, "model": model, "tools": tools(count)})
     assert made.status_code == 201, made.text
     windows: list[Object] = []
-    for place in range(turns):
+    stored = place = 0
+    while stored < messages:
+        place += 1
         came = form if random.random() < 0.7 else random.choice(media.FORMS)
-        for kind, messages in turn(place, came, random):
-            answer = sash.post(f"/conversations/{name}/messages", params={"format": kind}, json={"messages": messages})
+        for sent in _appends([sent for _, sent in turn(place, came, random)], random):
+            answer = sash.post(f"/conversations/{name}/messages", params={"format": came}, json={"messages": sent})
             assert answer.status_code == 201, answer.text
+            stored += len(answer.json()["messages"])
+        if (place + number) % every and stored < messages:
+            continue
         asked: dict[str, Any] = {"model": model, "format": form, "stable": stable, "uncarried": "drop"}
         found = sash.get(f"/conversations/{name}/window", params=asked)
         assert found.status_code == 200, found.text
@@ -109,6 +114,11 @@ def test_a_chat_with_screenshots_is_never_refused(
     if form == "anthropic":
         assert max(each["dropped"]["images"] for each in windows) > 0
     sash.delete(f"/conversations/{name}")
+
+
+def _appends(groups: list[list[Object]], random: Random) -> list[list[Object]]:
+    """What is appended at once: mostly a turn, at times each step of it."""
+    return groups if random.random() < 0.1 else [[message for group in groups for message in group]]
 
 
 def _flat(request: Object) -> Object:

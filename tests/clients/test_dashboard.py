@@ -15,8 +15,9 @@ import httpx
 import pytest
 from clients.browser import CHROMIUM, DRIVER, Browser, chromium
 from clients.conference import SYSTEM, turns
-from conftest import Served
+from conftest import Served, serving_alone
 from store.servers import Server, binaries
+from validators.media import png
 
 from sash.operations.dashboard import dashboard
 from sash.store.redis.embedded import _bundled_binary
@@ -631,6 +632,34 @@ def test_silence_is_said_first(one_browser: Browser, tmp_path: Path):
     one_browser.wait("document.querySelector('.problem')?.innerText.includes('Sash does not answer')")
     one_browser.open("about:blank")
     one_browser.log()
+
+
+@browsed
+def test_what_limits_left_out_is_shown(one_browser: Browser, tmp_path: Path):
+    """Pictures that were sent as lines, their bytes, windows that a limit ended, and reasoning that a provider dropped."""
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png(100, 100, 300)}"}}
+    dropped = [{"type": "thinking_dropped", "reason": f"{cause}_binding_mismatch"} for cause in ("prefix", "model")]
+    with serving_alone(tmp_path) as served, httpx.Client(base_url=served.url) as client:
+        album = {"messages": [{"role": "user", "content": [picture] * 51}, {"role": "user", "content": [picture] * 52}]}
+        window = client.post("/conversations/album/messages?model=claude-haiku-4-5", json=album).json()["window"]
+        assert (window["stop_reason"], window["dropped"]["images"]) == ("images", 3)
+        usage = {"model": "claude-haiku-4-5", "prompt_tokens": 9, "window_tokens": 9, "input_transformations": dropped}
+        assert client.post("/conversations/album/usage", json=usage).status_code == 200
+        one_browser.open(f"{served.url}/dashboard")
+        try:
+            one_browser.wait("document.querySelector('section[aria-label^=\"Reasoning that\"]')")
+            cards = one_browser.run(CARDS)
+        finally:
+            one_browser.open("about:blank")
+            one_browser.log()
+    assert cards["How full windows are"]["pairs"]["whole, without all pictures"] == "1"
+    left_out = cards["What was left out"]["pairs"]
+    assert left_out["pictures and files sent as lines"] == "3"
+    assert left_out["their bytes"].endswith("B")
+    assert float(left_out["their bytes"].split()[0]) > 0
+    reasoning = cards["Reasoning that providers dropped"]
+    assert reasoning["lead"] == "2 blocks"
+    assert reasoning["pairs"] == {"something before it has changed": "1", "another model": "1"}
 
 
 @browsed

@@ -215,7 +215,7 @@ def run(outage: Outage, browser: Browser, picture: Path | None) -> Seen:
             browser.screenshot(picture)
             _shrink(picture)
         alert = _sounded(prometheus, outage.alert) if prometheus else "no Prometheus"
-        events = [line["event"] for line in _lines(log) if line["event"].startswith(("store ", "not ready"))]
+        events = _events(log)
         browser.open("about:blank")
         return Seen(named - caused, line, alert, events)
 
@@ -317,6 +317,16 @@ def _sounded(prometheus: str, alert: str) -> str:
                 return alert
         time.sleep(0.5)
     return f"{alert} did not sound"
+
+
+def _events(log: Path) -> list[str]:
+    """Return the logged events of the store's condition; wait for the first, because slowness is logged when it lasts."""
+    give_up = time.monotonic() + _NAMED_SECONDS
+    while True:
+        found = [line["event"] for line in _lines(log) if line["event"].startswith(("store ", "not ready"))]
+        if found or time.monotonic() > give_up:
+            return found
+        time.sleep(0.1)
 
 
 def _lines(log: Path) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import pytest
 from sash.operations.conditions import WELL, Condition, Disk, Observation, condition
 from sash.operations.watch import Story
 from sash.store.redis.durability import Inspection
+from sash.store.redis.servers import Health
 
 
 def server(refusal: str = "", **info: Any) -> Inspection:
@@ -16,12 +17,12 @@ def server(refusal: str = "", **info: Any) -> Inspection:
     )
 
 
-FINE = (server(used_memory=10, maxmemory=100), 0.001)
-LOST = (None, 0.0)
-HANGS = (server(), 2.0)
+FINE = Health(server(used_memory=10, maxmemory=100), 0.001)
+LOST = Health(None)
+HANGS = Health(server(), 3.0, silent_seconds=3.0, is_silent=True)
 
 
-def named(*servers: tuple[Inspection | None, float], kind: str = "single", **seen: Any) -> str:
+def named(*servers: Health, kind: str = "single", **seen: Any) -> str:
     return condition(Observation(kind=kind, servers=servers, **seen)).name
 
 
@@ -32,27 +33,28 @@ def named(*servers: tuple[Inspection | None, float], kind: str = "single", **see
         ("down", {"servers": [LOST]}),
         ("down", {"servers": []}),
         ("down", {"servers": [HANGS]}),
-        ("down", {"servers": [(server(loading=1), 0.0)]}),
+        ("down", {"servers": [Health(server(loading=1))]}),
         ("failing-over", {"servers": [LOST], "kind": "sentinel"}),
         ("failing-over", {"servers": [FINE, LOST, FINE], "kind": "cluster"}),
         ("failing-over", {"servers": [FINE, HANGS, FINE], "kind": "cluster"}),
-        ("failing-over", {"servers": [(server(role="slave"), 0.0)], "kind": "sentinel"}),
+        ("failing-over", {"servers": [Health(server(role="slave"))], "kind": "sentinel"}),
         ("down", {"servers": [LOST, LOST, LOST], "kind": "cluster"}),
-        ("full", {"servers": [(server(used_memory=101, maxmemory=100), 0.0)]}),
+        ("full", {"servers": [Health(server(used_memory=101, maxmemory=100))]}),
         ("full", {"servers": [FINE], "refused_as_full": True}),
         ("full", {"servers": [LOST], "shortage": "the disk is full"}),
         ("full", {"servers": [FINE], "shortage": "the disk is full"}),
-        ("read-only", {"servers": [(server("the store is a replica", role="slave"), 0.0)]}),
-        ("read-only", {"servers": [(server(aof_last_write_status="err"), 0.0)]}),
-        ("read-only", {"servers": [(server("the store evicts keys"), 0.0)]}),
+        ("read-only", {"servers": [Health(server("the store is a replica", role="slave"))]}),
+        ("read-only", {"servers": [Health(server(aof_last_write_status="err"))]}),
+        ("read-only", {"servers": [Health(server("the store evicts keys"))]}),
         ("read-only", {"servers": [FINE], "lost_files": "the store's files were deleted"}),
         ("not-ready", {"servers": [FINE], "not_ready": "the data has layout 2"}),
-        ("slow", {"servers": [(server(), 0.3)]}),
+        ("slow", {"servers": [Health(server(), 0.3)]}),
         ("slow", {"servers": [FINE], "call_seconds": 0.3}),
-        ("nearly-full", {"servers": [(server(used_memory=81, maxmemory=100), 0.0)]}),
+        ("slow", {"servers": [Health(server(), 1.8, silent_seconds=1.8)]}),
+        ("nearly-full", {"servers": [Health(server(used_memory=81, maxmemory=100))]}),
         ("nearly-full", {"servers": [FINE], "disk": Disk(10**9, 10**11)}),
         ("well", {"servers": [FINE], "disk": Disk(20 * 10**9, 10**12)}),
-        ("well", {"servers": [(server(used_memory=10**12, maxmemory=0), 0.0)]}),
+        ("well", {"servers": [Health(server(used_memory=10**12, maxmemory=0))]}),
     ],
 )
 def test_what_is_wrong_is_named(name: str, seen: dict[str, Any]):
@@ -65,7 +67,7 @@ def test_what_is_wrong_is_named(name: str, seen: dict[str, Any]):
 
 def test_the_worst_is_named():
     """If one server is lost and another is slow, the worse condition is reported."""
-    assert named(LOST, (server(), 0.5), kind="cluster") == "failing-over"
+    assert named(LOST, Health(server(), 0.5), kind="cluster") == "failing-over"
 
 
 DOWN = Condition("down", "The store is down", "its process", "SashStoreFailing")
@@ -94,9 +96,9 @@ def test_another_primary_is_a_failover():
 
 def test_slowness_is_told_when_it_lasts():
     """Slowness is logged only when it lasts, because a store that hangs is slow for a moment first."""
-    assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (1.5, DOWN, set())) == ["store lost"]
-    assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (2.5, SLOW, {"a"})) == ["store slow"]
-    assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (1.5, WELL, {"a"}), (3, SLOW, {"a"})) == []
+    assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (3.5, DOWN, set())) == ["store lost"]
+    assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (4.5, SLOW, {"a"})) == ["store slow"]
+    assert told((0, WELL, {"a"}), (1, SLOW, {"a"}), (3.5, WELL, {"a"}), (5, SLOW, {"a"})) == []
 
 
 def test_what_remains_is_told_when_the_worst_is_over():

@@ -292,6 +292,24 @@ async def test_a_server_that_hangs(tmp_path: Path) -> None:
                 assert connection.info("commandstats")["cmdstat_echo"]["calls"] <= 120
 
 
+async def test_a_machine_that_pauses_blames_no_store(tmp_path: Path) -> None:
+    """Where the service itself was kept from running, as on a busy machine, this time is no silence of the store."""
+    with EmbeddedStore(tmp_path, fsync="everysec") as own:
+        async with connected(own.url, timeout_seconds=2.0) as client:
+            await asyncio.sleep(0.3)
+            os.kill(own.pid, signal.SIGSTOP)
+            try:
+                asked = asyncio.ensure_future(echo(client, "hello"))
+                await asyncio.sleep(0.01)
+                time.sleep(1.5)  # noqa: ASYNC251 - the machine's pause
+                await asyncio.sleep(0.3)
+                is_down = client.is_down
+            finally:
+                os.kill(own.pid, signal.SIGCONT)
+            assert not is_down
+            assert await asked == "hello"
+
+
 async def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
     """Appends that run while the server is killed and started again on its data are all stored, once and in order."""
     store = EmbeddedStore(tmp_path)

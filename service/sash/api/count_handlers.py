@@ -211,7 +211,8 @@ class Usage(msgspec.Struct, forbid_unknown_fields=True):
     input_transformations: Annotated[
         Annotated[list[InputTransformation], Meta(max_length=100_000)] | None,
         Meta(
-            description="The reply's `input_transformations`, unchanged: reasoning that was dropped.",
+            description="The reply's `input_transformations`, unchanged: reasoning that was dropped. The bill is then of "
+            "less than the window, and corrects nothing.",
         ),
     ] = None
     cache_miss_reason: Annotated[
@@ -225,6 +226,8 @@ class Usage(msgspec.Struct, forbid_unknown_fields=True):
     def billed_for_window(self) -> int | None:
         """The billed tokens of the window as it was sent; None if the bill does not tell. Raises BadRequest."""
         billed = self.billed()
+        if drops_in(self.input_transformations or ()):
+            return None
         return billed_for_window(self.iterations) if self.iterations else billed
 
     def billed(self) -> int:
@@ -251,7 +254,7 @@ class Reported(msgspec.Struct, frozen=True, omit_defaults=True):
     """The error is predicted - billed, in tokens: negative if the prediction was too low.
 
     ``compared`` is false, and the error 0, where the bill does not tell what the window cost, because the provider compacted
-    the conversation first.
+    the conversation first, or dropped reasoning.
     """
 
     model: str

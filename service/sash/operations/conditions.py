@@ -5,14 +5,14 @@ from typing import Literal
 
 import msgspec
 
-from sash.store.redis.durability import Inspection
+from sash.store.redis.servers import Health
 
 Name = Literal["well", "nearly-full", "slow", "not-ready", "failing-over", "read-only", "full", "down"]
 """From best to worst. If several apply, the worst is reported."""
 NAMES: tuple[Name, ...] = Name.__args__  # type: ignore[attr-defined]
 
-_HANGS_SECONDS = 0.7
 _SLOW_SECONDS = 0.2
+_WAITS_SECONDS = 0.7  # of a silence that a busy machine may explain, so that the store is not called down
 _NEARLY = 0.8
 _LITTLE_FREE_SHARE, _LITTLE_FREE_BYTES = 0.1, 5 << 30
 
@@ -51,10 +51,10 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """The observations that a condition follows from. Each server has its INFO, None if lost, and a delay in seconds."""
+    """The observations that a condition follows from."""
 
     kind: str
-    servers: Sequence[tuple[Inspection | None, float]]
+    servers: Sequence[Health]
     trouble: str = ""
     """Why a server cannot be reached."""
     lost_files: str = ""
@@ -72,9 +72,9 @@ WELL = Condition("well", "The store answers")
 STARTING = Condition("not-ready", "Sash is connecting to the store", "Wait two seconds.")
 
 
-def memory_of(servers: Sequence[tuple[Inspection | None, float]]) -> Memory:
+def memory_of(servers: Sequence[Health]) -> Memory:
     """The sums of the servers' INFO."""
-    infos = [found.info for found, _ in servers if found is not None]
+    infos = [each.found.info for each in servers if each.found is not None]
     lags = [lag for info in infos if (lag := _lag(info)) is not None]
     limits = [_number(info, "maxmemory") for info in infos]
     return Memory(
@@ -98,7 +98,7 @@ def condition(seen: Observation) -> Condition:
 
 
 def _lost(seen: Observation) -> Condition | None:
-    lost = sum(found is None for found, _ in seen.servers)
+    lost = sum(each.found is None for each in seen.servers)
     if seen.servers and not lost:
         return None
     if seen.shortage:
@@ -117,7 +117,7 @@ def _lost(seen: Observation) -> Condition | None:
 
 
 def _hanging(seen: Observation) -> Condition | None:
-    hanging = sum(seconds > _HANGS_SECONDS for _, seconds in seen.servers)
+    hanging = sum(each.is_silent for each in seen.servers)
     if not hanging:
         return None
     if hanging < len(seen.servers):
@@ -142,7 +142,7 @@ def _without_room(seen: Observation) -> Condition | None:
 
 
 def _read_only(seen: Observation) -> Condition | None:
-    found = [each for each, _ in seen.servers if each is not None]
+    found = [each.found for each in seen.servers if each.found is not None]
     refused = next((each for each in found if each.refused), None)
     if any(each.info.get("loading") == "1" for each in found):
         return Condition(
@@ -163,7 +163,11 @@ def _read_only(seen: Observation) -> Condition | None:
 
 
 def _slow(seen: Observation) -> Condition | None:
-    seconds = max(seen.call_seconds, *(quiet for _, quiet in seen.servers))
+    silent = max(each.silent_seconds for each in seen.servers)
+    if silent > _WAITS_SECONDS:
+        look = f"It has sent nothing for {silent:.1f} s: is its machine busy, or its process stopped or swapping?"
+        return Condition("slow", "The store does not answer", look, "SashStoreSlow")
+    seconds = max(seen.call_seconds, *(each.delay_seconds for each in seen.servers))
     if seconds < _SLOW_SECONDS:
         return None
     look = f"A call takes {seconds * 1000:.0f} ms: look at the store's disk, AOF rewrites, processor and network."

@@ -49,10 +49,10 @@ _SAMPLED = 64
 _BETTER_SECONDS = 2.0
 _HELD_SECONDS = 1.5
 _STARTING_SECONDS = 3.0
-_SURE_SECONDS = 1.0
+_SURE_SECONDS = 3.0
 _LATELY_SECONDS = 5.0
 _MILD: frozenset[Name] = frozenset({"nearly-full", "slow"})
-"""Conditions that are logged when they have lasted a second, because a store that hangs is slow first."""
+"""Conditions that are logged when they have lasted ``_SURE_SECONDS``, because a store that hangs is slow first."""
 _LOST: frozenset[Name] = frozenset({"down", "failing-over"})
 _EVENTS: dict[Name, str] = {
     "nearly-full": "store nearly full",
@@ -124,9 +124,9 @@ class Watch:
         self._metrics.present(**msgspec.structs.asdict(self._client.load))
         servers = self._client.health
         young = self.condition is STARTING and time.monotonic() < self._began + _STARTING_SECONDS
-        if young and not any(found for found, _ in servers):
+        if young and not any(each.found for each in servers):
             return
-        if any(found for found, _ in servers):  # else keep the last known figures
+        if any(each.found for each in servers):  # else keep the last known figures
             self.memory = memory_of(servers)
         self.disk = _disk(self._data_dir)
         self.condition = condition(
@@ -137,7 +137,7 @@ class Watch:
                 lost_files=self._client.lost_files,
                 disk=self.disk,
                 shortage=self._client.shortage,
-                call_seconds=self._slowest_lately(max([0.0, *(quiet for _, quiet in servers)])),
+                call_seconds=self._slowest_lately(max([0.0, *(each.delay_seconds for each in servers)])),
                 refused_as_full=time.monotonic() < self._metrics.full_at + _LATELY_SECONDS,
                 not_ready=self._not_ready,
             )
@@ -145,7 +145,7 @@ class Watch:
         self.erasures_waiting = self._erasures()
         self._gauges.set(self.condition, self.memory, self.disk, self.erasures_waiting)
         if self._leads:
-            primaries = {found.info.get("run_id", "") for found, _ in servers if found is not None}
+            primaries = {each.found.info.get("run_id", "") for each in servers if each.found is not None}
             for event, level, fields in self._story.goes_on(self.condition, primaries, time.monotonic()):
                 getattr(_log, level)(event, **fields)
                 self._gauges.turns(event).inc()

@@ -57,22 +57,26 @@ class MediaContents:
             return {}
         away = [each for each in wanted.values() if each.place]
         here = [each for each in wanted.values() if not each.place]
-        if away:
-            stored, objects = await asyncio.gather(self._stored(target, here, made), self._away(target, away))
-            if None in objects.values():
-                await self._stored(target, (), made)  # raises where they were erased meanwhile
-        else:
-            stored, objects = await self._stored(target, here, made), {}
+        stored, objects = await asyncio.gather(self._stored(target, here, made), self._away(target, away))
+        if None in objects.values():
+            await self._check(target, made)  # raises where they were erased meanwhile
         return await self._opened(target, stored | objects)
 
-    async def _away(self, target: Target, media: Sequence[StoredMedium]) -> dict[bytes, bytes | None]:
+    async def _check(self, target: Target, made: Made) -> None:
+        """Raise HistoryEdited where a conversation's history is not the one that was ``made``."""
+        (history,) = await self._client.commands([_history(target)])
+        check_history(history, made)
+
+    async def _away(self, target: Target, media: Sequence[StoredMedium]) -> dict[bytes, Text | None]:
         """Return the texts of media in object storage, by name."""
         found = await asyncio.gather(*(self._object(object_path(target, each.name, each.place)) for each in media))
         return dict(zip((each.name for each in media), found, strict=True))
 
-    async def _stored(self, target: Target, media: Sequence[StoredMedium], made: Made) -> dict[bytes, bytes | None]:
+    async def _stored(self, target: Target, media: Sequence[StoredMedium], made: Made) -> dict[bytes, Text | None]:
         """Return the texts of media that the store itself holds, by name. Raises HistoryEdited."""
-        found: dict[bytes, bytes | None] = {}
+        found: dict[bytes, Text | None] = {}
+        if not media:
+            return found
         step: list[tuple[Any, ...]] = []
         names: list[bytes] = []
         held = 0
@@ -84,7 +88,7 @@ class MediaContents:
             names.append(each.name)
             held += each.length
         # The history is read last: what was erased before is no damage.
-        *texts, history = await self._client.commands([*step, ("HMGET", target.keys.conversation, "life", "edited")])
+        *texts, history = await self._client.commands([*step, _history(target)])
         check_history(history, made)
         return found | dict(zip(names, texts, strict=True))
 
@@ -117,12 +121,12 @@ class MediaContents:
             raise _no_medium()
         return (await self._opened(target, {about.name: here if about.place == HERE else text}))[about.name]
 
-    async def _object(self, path: str) -> bytes | None:
+    async def _object(self, path: str) -> Text | None:
         if self._objects is None:
             raise StoreUnavailable("This picture or file is in object storage: the service needs SASH_MEDIA_URL.")
         return await self._objects.get(path)
 
-    async def _opened(self, target: Target, stored: Mapping[bytes, bytes | None]) -> dict[bytes, Text]:
+    async def _opened(self, target: Target, stored: Mapping[bytes, Text | None]) -> dict[bytes, Text]:
         there = {name: value for name, value in stored.items() if value is not None}
         if len(there) < len(stored):
             raise scripts.damaged("media")
@@ -184,6 +188,11 @@ class MediaContents:
         if self._objects is not None and paths:
             with contextlib.suppress(Problem):
                 await self._objects.delete(paths)
+
+
+def _history(target: Target) -> tuple[str, ...]:
+    """Return the command for what names a conversation's history."""
+    return ("HMGET", target.keys.conversation, "life", "edited")
 
 
 def object_path(target: Target, name: bytes, place: str) -> str:

@@ -83,6 +83,6 @@ def seal_text(sealer: AnySealer, name: bytes, text: Text) -> bytes:
     return sealer.seal(Kind.MEDIA, bytes(text), sealer.digest(Purpose.MEDIA, name))
 
 
-def open_text(sealer: AnySealer, name: bytes, value: bytes) -> Text:
+def open_text(sealer: AnySealer, name: bytes, value: Text) -> Text:
     """Return the text of a stored value; ``name`` is the stored one. Raises CannotOpen, UnknownKey."""
-    return sealer.open(Kind.MEDIA, value, name) if is_sealed(value) else memoryview(value)[len(_PLAIN) :]
+    return sealer.open(Kind.MEDIA, bytes(value), name) if is_sealed(value) else memoryview(value)[len(_PLAIN) :]

@@ -234,7 +234,7 @@ PLAIN_JSON: Final = b"{"
 AnySealer = Sealer | PlainSealer
 
 
-def is_sealed(value: bytes) -> bool:
+def is_sealed(value: bytes | memoryview) -> bool:
     """Return whether a stored value is sealed."""
     return value[:1] == _MARK
 

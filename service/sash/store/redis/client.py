@@ -37,13 +37,16 @@ from sash.store.redis.lua import SCRIPTS, Effect, ScriptCall
 from sash.store.redis.permissions import denial, denied_call, is_denial
 from sash.store.redis.pipeline import Commands, NoObserver, Observer, key_of
 from sash.store.redis.redis_parts import connect_to, key_slot, primary_of
-from sash.store.redis.servers import NodeLost, Server, Setup
+from sash.store.redis.servers import Health, NodeLost, Server, Setup
 from sash.tasks import end_tasks
 
 T = TypeVar("T")
 
 _DOWN_SECONDS = 1.0
-"""The time without a connection, or without an answer, after which calls fail at once; a restart takes less."""
+"""The time without a connection after which calls fail at once; a restart takes less."""
+_SILENT_SHARE = 0.5
+"""Of the timeout: after so long a silence calls fail at once. A store on a busy machine may be silent for a second or two,
+and then it answers all that wait."""
 _RETRY_SECONDS = 0.1
 _WATCH_SECONDS = 0.25
 _SOON_SECONDS = 0.01
@@ -171,9 +174,15 @@ class Client:
         return [server.found for server in self._servers if server.found is not None]
 
     @property
-    def health(self) -> list[tuple[Inspection | None, float]]:
-        """Each server's inspection, None while it is lost, and how long its latest probe took, in seconds."""
-        return [(server.found, server.quiet_seconds) for server in self._servers]
+    def health(self) -> list[Health]:
+        """Each server as it was last seen."""
+        return [
+            Health(server.found, server.delay_seconds, server.silent_seconds, self._is_silent(server))
+            for server in self._servers
+        ]
+
+    def _is_silent(self, server: Server) -> bool:
+        return server.silent_seconds > self._timeout_seconds * _SILENT_SHARE
 
     @property
     def trouble(self) -> str:
@@ -279,7 +288,7 @@ class Client:
         return ""
 
     def _judge_down(self, now: float) -> None:
-        """Note whether the one server of the store has been lost, or has not replied, for longer than a restart takes.
+        """Note whether the one server of the store has been lost for longer than a restart takes, or is silent.
 
         A sentinel's primary and a cluster's nodes are replaced by others, for which calls wait.
         """
@@ -289,7 +298,7 @@ class Client:
         is_lost = server.found is None and bool(server.trouble)
         self._lost_since = (self._lost_since or now) if is_lost else None
         lost_seconds = now - self._lost_since if self._lost_since is not None else 0.0
-        self._is_down = max(lost_seconds, server.quiet_seconds) > _DOWN_SECONDS
+        self._is_down = lost_seconds > _DOWN_SECONDS or self._is_silent(server)
 
     def _take_try(self, call: str) -> None:
         """Take the one try of a store that is known to be down. Raises StoreUnavailable if another call has it."""
@@ -358,9 +367,13 @@ class Client:
         return await self._cluster.redirect(error)
 
     async def _watch_deadlines(self) -> None:
+        period, before = min(_WATCH_SECONDS, self._timeout_seconds / 4), time.monotonic()
         while True:
-            await asyncio.sleep(min(_WATCH_SECONDS, self._timeout_seconds / 4))
+            await asyncio.sleep(period)
             now = time.monotonic()
+            before, passed = now, min(now - before, 2 * period)  # longer, this process itself was kept from running
+            for server in self._servers:
+                server.listen(passed)
             self._judge_down(now)
             for server in self._servers:
                 server.expire(now)

@@ -117,6 +117,8 @@ class Pipeline(asyncio.Protocol):
         self._free = free
         self.full = False
         """Whether the socket takes no more bytes now; nothing may be written."""
+        self.heard = False
+        """Whether bytes came since ``Server.listen`` looked."""
         self.guard: Batch | None = None
         """The barrier that was sent and is not answered; nothing may be written."""
         self._held: list[Batch] = []
@@ -155,6 +157,7 @@ class Pipeline(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Give each complete reply to the batch that waits for it."""
         reader, sent = self._reader, self.sent
+        self.heard = True
         try:
             reader.feed(data)
             while (reply := reader.gets()) is not NOT_ENOUGH_DATA:

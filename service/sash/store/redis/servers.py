@@ -33,6 +33,19 @@ _PROBE_SECONDS = 0.5  # between two probes, which cost a server some microsecond
 _JUDGED_SECONDS = 1.0  # between inspections, each of which costs the server a tenth of a millisecond
 
 
+class Health(NamedTuple):
+    """A server as it was last seen."""
+
+    found: Inspection | None
+    """Its inspection; None while it is lost."""
+    delay_seconds: float = 0.0
+    """Seconds that the latest probe took, or has waited so far."""
+    silent_seconds: float = 0.0
+    """Seconds in which commands waited and not one byte came."""
+    is_silent: bool = False
+    """Whether it has sent nothing for so long that calls will likely get no answer in their time."""
+
+
 class NodeLost(Exception):  # noqa: N818 - it reads as what happened
     """The connection to a node of a cluster is lost: find the slot's node again, and send the commands there."""
 
@@ -199,6 +212,8 @@ class Server:
         self._probe: Batch | None = None
         self._probed = time.monotonic()
         self._took_seconds = 0.0
+        self.silent_seconds = 0.0
+        """Seconds in which a command waited, or there was no connection, and not one byte came."""
         self.connections = [Connection(connect, self._judge, setup) for _ in range(setup.connections)]
         self._for_reads = self._for_writes = self.connections
 
@@ -229,11 +244,20 @@ class Server:
         return "" if self.found else next((each.trouble for each in self.connections if each.trouble), "")
 
     @property
-    def quiet_seconds(self) -> float:
+    def delay_seconds(self) -> float:
         """Seconds that the latest probe took, or has waited so far."""
         if self._probe is not None and not self._probe.future.done():
             return max(self._took_seconds, time.monotonic() - self._probed)
         return self._took_seconds
+
+    def listen(self, seconds: float) -> None:
+        """Note the last ``seconds``, as a part of a silence or as its end. A slow server still sends a byte now and then."""
+        pipelines = [each.pipeline for each in self.connections if each.pipeline is not None]
+        heard = [each for each in pipelines if each.heard]
+        for each in heard:
+            each.heard = False
+        waits = not pipelines or any(each.sent for each in pipelines)
+        self.silent_seconds = self.silent_seconds + seconds if waits and not heard else 0.0
 
     def probe_when_due(self, now: float, timeout_seconds: float) -> None:
         """Ask the server for the time twice a second, so that a server that hangs is noticed before requests wait for it."""
