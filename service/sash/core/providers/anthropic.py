@@ -71,6 +71,7 @@ from sash.core.providers.tools import Choice, Function, read_choice, read_functi
 from sash.core.providers.turns import (
     NOTHING_SAID,
     Block,
+    Call,
     HistoryStep,
     Outgoing,
     Part,
@@ -356,7 +357,7 @@ def _write(
     history = [_with_place(step, refusals) for step in steps]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns = [turn for step in history for turn in _turns(step, refusals)]
-    if refusals.owners:
+    if any(isinstance(step, Whole) for step in history):  # results that are written here stand first
         turns = list(_with_joined_results(turns, refusals))
     request: dict[str, Any] = {"messages": in_turns(turns, dict(_EMPTY), "content")}
     if text := _system(system, refusals):
@@ -387,44 +388,58 @@ def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
     return "\n\n".join(text for text in joined if text.strip())
 
 
-def _turns(step: HistoryStep, refusals: Refusals) -> Iterator[_Turn]:
+def _turns(step: HistoryStep, refusals: Refusals) -> Sequence[_Turn]:
     match step:
         case PlainRun():
-            for said in step.messages:
-                yield said["role"], [{"type": "text", "text": said["content"]}]
+            return [(said["role"], [{"type": "text", "text": said["content"]}]) for said in step.messages]
+        case Result():
+            result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
+            if blocks := _result_blocks(step, refusals):
+                result["content"] = blocks
+            return (("user", refusals.owned([result], step.seq)),)
+        case Said(role="assistant"):
+            texts = _texts(step.parts, refusals, "assistant")
+            blocks = [*_thinking(step, refusals), *texts, *_uses(step, refusals)]
+            return (("assistant", refusals.owned(blocks, step.seq)),)
+        case Said(is_system=False):
+            return (("user", refusals.owned(list(_blocks(step.parts, refusals)) or [dict(_EMPTY)], step.seq)),)
+        case Said():
+            return ()
         case Whole():
             whole = mended(step, refusals)
             for message in whole.messages:
                 refusals.owned(message["content"] if isinstance(message["content"], list) else [], step.seq)
-            if whole.messages or step.role == "assistant":
-                yield whole
-        case Result():
-            result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
-            if blocks := list(_blocks(tell_sounds(step, refusals), refusals)):
-                result["content"] = blocks
-            yield "user", refusals.owned([result], step.seq)
-        case Said(role="assistant"):
-            texts = _texts(step.parts, refusals, "assistant")
-            blocks = [*_thinking(step, refusals), *texts, *_uses(step, refusals)]
-            yield "assistant", refusals.owned(blocks, step.seq)
-        case Said(is_system=False):
-            yield "user", refusals.owned(list(_blocks(step.parts, refusals)) or [dict(_EMPTY)], step.seq)
+            return (whole,) if whole.messages or step.role == "assistant" else ()
+
+
+def _result_blocks(step: Result, refusals: Refusals) -> list[Block]:
+    if len(step.parts) == 1 and step.parts[0].text is not None:  # as nearly all
+        return _text(step.parts[0])
+    return list(_blocks(tell_sounds(step, refusals), refusals))
 
 
 def _thinking(step: Said, refusals: Refusals) -> list[Block]:
     """Return the thinking blocks that Claude knows as its own; all for another model."""
+    if not step.thinking:
+        return []
     signed = [block for block in step.thinking if is_signed(block) or not is_claude(refusals.model)]
     if len(signed) < len(step.thinking):
         refusals.mends.add(UNSIGNED_THINKING, step.seq)
     return signed
 
 
-def _uses(step: Said, refusals: Refusals) -> Iterator[Block]:
-    for call in step.calls:
-        name = fit_name(call.name) if is_claude(refusals.model) else call.name
-        if name != call.name:
-            refusals.mends.add(CALL_NAME, step.seq)
-        yield {"type": "tool_use", "id": call.id, "name": name, "input": call.arguments_object()}
+def _uses(step: Said, refusals: Refusals) -> list[Block]:
+    return [
+        {"type": "tool_use", "id": call.id, "name": _called(call, step, refusals), "input": call.arguments_object()}
+        for call in step.calls
+    ]
+
+
+def _called(call: Call, step: Said, refusals: Refusals) -> str:
+    name = fit_name(call.name) if is_claude(refusals.model) else call.name
+    if name != call.name:
+        refusals.mends.add(CALL_NAME, step.seq)
+    return name
 
 
 def _with_joined_results(turns: Iterable[_Turn], refusals: Refusals) -> Iterator[_Turn]:
@@ -464,7 +479,10 @@ def _texts(parts: Sequence[Part], refusals: Refusals, whose: str) -> list[Block]
 
 def _text(part: Part) -> list[Block]:
     text = part.text or ""
-    return [{"type": "text", "text": text} | _cache(part.body)] if text.strip() else []
+    if not text.strip():
+        return []
+    block: Block = {"type": "text", "text": text}
+    return [block | _cache(part.body) if "cache_control" in part.body else block]
 
 
 def _cache(body: dict[str, Any]) -> Block:
@@ -605,13 +623,16 @@ def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> 
 
 
 def _with_cache_control(request: Block, places: Places) -> Block:
-    """The request with Claude's marks on the last block before each stable place."""
+    """The request with Claude's marks on the last block before each stable place. Its lists belong to it alone."""
     request = request | {name: content_parts(request[name]) for name in ("tools", "system") if name in request}
-    request["messages"] = [{**message, "content": content_parts(message["content"])} for message in request["messages"]]
+    request["messages"] = [
+        {**message, "content": content_parts(message["content"])} if isinstance(message["content"], str) else message
+        for message in request["messages"]
+    ]
     contents: list[list[Block]] = [request.get("tools") or [], request.get("system") or []]
     contents += [message["content"] for message in request["messages"]]
     blocks = list(chain.from_iterable(contents))
-    own = list(marked(request))
+    own = marked(request)
     # Marks with a lifetime of an hour must be before marks of five minutes, such as these.
     hours = {id(holder) for holder, block in own if is_hour(block)}
     first = max((index + 1 for index, block in enumerate(blocks) if id(block) in hours), default=0) if hours else 0

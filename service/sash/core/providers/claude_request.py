@@ -150,7 +150,7 @@ def _end_cleanly(message: Block, newest: int, refusals: Refusals) -> None:
 
 def _leave_out_marks(request: Block, refusals: Refusals) -> None:
     """Remove marks that are too many, of five minutes before one of an hour, or on thinking."""
-    marks = list(marked(request))
+    marks = marked(request)
     if not marks:
         return
     last_hour = max((place for place, (_, block) in enumerate(marks) if is_hour(block)), default=0)
@@ -170,16 +170,14 @@ def is_hour(block: Block) -> bool:
     return isinstance(mark, dict) and mark.get("ttl") == "1h"
 
 
-def marked(request: Mapping[str, Any]) -> Iterator[tuple[Block, Block]]:
+def marked(request: Mapping[str, Any]) -> list[tuple[Block, Block]]:
     """The marked blocks in the order in which they are cached, each behind the block that holds it, or itself."""
-    contents = [request.get("tools"), request.get("system"), *(message["content"] for message in request["messages"])]
+    found: list[tuple[Block, Block]] = []
+    contents = [request.get("tools"), request.get("system"), *[message["content"] for message in request["messages"]]]
     for content in contents:
         for block in content if isinstance(content, list) else ():
-            inner = block.get("content")
-            yield from ((block, each) for each in inner if _is_marked(each)) if isinstance(inner, list) else ()
+            if isinstance(inner := block.get("content"), list):
+                found += [(block, each) for each in inner if isinstance(each, dict) and each.get("cache_control")]
             if block.get("cache_control"):
-                yield block, block
-
-
-def _is_marked(block: Any) -> bool:
-    return isinstance(block, dict) and bool(block.get("cache_control"))
+                found.append((block, block))
+    return found

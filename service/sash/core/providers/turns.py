@@ -66,7 +66,9 @@ class Refusals:
 
     def owned(self, blocks: list[Block], seq: int) -> list[Block]:
         """Return the blocks, and remember that they belong to message ``seq``."""
-        self.owners.update((id(block), seq) for block in blocks)
+        owners = self.owners
+        for block in blocks:
+            owners[id(block)] = seq
         return blocks
 
     def add(self, place: str, detail: str) -> None:
@@ -182,7 +184,9 @@ def read_steps(
             yield PlainRun([outgoing.message for outgoing in group])
         else:
             for outgoing in group:
-                yield from _steps_of(outgoing, calls, shape, refusals)
+                step = _step_of(outgoing, calls, shape, refusals)
+                if step is not None:
+                    yield step
 
 
 def _is_plain(outgoing: Outgoing) -> bool:
@@ -197,45 +201,55 @@ def _is_plain(outgoing: Outgoing) -> bool:
     )
 
 
-def _steps_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refusals) -> Iterator[Said | Result | Whole]:
-    message, place = outgoing.message, f"messages/{outgoing.seq}"
-    native = message.get("native")
-    as_it_came = native is not None and native["format"] == shape.name
-    if native and as_it_came:
-        if native.get("beside"):
-            refusals.mends.add(FOREIGN_MEMBERS, outgoing.seq)
-    else:
+def _step_of(
+    outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refusals
+) -> Said | Result | Whole | None:
+    """The step of a message; None where it is refused."""
+    message, seq = outgoing.message, outgoing.seq
+    place, native = f"messages/{seq}", message.get("native")
+    if native is not None and native["format"] == shape.name:
+        return _as_it_came(outgoing, native, calls, shape, refusals)
+    if native is not None:
         _note_native(outgoing, place, refusals)
-        if any(each.name not in _TOLD_ELSEWHERE for each in unknown_members(message)):
-            refusals.mends.add(FOREIGN_MEMBERS, outgoing.seq)
-    answered, made = calls.follow(outgoing, as_it_came=as_it_came)
+    unknown = unknown_members(message)
+    if unknown and any(each.name not in _TOLD_ELSEWHERE for each in unknown):
+        refusals.mends.add(FOREIGN_MEMBERS, seq)
+    answered, made = calls.follow(outgoing, as_it_came=False)
+    calls.tell_renamed(made, answered, seq)
+    role = message["role"]
+    if role in ("tool", "function"):
+        if answered is not None:
+            return Result(answered, _parts(message, place), seq)
+        refusals.add(place, "is a result without a call before it")
+    elif role == "assistant":
+        thinking = message.get("thinking_blocks") or []
+        return Said(role, _assistant_parts(message, place, refusals), made, thinking, seq)
+    elif role in ("user", "system", "developer"):
+        return Said(role, _named(message, _parts(message, place)), [], seq=seq)
+    else:
+        refusals.add(f"{place}/role", "is not a role of chat messages")
+    return None
+
+
+def _as_it_came(outgoing: Outgoing, native: Block, calls: "_Calls", shape: Shape, refusals: Refusals) -> Whole:
+    """The step of a message that came in this form."""
+    if native.get("beside"):
+        refusals.mends.add(FOREIGN_MEMBERS, outgoing.seq)
+    answered, made = calls.follow(outgoing, as_it_came=True)
     is_renamed = calls.tell_renamed(made, answered, outgoing.seq)
-    match role := message.get("role"):
-        case _ if as_it_came:
-            keeps_id = answered is None or (answered.as_it_came and not answered.is_renamed)
-            answers = "" if answered is None or keeps_id else answered.id
-            whole = whole_of(shape, outgoing.seq, message, outgoing.before, outgoing.after, answers=answers)
-            whole = msgspec.structs.replace(whole, begins=True) if outgoing.begins else whole
-            yield msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
-        case "tool" | "function" if answered is None:
-            refusals.add(place, "is a result without a call before it")
-        case "tool" | "function" if answered is not None:
-            yield Result(answered, _parts(message, place), outgoing.seq)
-        case "assistant":
-            thinking = message.get("thinking_blocks") or []
-            yield Said(role, _assistant_parts(message, place, refusals), made, thinking, outgoing.seq)
-        case "user" | "system" | "developer":
-            yield Said(role, _named(message, _parts(message, place)), [], seq=outgoing.seq)
-        case _:
-            refusals.add(f"{place}/role", "is not a role of chat messages")
+    keeps_id = answered is None or (answered.as_it_came and not answered.is_renamed)
+    answers = "" if answered is None or keeps_id else answered.id
+    whole = whole_of(shape, outgoing.seq, outgoing.message, outgoing.before, outgoing.after, answers=answers)
+    whole = msgspec.structs.replace(whole, begins=True) if outgoing.begins else whole
+    return msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
 
 
 def _note_native(outgoing: Outgoing, place: str, refusals: Refusals) -> None:
     """Note a provider's own parts that are told in words, or have no words."""
-    if native := outgoing.message.get("native"):
-        refusals.add_only(place, native.get("only", ()), native["format"])
-        if native.get("told"):
-            refusals.mends.add(AS_TEXT, outgoing.seq)
+    native = outgoing.message["native"]
+    refusals.add_only(place, native.get("only", ()), native["format"])
+    if native.get("told"):
+        refusals.mends.add(AS_TEXT, outgoing.seq)
 
 
 def is_of(message: dict[str, Any], form: str) -> bool:
@@ -285,42 +299,43 @@ class _Calls:
 
     def follow(self, outgoing: Outgoing, *, as_it_came: bool) -> tuple[Call | None, list[Call]]:
         """Open and close the calls of a message. Returns the call that it answers, and the calls that it makes."""
-        match role := outgoing.message.get("role"):
-            case "tool" | "function":
-                key = outgoing.message.get("tool_call_id" if role == "tool" else "name")
-                return self._open.pop((role, str(key)), None), []
-            case "assistant" | "user":  # a system message may stand between a call and its result
-                self.close()
+        message = outgoing.message
+        role = message["role"]
+        if role in ("tool", "function"):
+            key = message.get("tool_call_id" if role == "tool" else "name")
+            return self._open.pop((role, str(key)), None), []
+        if role in ("assistant", "user") and self._open:  # a system message may stand between a call and its result
+            self.close()
         return None, self._opened(outgoing, as_it_came=as_it_came) if role == "assistant" else []
 
     def _opened(self, outgoing: Outgoing, *, as_it_came: bool) -> list[Call]:
-        message, calls = outgoing.message, []
-        given = [("tool", f"tool_calls/{index}", call) for index, call in enumerate(message.get("tool_calls") or ())]
+        message, seq = outgoing.message, outgoing.seq
+        calls = [
+            self._open_call("tool", f"messages/{seq}/tool_calls/{index}", call, seq, as_it_came=as_it_came)
+            for index, call in enumerate(message.get("tool_calls") or ())
+        ]
         if legacy := message.get("function_call"):
-            given.append(("function", "function_call", {"id": f"function_{outgoing.seq}", "function": legacy}))
-        for role, place, tool_call in given:
-            custom = tool_call.get("type") == "custom"
-            body = tool_call.get("custom" if custom else "function") or {}
-            given_id = str(tool_call.get("id", ""))
-            call = Call(
-                place=f"messages/{outgoing.seq}/{place}",
-                id=self._unique(given_id, outgoing.seq, as_it_came=as_it_came),
-                name=str(body.get("name", "")),
-                arguments=str(body.get("input" if custom else "arguments") or ""),
-                custom=custom,
-                signature=_signature(tool_call),
-                order=len(self._ids),
-                as_it_came=as_it_came,
-                given=given_id,
+            call = {"id": f"function_{seq}", "function": legacy}
+            calls.append(
+                self._open_call("function", f"messages/{seq}/function_call", call, seq, as_it_came=as_it_came)
             )
-            self._open[role, given_id if role == "tool" else call.name] = call
-            calls.append(call)
         return calls
+
+    def _open_call(self, role: str, place: str, tool_call: Block, seq: int, *, as_it_came: bool) -> Call:
+        custom = tool_call.get("type") == "custom"
+        body = tool_call.get("custom" if custom else "function") or {}
+        given, name = str(tool_call.get("id", "")), str(body.get("name", ""))
+        sent, order = self._unique(given, seq, as_it_came=as_it_came), len(self._ids) - 1
+        arguments = str(body.get("input" if custom else "arguments") or "")
+        signature = _signature(tool_call) if "extra_content" in tool_call else None
+        call = Call(place, sent, name, arguments, custom, signature, order, as_it_came, given)
+        self._open[role, given if role == "tool" else name] = call
+        return call
 
     def tell_renamed(self, made: list[Call], answered: Call | None, seq: int) -> bool:
         """Note the mend of a message with another id; return whether a call that it makes has one."""
-        is_renamed = bool(made) and any(call.is_renamed for call in made)
-        if self.renames and (is_renamed or (answered and answered.is_renamed)):
+        is_renamed = any([call.id != call.given for call in made]) if made else False
+        if self.renames and (is_renamed or (answered is not None and answered.is_renamed)):
             self._refusals.mends.add(self.renames, seq)
         return is_renamed
 
@@ -334,18 +349,18 @@ class _Calls:
     def _unique(self, given: str, seq: int, *, as_it_came: bool = False) -> str:
         """Return ``given`` if it fits and is new, else an id with the message's seq, which is the same in every window."""
         found, again = given, 0
-        while self._is_unfit(found, as_it_came=as_it_came):
-            found = f"{self._tidy(given)[:40] or 'call'}_{seq}" + (f"_{again}" if again else "")
+        keeps = as_it_came and self.renames is None
+        # The length of an id that its own provider gave is fit.
+        while not keeps and (
+            found in self._ids
+            or (not as_it_came and not 0 < len(found) <= _ID_LIMIT)
+            or self._tidy(found) != found
+        ):
+            tidy = self._tidy(given)[:40] or "call"
+            found = f"{tidy}_{seq}_{again}" if again else f"{tidy}_{seq}"
             again += 1
         self._ids.add(found)
         return found
-
-    def _is_unfit(self, found: str, *, as_it_came: bool) -> bool:
-        """Whether an id may not be sent. The length of an id that its own provider gave is fit."""
-        if as_it_came and self.renames is None:
-            return False
-        is_long = not 0 < len(found) <= _ID_LIMIT and not as_it_came
-        return is_long or self._tidy(found) != found or found in self._ids
 
 
 def _parts(message: dict[str, Any], place: str) -> list[Part]:
