@@ -60,6 +60,7 @@ from sash.operations.summarizer import Summarizer
 from sash.operations.summary import Prices
 from sash.operations.tracing import OpenTelemetry, wants_spans
 from sash.operations.watch import Watch
+from sash.processor import PROCESSOR
 from sash.settings import Settings, read_models
 from sash.store.data.limits import RateLimits
 from sash.store.data.object_storage import open_objects
@@ -149,6 +150,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         load_vocabularies()
+        await PROCESSOR.run(load_vocabularies)
         metrics.windows.know(model.id for model in list_models(models))
         await store.client.open()
         watching = context.watching

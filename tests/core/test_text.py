@@ -19,6 +19,34 @@ from hypothesis import strategies as st
 
 from sash.core.counts.text import ENCODINGS, TIKTOKEN, TOKTOK, Encoding, Tokeniser, count_text, cut_text
 
+TWO_THREADS = """
+import random, threading, time
+from sash.core.counts.text import ENCODINGS, count_texts
+from sash.core.counts.text.vocabularies import load_vocabularies
+
+words = ["".join(random.Random(seed).choices("abcdefghijklm", k=4)) for seed in range(500)]
+texts = [" ".join(random.Random(seed).choices(words, k=60)) for seed in range(200)]
+
+def seconds(encoding):
+    best = 9
+    for _ in range(9):
+        began = time.thread_time()
+        count_texts(texts, encoding)
+        best = min(best, time.thread_time() - began)
+    return best
+
+def measure(found):
+    load_vocabularies()
+    found.append([seconds(each) for each in ENCODINGS])
+
+found = []
+measure(found)
+second = threading.Thread(target=measure, args=(found,))
+second.start()
+second.join()
+print(max(late / first for first, late in zip(*found)))
+"""
+
 ALPHABETS = (
     "abcdefghijklmnopqrstuvwxyz",
     "ABCdefÄÖÜßéèñçÆøŁ",
@@ -267,3 +295,9 @@ def counting_seconds(text: str) -> float:
     seconds = time.thread_time() - started
     assert min(counts) > 0
     return seconds
+
+
+def test_a_second_thread_counts_as_fast_as_the_first() -> None:
+    """toktok remembers the pieces of text that it knows, and the first thread would take all of that memory."""
+    run = subprocess.run([sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 2

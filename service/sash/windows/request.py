@@ -1,6 +1,7 @@
 """The body of ``POST /window``: a history, and the window's parameters."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -79,6 +80,8 @@ _form = msgspec.json.Decoder(_Form)
 _request = msgspec.json.Decoder(WindowRequest)
 _chat = msgspec.json.Decoder(TextsRequest)
 _native = msgspec.json.Decoder(NativeWindowRequest)
+_LENGTHS, _TEXTS = frozenset({ROLE_AND_CONTENT}), frozenset(TEXT_IS_ENOUGH)
+_role_of = itemgetter("role")
 
 
 def decode_request(
@@ -107,7 +110,6 @@ def _decoded_chat(body: bytes) -> TextsRequest | None:
         wanted = _chat.decode(body)
     except FAULTS:
         return None
-    if not {ROLE_AND_CONTENT}.issuperset(map(len, wanted.messages)):
+    if not _LENGTHS.issuperset(map(len, wanted.messages)):
         return None
-    roles = {message["role"] for message in wanted.messages}
-    return wanted if roles.issubset(TEXT_IS_ENOUGH) else None
+    return wanted if _TEXTS.issuperset(map(_role_of, wanted.messages)) else None

@@ -10,7 +10,8 @@ A chat is a history of texts alone. One with calls, documents or other parts is 
 
 from collections.abc import Sequence
 from functools import cached_property
-from operator import add, itemgetter
+from itertools import repeat
+from operator import itemgetter, mul
 from typing import Any
 
 import msgspec
@@ -18,12 +19,12 @@ import msgspec
 from sash.core.chat.messages import ROLE_AND_CONTENT, TEXT_IS_ENOUGH, Entry
 from sash.core.counts.counting import REFERENCE_MODELS
 from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.families import DEVELOPER, ROLE_INDEX, USER
+from sash.core.counts.families import DEVELOPER, ROLE_INDEX, SYSTEM, USER
 from sash.core.counts.measures import Measure, measure
 from sash.core.counts.models import Model
 from sash.core.counts.text import ENCODINGS, count_texts
 from sash.core.law.costs import reference_cost
-from sash.core.law.records import Record, Records, encode_record
+from sash.core.law.records import Record, Records, encode_record, plain_records
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.store.data.entries import content_digest
@@ -31,6 +32,8 @@ from sash.windows.needs import SeenHistory
 from sash.windows.request import Text
 
 _role_of, _content_of = itemgetter("role"), itemgetter("content")
+_encode = msgspec.json.Encoder().encode
+_LEADING = (SYSTEM, DEVELOPER)
 
 
 def texts_of(entries: Sequence[Entry]) -> list[Text] | None:
@@ -67,48 +70,68 @@ class SentChat:
         self._made: dict[int, tuple[Record, bytes]] = {}
 
     @cached_property
-    def _costs(self) -> list[int]:
-        """Each message's tokens in the history's total."""
-        column = self._model.column
-        around = REFERENCE_MODELS[column].rules.role_costs
-        costs = list(map(add, map(around.__getitem__, self._roles), self._counts))
-        for seq in self._leading:
-            costs[seq - 1] = reference_cost(self._measured(seq)[0], column)
-        return costs
-
-    @cached_property
     def _leading(self) -> list[int]:
         """The seqs of system and developer messages."""
-        return [seq for seq, role in enumerate(self._roles, 1) if role <= DEVELOPER]
+        if not any(role in self._roles for role in _LEADING):  # as nearly always
+            return []
+        return [seq for seq, role in enumerate(self._roles, 1) if role in _LEADING]
+
+    @cached_property
+    def _costs(self) -> dict[int, int]:
+        """The tokens of each leading message in the history's total, by seq."""
+        return {seq: reference_cost(self._measured(seq)[0], self._model.column) for seq in self._leading}
+
+    @cached_property
+    def _around(self) -> Sequence[int]:
+        """The tokens that a message of each role costs beside its text."""
+        return REFERENCE_MODELS[self._model.column].rules.role_costs
+
+    def _tokens(self) -> int:
+        """The history's total."""
+        around, counts, roles = self._around, self._counts, self._roles
+        total: int = sum(counts) + sum(map(mul, around, map(roles.count, range(len(around)))))
+        return total + sum(cost - counts[seq - 1] - around[roles[seq - 1]] for seq, cost in self._costs.items())
 
     def filling(self, budget: int, limit: int | None) -> int:
         """The seq from which on the messages are more than a window of ``budget`` tokens, and of ``limit`` messages, has."""
-        first, tokens = len(self._costs), 0
+        first, tokens = len(self._roles), 0
         least = max(1, first - limit) if limit else 1
         while first > least and tokens <= budget:
+            cost = self._costs.get(first)
             first -= 1
-            tokens += self._costs[first]
+            tokens += cost if cost is not None else self._around[self._roles[first]] + self._counts[first]
         return max(1, first)
 
     def seen(self, first_seq: int) -> SeenHistory:
         """The history from ``first_seq`` on."""
         length, column, question = len(self._roles), self._model.column, self._roles.rfind(USER) + 1
-        tail = [self._measured(seq) for seq in range(first_seq, length + 1)]
+        records, tail = self._tail(first_seq)
         before = sorted({seq for seq in (*self._leading, question) if 0 < seq < first_seq})
         outside = {seq: self._measured(seq) for seq in before}
         history = History(
             first_seq=first_seq,
-            records=self._records([record for record, _ in tail]),
+            records=records,
             outside={seq: record for seq, (record, _) in outside.items()},
             length=length,
             column=column,
-            tokens=sum(self._costs),
+            tokens=self._tokens(),
             grounding_messages=0,
             grounding_tokens=0,
             question=question,
         )
-        bodies = Bodies(first_seq, [body for _, body in tail], {seq: body for seq, (_, body) in outside.items()})
+        bodies = Bodies(first_seq, tail, {seq: body for seq, (_, body) in outside.items()})
         return SeenHistory(history, bodies, {})
+
+    def _tail(self, first_seq: int) -> tuple[Records, list[bytes]]:
+        """The records of the messages from ``first_seq`` on, and their bodies."""
+        has_leading = bool(self._leading) and self._leading[-1] >= first_seq
+        if has_leading or not self._model.counts_o200k_alone or self._model.vocabulary is not None:
+            measured = [self._measured(seq) for seq in range(first_seq, len(self._roles) + 1)]
+            return self._records([record for record, _ in measured]), [body for _, body in measured]
+        given, place = self._messages[first_seq - 1 :], first_seq - 1
+        bodies = list(map(_encode, given))
+        digests = [content_digest(each, "") for each in given] if self._digests else repeat(b"")
+        return plain_records(self._roles[place:], self._counts[place:], map(len, bodies), digests), bodies
 
     def _records(self, records: Sequence[Record]) -> Records:
         if all(record.measure.extra is None for record in records):
@@ -128,7 +151,7 @@ class SentChat:
                 if alone and role > DEVELOPER
                 else measure(message, o200k_alone=alone)
             )
-            body = msgspec.json.encode(message)
+            body = _encode(message)
             digest = content_digest(message, "") if self._digests else b""
             said = None if vocabulary is None else spoken_tokens(message, vocabulary)
             self._made[seq] = Record(0, measured, len(body), 0, digest, said=said), body

@@ -12,9 +12,10 @@ messages takes one addition for each. Facts that few messages have (tool calls, 
 
 import sys
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
+from itertools import repeat
 from struct import Struct
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -170,6 +171,12 @@ def encode_record(record: Record) -> bytes:
     return _LAYOUT.pack(
         flags & _STORED, one.role, record.calls, in_byte_3, o200k, cl100k, record.size, record.content_digest
     )
+
+
+def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], digests: Iterable[bytes]) -> "Records":
+    """The records of plain texts that are counted in o200k_base alone. ``digests`` may go on behind the last message."""
+    none = repeat(0)
+    return Records(b"".join(map(_LAYOUT.pack, none, roles, none, none, o200k, none, sizes, digests)))
 
 
 def details_of(record: Record, identity: Identity) -> Details:

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 import tiktoken
 
-from sash.core.counts.text import ENCODINGS, HAS_TOKTOK, count_text, count_with, pieces, tiktoken_ids
+from sash.core.counts.text import ENCODINGS, HAS_TOKTOK, count_with, pieces, prepare, tiktoken_ids
 
 Count = Callable[[str], int]
 
@@ -150,9 +150,12 @@ INSTALLED: Mapping[str, Vocabulary] = MappingProxyType({each.name: each for each
 
 
 def load_vocabularies() -> None:
-    """Load both encodings, which every append needs, in 0.9 s. Loading holds the interpreter, so it is done at the start."""
+    """Load both encodings, which every append needs, in 0.9 s, and make them ready for the thread that calls this.
+
+    Loading holds the interpreter, so it is done at the start.
+    """
     for encoding in ENCODINGS:
-        count_text("", encoding)
+        prepare(encoding)
 
 
 _KINDS = {".json": _load_json, ".tiktoken": _load_ranks, ".model": _load_ranks}
