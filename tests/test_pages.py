@@ -84,6 +84,7 @@ RUN_BY = {
         ("## A generated client", "ts"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
     },
     "service/sash/commands/README.md": {
+        ("## Trying other parameters", "sh"): "test_cli_replay.py::test_the_page_s_commands_run",
         ("## Windows and counts of a file", "sh"): "test_readme.py::test_the_pure_commands_take_a_file",
         ("## Watching a window move", "sh"): "test_readme.py::test_a_conversation_flows_in_to_be_watched",
         ("## Moving in", "sh"): "test_migration.py::test_the_pages_way_in_works_and_may_be_taken_twice",

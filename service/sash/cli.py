@@ -10,6 +10,7 @@ from sash.commands.count import count
 from sash.commands.doctor import doctor
 from sash.commands.keys import keys
 from sash.commands.logs import logs_hash
+from sash.commands.replay import replay
 from sash.commands.store import read_settings, refuse
 from sash.commands.top import top
 from sash.commands.transfer import export, import_
@@ -72,5 +73,5 @@ def openapi() -> None:
     sys.stdout.buffer.write(document(ROUTES))
 
 
-for command in (window, count, import_, export, keys, doctor, logs_hash, top, truth):
+for command in (window, count, import_, export, keys, doctor, logs_hash, top, truth, replay):
     main.add_command(command)

@@ -1,92 +1,12 @@
-"""A simulator of a provider's prompt cache, by its rules (each provider's file), to check claims on hits and costs.
+"""The blocks of a request in a provider's form, for the simulator of its prompt cache (``core/law/prompt_cache.py``).
 
-A request is a list of blocks; a block has the identity of its bytes, its tokens, and whether the client marks its end. The
-cache tells how many tokens are read and written. It never matches a part of a block: a block that differs is not read.
+They are read from the request alone, so that they check what Sash says of its own windows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from sash.core.providers.cache_marks import BREAKPOINTS, LOOKBACK_BLOCKS, Caching
-
-_MATCHED_BREAKPOINTS = 80
-
-
-class Block(NamedTuple):
-    """A part of a request that is cached whole. ``turn``: rules of kind ``breakpoints`` may cache up to its end."""
-
-    identity: bytes
-    tokens: int
-    marked: bool = False
-    turn: bool = False
-
-
-class Billed(NamedTuple):
-    """Input tokens by price: read from the cache, written to it, and neither."""
-
-    read: int
-    written: int
-    uncached: int
-
-    def cost(self, rules: Caching) -> float:
-        """Return the cost, as a multiple of the price of one uncached token."""
-        return self.read * rules.read_price + self.written * rules.write_price + self.uncached
-
-
-class PromptCache:
-    """The cache of one provider for one client, whose requests always come to the same machine."""
-
-    def __init__(self, rules: Caching) -> None:
-        self._rules = rules
-        self._used: dict[int, tuple[float, float]] = {}
-        """When each prefix was last used, and how long it lives after that, in seconds, by the hash of its blocks."""
-
-    def send(self, blocks: Sequence[Block], at_seconds: float, lives_seconds: float | None = None) -> Billed:
-        """Return what a request is billed that asks for entries which live so long, or as long as usual.
-
-        Raises ValueError for too many breakpoints, which a provider refuses (400).
-        """
-        rules, count = self._rules, len(blocks)
-        marks = [end for end, block in enumerate(blocks, 1) if block.marked]
-        if len(marks) > BREAKPOINTS:
-            raise ValueError(f"{len(marks)} breakpoints, and {BREAKPOINTS} are allowed")
-        match rules.kind:
-            case "implicit":
-                looked, ends = range(1, count + 1), range(1, count + 1)
-            case "cache_control":
-                looked, ends = (
-                    [place for end in marks for place in range(max(1, end - LOOKBACK_BLOCKS + 1), end + 1)],
-                    marks,
-                )
-            case "breakpoints":
-                turns = [end for end, block in enumerate(blocks, 1) if block.turn]
-                looked, ends = sorted({*marks, *turns})[-_MATCHED_BREAKPOINTS:], sorted({*marks[-3:], *turns[-1:]})
-        lives = rules.lifetime_seconds if lives_seconds is None else lives_seconds
-        return self._bill(blocks, looked, ends, at_seconds, lives)
-
-    def _bill(
-        self, blocks: Sequence[Block], looked: Sequence[int], ends: Sequence[int], at_seconds: float, lives: float
-    ) -> Billed:
-        """Bill the longest cached prefix that ends in ``looked`` as read, and the rest up to the last end as written."""
-        rules = self._rules
-        tokens = [0, *accumulate(block.tokens for block in blocks)]
-        prefixes = list(
-            accumulate((block.identity for block in blocks), lambda known, more: hash((known, more)), initial=0)
-        )
-        alive = {known for known, (used, lived) in self._used.items() if at_seconds - used <= lived}
-        found = max((place for place in looked if prefixes[place] in alive), default=0)
-        read = tokens[found] // rules.step_tokens * rules.step_tokens
-        read = read if read >= rules.minimum_tokens else 0
-        long_enough = [end for end in ends if tokens[end] >= rules.minimum_tokens]
-        self._used = {known: used for known, used in self._used.items() if known in alive}
-        for place in [*long_enough, *([found] if read else [])]:
-            # An entry that is used again lives as long as it was written for.
-            lived = self._used.get(prefixes[place], (0.0, lives))[1]
-            self._used[prefixes[place]] = at_seconds, lived
-        written = 0 if rules.kind == "implicit" else max(0, tokens[max(long_enough, default=0)] - read)
-        return Billed(read, written, tokens[-1] - read - written)
-
+from sash.core.law.prompt_cache import Block
 
 _HINTS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 

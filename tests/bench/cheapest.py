@@ -8,10 +8,11 @@ conversation's id as the seed, because the sets have no times::
     slow       log-normal, median 20 minutes, sigma 1.2
     sessions   quick, and one in twelve log-normal with median 10 hours, sigma 1
 
-The simulator (``caches.py``) bills each request by the vendor's written rules: prefixes at breakpoints, the shortest prefix,
-lifetimes, writes, and price tiers. All figures are compared with ``stable=auto`` under the same rules, with the hints of
-``cache=auto``. *Rules* are added one by one: the tier, the cut while the cache is cold, and what is asked of the cache.
-*History* is the median, over all turns, of the tokens of messages in a window, as a part of those with ``stable=auto``.
+The simulator (``core/law/prompt_cache.py``) bills each request by the vendor's written rules: prefixes at breakpoints, the
+shortest prefix, lifetimes, writes, and price tiers. All figures are compared with ``stable=auto`` under the same rules, with
+the hints of ``cache=auto``. *Rules* are added one by one: the tier, the cut while the cache is cold, and what is asked of
+the cache. *History* is the median, over all turns, of the tokens of messages in a window, as a part of those with
+``stable=auto``.
 """
 
 import argparse
@@ -31,10 +32,10 @@ from sash.core.counts.models import Model, find_model
 from sash.core.counts.price_tiers import PriceTier
 from sash.core.law.caching import caching_of, settled
 from sash.core.law.parameters import WindowQuery
+from sash.core.law.prompt_cache import PromptCache
 from sash.core.law.records import Record, Records
 from sash.core.law.rhythm import Asks, asks_of
 from sash.core.providers.cache_marks import Caching
-from tests.bench.caches import PromptCache
 from tests.bench.figures import into_readme
 from tests.bench.stable_cut import Conversation, Turn, longer_than, read, turns_of
 from tests.recordings import DATA, NO_DATA
@@ -108,7 +109,7 @@ def billed(
     plain = Records.of([Record(0, Measure(role, 1, 1), 1, 0, b"\0" * 8) for role in roles], times)
     for turn, place in zip(turns, places, strict=True):
         asked = asks_of(plain[: place + 1], rules) if asks else Asks()
-        parts = turn.parts
+        parts = turn.blocks[rules.kind]
         if asked.nothing:  # the definitions and the system text are marked all the same
             parts = [*parts[:2], *(part._replace(marked=False, turn=False) for part in parts[2:])]
         longer = rules.longer if asked.longer else None
@@ -134,7 +135,7 @@ def lived(conversations: Sequence[Conversation], model: Model, rules: Caching, r
         times = times_of(conversation, rhythm)
         found = _LIVED.get((conversation.id, *same))
         if found is None:
-            found = turns_of(conversation, model, BUDGET, options, times if way.timed else ())
+            found = turns_of(conversation, model, BUDGET, options, times if way.timed else (), (rules.kind,))
             _LIVED[conversation.id, *same] = found
         cost += sum(billed(found, conversation, times, rules, model, asks=way.asks))
         turns += found

@@ -5,7 +5,7 @@ format. A *turn* is one window, requested when a user message with its documents
 *long* when its messages alone cost more than the budget; only its turns that leave history out are counted, because the
 others are the same in every way of cutting. *Reuse* is the part of a window's tokens that are, byte for byte, the beginning
 of the request before. *Fill* is a window's tokens as a part of the budget. *Cost* is the cost of a turn's input, in budgets
-of uncached tokens: a simulator of the provider's rules (``tests/bench/caches.py``) computes what is read and written, at
+of uncached tokens: a simulator of the provider's rules (``core/law/prompt_cache.py``) computes what is read and written, at
 genai-prices' prices, with the hints of ``cache=auto`` and a pause between turns.
 """
 
@@ -17,28 +17,29 @@ from typing import Any
 
 import msgspec
 
-from sash.core.chat.messages import Entry, Place, calls_of, places_of
+from sash.core.chat.messages import Entry, Place, calls_of
+from sash.core.chat.messages import places_of as places_among
 from sash.core.counts.counting import message_tokens, reference_tokens
-from sash.core.counts.families import TOOL, USER
+from sash.core.counts.families import USER
 from sash.core.counts.measures import measure
 from sash.core.counts.models import Model, find_model
 from sash.core.law.build import build_window
 from sash.core.law.caching import caching_of
-from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
+from sash.core.law.conversation_settings import ConversationSettings, fixed_parts
 from sash.core.law.costs import message_costs
 from sash.core.law.document_costs import Source
 from sash.core.law.documents import Documents
-from sash.core.law.grounding import splice
+from sash.core.law.expected import places_of
 from sash.core.law.parameters import WindowQuery
+from sash.core.law.prompt_cache import Block, PromptCache
 from sash.core.law.records import Record, Records
 from sash.core.law.view import History
 from sash.core.law.window import Window
-from sash.core.providers import PROVIDERS
-from sash.core.providers.cache_marks import Caching
+from sash.core.law.window_blocks import blocks_of_window
+from sash.core.providers.cache_marks import CacheKind, Caching
 from sash.store.data.entries import in_place, prepare
 from sash.store.data.layout import decode_grounding
 from sash.store.data.stored_messages import NewEntry
-from tests.bench.caches import Block, PromptCache
 from tests.recordings import DATA, NO_DATA
 
 MODELS = (
@@ -57,6 +58,7 @@ MODELS = (
     "mistral-large-4",
 )
 """Models that cover each vendor and each of its cache rules."""
+KINDS: tuple[CacheKind, ...] = ("implicit", "breakpoints", "cache_control")
 WAYS: dict[str, WindowQuery] = {
     "sliding": WindowQuery(),
     "step 0.1": WindowQuery(stable=True, stable_step=0.1),
@@ -76,18 +78,18 @@ class Conversation(msgspec.Struct):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """One request: its parts as blocks, in order, with the marks of cache hints; and whether history was left out."""
+    """One request: its blocks in the order of caching, with the marks of hints, by the kind of cache."""
 
-    parts: list[Block]
+    blocks: Mapping[CacheKind, list[Block]]
+    tokens: int
     cut: bool
+    """Whether history was left out."""
+    first: int
+    """The seq of the first message."""
     history: int = 0
     """Tokens of messages."""
     dropped: int = 0
     """Messages left out."""
-
-    @property
-    def tokens(self) -> int:
-        return sum(part.tokens for part in self.parts)
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -105,13 +107,18 @@ def read(path: Path) -> Iterator[Conversation]:
 
 
 def turns_of(
-    conversation: Conversation, model: Model, budget: int, options: WindowQuery, times: Sequence[int] = ()
+    conversation: Conversation,
+    model: Model,
+    budget: int,
+    options: WindowQuery,
+    times: Sequence[int] = (),
+    kinds: Sequence[CacheKind] = KINDS,
 ) -> list[Turn]:
     """Return the request at every user message, in order. ``times`` are those of the messages, in milliseconds."""
     fixed = fixed_parts(ConversationSettings(system=conversation.system, tools=conversation.tools))
     messages = [entry.message for entry in conversation.entries]
     new = prepare(conversation.entries, fixed.template, now_ms=0)
-    placed = zip((entry.record for entry in new), places_of(map(calls_of, messages)), strict=True)
+    placed = zip((entry.record for entry in new), places_among(map(calls_of, messages)), strict=True)
     records = [in_place(record, place or Place()) for record, place in placed]
     column = 0 if model.encoding == "o200k_base" else 1
     whole = Records.of(records, times)
@@ -122,16 +129,15 @@ def turns_of(
         grounded += record.grounding is not None
         if record.measure.role != USER:
             continue
+        history = History(1, whole[:length], {}, length, column, tokens, grounded, 0, question=length)
+        documents = Documents(_sources(new[length - 1], record, length), fixed.template)
         window = build_window(
-            History(1, whole[:length], {}, length, column, tokens, grounded, 0, question=length),
-            model=model,
-            budget=budget,
-            fixed=fixed.fixed,
-            options=options,
-            documents=Documents(_sources(new[length - 1], record, length), fixed.template),
+            history, model=model, budget=budget, fixed=fixed.fixed, options=options, documents=documents
         )
         assert isinstance(window, Window)
-        turns.append(_turn(fixed, window, model, records, new, stable=bool(options.stable)))
+        hinted = places_of(window, length, stable=bool(options.stable))
+        blocks = {kind: blocks_of_window(kind, model, history, window, documents, hinted) for kind in kinds}
+        turns.append(_turn(window, blocks))
     return turns
 
 
@@ -142,33 +148,10 @@ def _sources(asked: NewEntry, record: Record, seq: int) -> dict[int, Source]:
     return {seq: Source(stored, asked.body[stored.start : stored.end], record)}
 
 
-def _turn(
-    fixed: FixedParts, window: Window, model: Model, records: list[Record], new: list[NewEntry], *, stable: bool
-) -> Turn:
-    """Return the request in the order in which a provider caches it: definitions, fixed messages, then history.
-
-    Definitions and system text are marked. With a stable cut, or while nothing is left out, the message before the newest
-    question is marked too, and the question unless it has documents, which the next turn leaves out.
-    """
-    tokens, cut = window.tokens, window.dropped["messages"] > 0
-    parts = [
-        Block(fixed.tools, tokens["priming"] + tokens["tools"], marked=bool(fixed.tools)),
-        Block(b"".join(fixed.system), tokens["system"], marked=bool(fixed.system), turn=bool(fixed.system)),
-    ]
-    for place, seq in enumerate(window.seqs, 1):
-        record, body = records[seq - 1], new[seq - 1].body
-        cost = message_tokens(record.measure, model, parallel=record.parallel)
-        if sent := window.grounding.get(seq):
-            stored = decode_grounding(new[seq - 1].grounding)
-            body = splice(body, stored.start, stored.end, sent.before, sent.after)
-            cost += tokens["grounding"]
-        anchor = place == len(window.seqs) - 1 or (place == len(window.seqs) and not sent)
-        marked = anchor and (stable or not cut)
-        parts.append(Block(body, cost, marked=marked, turn=record.measure.role in (USER, TOOL)))
-    beside = tokens["total"] - sum(part.tokens for part in parts)  # such as a turn before the assistant's first one
-    assert beside == 0 or not PROVIDERS[model.format].is_chat_form
-    parts[0] = parts[0]._replace(tokens=parts[0].tokens + beside)
-    return Turn(parts, cut=cut, history=tokens["messages"], dropped=window.dropped["messages"])
+def _turn(window: Window, blocks: Mapping[CacheKind, list[Block]]) -> Turn:
+    dropped, tokens = window.dropped["messages"], window.tokens
+    first = window.seqs[0] if window.seqs else 0
+    return Turn(blocks, tokens["total"], dropped > 0, first, tokens["messages"], dropped)
 
 
 def figures(all_turns: Sequence[Sequence[Turn]], budget: int) -> Figures:
@@ -180,7 +163,7 @@ def figures(all_turns: Sequence[Sequence[Turn]], budget: int) -> Figures:
                 continue
             reuse.append(_common_tokens(before, after) / after.tokens)
             fill.append(after.tokens / budget)
-            moves += before.parts[2].identity != after.parts[2].identity
+            moves += before.first != after.first
     count = max(1, len(reuse))
     return Figures(count, sum(reuse) / count, sum(fill) / count, moves)
 
@@ -188,7 +171,7 @@ def figures(all_turns: Sequence[Sequence[Turn]], budget: int) -> Figures:
 def _common_tokens(before: Turn, after: Turn) -> int:
     """Return the tokens of the parts at the beginning of ``after`` that are also the beginning of ``before``."""
     tokens = 0
-    for old, new in zip(before.parts, after.parts, strict=False):
+    for old, new in zip(before.blocks["implicit"], after.blocks["implicit"], strict=False):
         if old.identity != new.identity:
             break
         tokens += new.tokens
@@ -201,7 +184,7 @@ def cost_of_a_turn(all_turns: Sequence[Sequence[Turn]], rules: Caching, budget: 
     for turns in all_turns:
         cache = PromptCache(rules)
         for number, turn in enumerate(turns):
-            billed = cache.send(turn.parts, number * pause_seconds)
+            billed = cache.send(turn.blocks[rules.kind], number * pause_seconds)
             if turn.cut:
                 costs.append(billed.cost(rules) / budget)
     return sum(costs) / max(1, len(costs))

@@ -16,10 +16,11 @@ from sash.core.counts.models import find_model
 from sash.core.law.caching import caching_of, settled
 from sash.core.law.hints import cache_key, hinted
 from sash.core.law.parameters import WindowQuery
+from sash.core.law.prompt_cache import Block, PromptCache
 from sash.core.providers.cache_marks import Caching, Places
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
-from tests.bench.caches import Block, PromptCache, blocks_of
+from tests.bench.caches import blocks_of
 
 MARK = {"type": "ephemeral"}
 EVERYWHERE = Places(before_question=True, newest=True)

@@ -150,10 +150,29 @@ def prepare_lines(lines: list[ImportLine], before: int, template: Template, now_
     entries = []
     for place, line in enumerate(lines, before + 1):
         try:
-            entries.append(_entry_of(_read_entry(line), place, template, now_ms, send))
+            given, created_ms = read_entry_line(line, place)
+            (prepared,) = prepare([given], template, now_ms if created_ms is None else created_ms, send)
+            entries.append(_as_exported(prepared, given))
         except Problem as problem:
             raise at_line(problem, line.number) from None
     return entries
+
+
+def read_entry_line(line: ImportLine, place: int) -> tuple[ImportEntry, int | None]:
+    """The entry of a line, checked, and its time in milliseconds since 1970 if the line has one.
+
+    ``place`` is its number among the entries. Raises BadRequest without the line's number.
+    """
+    given = _read_entry(line)
+    if given.seq is not None and given.seq != place:
+        raise InvalidEntry.at("#/seq", f"Expected {place}: entries come in order, none left out")
+    created_ms = _milliseconds(given, "created_at")
+    if given.image_sizes is not None:
+        given.image_sizes = [size or (0, 0) for size in given.image_sizes]
+    check_entry(given, "", was_stored=given.seq is not None)
+    given.continues = False  # an import begins each of its entries
+    check_status(given, "")
+    return given, created_ms
 
 
 def _read_entry(line: ImportLine) -> ImportEntry:
@@ -174,19 +193,6 @@ def _read_entry(line: ImportLine) -> ImportEntry:
 def message_member(line: ImportLine, name: str) -> str:
     """The pointer of a member of the line's message, within the line."""
     return name if is_bare(msgspec.json.decode(line.text)) else f"message/{name}"
-
-
-def _entry_of(given: ImportEntry, place: int, template: Template, now_ms: int, send: Names) -> NewEntry:
-    if given.seq is not None and given.seq != place:
-        raise InvalidEntry.at("#/seq", f"Expected {place}: entries come in order, none left out")
-    created_ms = _milliseconds(given, "created_at")
-    if given.image_sizes is not None:
-        given.image_sizes = [size or (0, 0) for size in given.image_sizes]
-    check_entry(given, "", was_stored=given.seq is not None)
-    given.continues = False  # an import begins each of its entries
-    check_status(given, "")
-    (prepared,) = prepare([given], template, now_ms if created_ms is None else created_ms, send)
-    return _as_exported(prepared, given)
 
 
 def _as_exported(prepared: NewEntry, given: ImportEntry) -> NewEntry:

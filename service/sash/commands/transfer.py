@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
@@ -38,18 +38,18 @@ _STORES = {"redis", "rediss", "unix"}
 _KEYS = ("message_store:*", "agents:session:*:messages")
 """Keys of the lists of LangChain's RedisChatMessageHistory and the Agents SDK's RedisSession."""
 _SHOWN_FAILURES = 10
-_GONE = 404
+GONE = 404
 _HOPELESS = {401, 404, 408, 429, 502, 503, 504, 507}
 """Refusals that the next conversation would get too: no key, no memory, a server that is busy. Below 400 is no Sash."""
 
-_url_option = click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="URL of the service.")
-_key_option = click.option("--api-key-file", metavar="FILE", help="File with the API key, if the service needs one.")
+url_option = click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="URL of the service.")
+key_option = click.option("--api-key-file", metavar="FILE", help="File with the API key, if the service needs one.")
 
 
 @click.command("import")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@_url_option
-@_key_option
+@url_option
+@key_option
 @click.option("--id", "identity", metavar="ID", help="Id of the conversation, if there is only one.")
 @click.option("--model", metavar="NAME", help="Model of conversations that name none; exports are not changed.")
 @click.option(
@@ -135,13 +135,17 @@ def import_(
         print_json(imported)
     else:
         _print(imported, dry_run=dry_run)
-    for line in imported.failed[:_SHOWN_FAILURES]:
-        click.echo(f"sash: {line}", err=True)
     if imported.failed:
         left = len(found) - imported.conversations
-        rest = f", {left} were not sent: run it again" if left else ""
-        click.echo(f"sash: {len(imported.failed)} of {len(found)} conversations failed{rest}", err=True)
+        shown_failures(imported.failed, len(found), f", {left} were not sent: run it again" if left else "")
         sys.exit(1)
+
+
+def shown_failures(failed: Sequence[str], count: int, rest: str = "") -> None:
+    """Print the first failures on standard error, and how many of ``count`` conversations failed."""
+    for line in failed[:_SHOWN_FAILURES]:
+        click.echo(f"sash: {line}", err=True)
+    click.echo(f"sash: {len(failed)} of {count} conversations failed{rest}", err=True)
 
 
 def _read(source: str, keys: tuple[str, ...], order: Any, form: str | None) -> list[SourceConversation]:
@@ -226,8 +230,8 @@ def _print(imported: "ImportReport", *, dry_run: bool) -> None:
 @click.argument("conversations", nargs=-1, metavar="[CONVERSATION...]")
 @click.option("--owner", metavar="OWNER", help="All conversations of this owner.")
 @click.option("--all", "everything", is_flag=True, help="All conversations of the tenant.")
-@_url_option
-@_key_option
+@url_option
+@key_option
 @click.option("-o", "--output", metavar="FILE", help="File to write. [default: standard output]")
 def export(
     conversations: tuple[str, ...],
@@ -252,20 +256,20 @@ def export(
             if not IDS.fullmatch(each):
                 raise SourceError(f"{each!r} is no conversation's id")
         with client_of(url, read_key(api_key_file)) as server, _written(output) as put:
-            wanted = iter(conversations) if conversations else _listed(url, read_key(api_key_file), owner)
+            wanted = iter(conversations) if conversations else listed_ids(url, read_key(api_key_file), owner)
             exported = 0
             for each in wanted:
                 try:
-                    _export(server, each, put)
+                    export_one(server, each, put)
                     exported += 1
                 except SashError as error:
-                    if conversations or error.status != _GONE:  # one of a list may have been erased since
+                    if conversations or error.status != GONE:  # one of a list may have been erased since
                         raise click.ClickException(f"{each}: {error}") from None
             if not conversations:
                 click.echo(f"sash: {exported} conversations exported", err=True)
 
 
-def _listed(url: str, key: str | None, owner: str | None) -> Iterator[str]:
+def listed_ids(url: str, key: str | None, owner: str | None) -> Iterator[str]:
     """Yield the ids of an owner's or the tenant's conversations, each once. Raises SashError.
 
     A listing is by activity, so a write moves a conversation to its beginning. It is read again until nothing is new.
@@ -284,7 +288,7 @@ def _listed(url: str, key: str | None, owner: str | None) -> Iterator[str]:
             yield from fresh
 
 
-def _export(server: "httpx2.Client", conversation: str, put: Callable[[bytes], Any]) -> None:
+def export_one(server: "httpx2.Client", conversation: str, put: Callable[[bytes], Any]) -> None:
     """Write one conversation. Raises SashError, and SourceError if the answer is not a complete export."""
     from sash.commands.server import stream  # noqa: PLC0415
 

@@ -160,6 +160,8 @@ class Made(msgspec.Struct, frozen=True):
     history: History
     window: Window
     head: WindowHead
+    documents: Documents
+    hints: Hints | None
 
 
 _NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False)
@@ -225,7 +227,7 @@ def made(
         body = chat_request(parts, request, before=before, after=after)
     else:
         body = before + _encode(request) + after
-    return Made(body, asked, history, window, head)
+    return Made(body, asked, history, window, head, documents, hints)
 
 
 def _note(mends: Mends, order: Order, history: History, window: Window) -> None:

@@ -1,7 +1,7 @@
 """The window of a history in a request: the same window as if the history were stored."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from sash.core.law.costs import reference_costs
 from sash.core.law.grounding import Template
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.recall import bound
-from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
+from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.words import pack_words, plain_number, said_in, words_of
@@ -45,9 +45,9 @@ from sash.windows.recalling import Old, Question
 from sash.windows.request import TextsRequest, WindowRequest
 from sash.windows.sent import SentChat, texts_of
 
-_Given = tuple[Entry, dict[str, Any], Place]
+Given = tuple[Entry, dict[str, Any], Place]
 """An entry, its message as it would be stored, and its place among the tool groups."""
-_Measured = tuple[Record, bytes, bytes]
+Measured = tuple[Record, bytes, bytes]
 """A message's record, its body, and its documents as stored."""
 
 
@@ -93,7 +93,7 @@ def window_of_request(
     flow = window(asked, seen)
     found = advance(flow)
     while not isinstance(found, Made):
-        found = advance(flow, _answer(found, seen, chat))
+        found = advance(flow, answer_from(found, seen, chat))
     return found, counting_seconds
 
 
@@ -102,26 +102,29 @@ def _needs_all(query: WindowQuery) -> bool:
     return query.explain or bool(query.stable) or query.price == "auto" or query.recall_max_tokens > 0
 
 
-def _checked(given: list[Entry], sent: ReadEntries | None, send: Names) -> list[_Given]:
+def _checked(given: list[Entry], sent: ReadEntries | None, send: Names) -> list[Given]:
     """The entries, checked. Raises the problems of ``window_of_request``."""
     try:
         check_entries(given)
-        return _placed(_once(given), send)
+        return placed_entries(once_each(given), send)
     except Problem as problem:
         if sent is not None:
             sent.point(problem)
         raise
 
 
-def _whole(entries: list[_Given], asked: Asked, *, digests: bool) -> SeenHistory:
+def _whole(entries: list[Given], asked: Asked, *, digests: bool) -> SeenHistory:
     """The whole history, measured for one model."""
     model = asked.limits.model
-    kept = _measured(entries, asked.parts.template, model, digests=digests)
-    history = _history(kept, entries, model, asked.query.format)
+    kept = measured_entries(entries, asked.parts.template, model, digests=digests)
+    compaction = newest_compaction(kept, asked.query.format)
+    summary = newest_summary(None, compaction, asked.query.format)
+    documents = [record.grounding for record, _, _ in kept if record.grounding is not None]
+    history = whole_history(records_of(kept, entries, model), model, documents, summary)
     return SeenHistory(history, Bodies(1, [body for _, body, _ in kept], {}), _grounding(asked.query, kept, history))
 
 
-def _answer(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
+def answer_from(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
     """What a flow needs, from memory. Only of a chat older messages than ``seen`` are needed, and only without recall."""
     history, bodies = seen.history, seen.bodies
     match need:
@@ -147,7 +150,7 @@ def _searchable(text: str, last_seq: int, history: History, bodies: Bodies) -> S
     return Searchable(Old(first, records, Packed.of(pack_words(said))), question)
 
 
-def _grounding(query: WindowQuery, kept: list[_Measured], history: History) -> dict[int, StoredGrounding]:
+def _grounding(query: WindowQuery, kept: list[Measured], history: History) -> dict[int, StoredGrounding]:
     """Documents that the window may send, by seq."""
     if query.grounding == "none" and not query.explain:
         return {}
@@ -158,9 +161,9 @@ def _grounding(query: WindowQuery, kept: list[_Measured], history: History) -> d
     }
 
 
-def _placed(entries: list[tuple[int, Entry]], send: Names) -> list[_Given]:
+def placed_entries(entries: list[tuple[int, Entry]], send: Names = NO_NAMES) -> list[Given]:
     """The entries, each with its message as it is stored, and its place among the tool groups. Raises OrphanToolResult."""
-    placed: list[_Given] = []
+    placed: list[Given] = []
     for (index, entry), place in zip(entries, places_of(opened_by(entry) for _, entry in entries), strict=True):
         if place is None:
             raise orphan(f"/messages/{index}/message")
@@ -168,7 +171,7 @@ def _placed(entries: list[tuple[int, Entry]], send: Names) -> list[_Given]:
     return placed
 
 
-def _once(entries: list[Entry]) -> list[tuple[int, Entry]]:
+def once_each(entries: list[Entry]) -> list[tuple[int, Entry]]:
     """The entries, each id once, as in the store, with their numbers. Raises EntryConflict if one id has two contents."""
     kept: list[tuple[int, Entry]] = []
     named: dict[str, Entry] = {}
@@ -181,7 +184,7 @@ def _once(entries: list[Entry]) -> list[tuple[int, Entry]]:
     return kept
 
 
-def _measured(entries: list[_Given], template: Template, model: Model, *, digests: bool) -> list[_Measured]:
+def measured_entries(entries: list[Given], template: Template, model: Model, *, digests: bool) -> list[Measured]:
     """The entries, counted for this model alone; with digests of their contents, which tell repeated messages."""
     alone, found = model.counts_o200k_alone, []
     for index, (entry, message, place) in enumerate(entries):
@@ -192,13 +195,25 @@ def _measured(entries: list[_Given], template: Template, model: Model, *, digest
     return found
 
 
-def _history(kept: list[_Measured], entries: list[_Given], model: Model, form: str) -> History:
+def records_of(kept: list[Measured], entries: list[Given], model: Model, times: Sequence[int] = ()) -> Records:
+    """The records of measured entries, counted for the model, too. ``times`` are in milliseconds since 1970."""
+    records = Records.of([record for record, _, _ in kept], times)
+    if (vocabulary := model.vocabulary) is None:
+        return records
+    said = [spoken_tokens(message, vocabulary) + 1 for _, message, _ in entries]
+    return Records(records.packed, records.details, said)
+
+
+def whole_history(
+    records: Records,
+    model: Model,
+    documents: Sequence[tuple[int, int]],
+    summary: Summary | None,
+    pause_ms: int | None = None,
+) -> History:
+    """The history of these records, before which there is none. ``documents`` are the tokens of each message's documents,
+    in both encodings; ``pause_ms`` is as in ``History``."""
     column = model.column
-    records = Records.of([record for record, _, _ in kept])
-    if (vocabulary := model.vocabulary) is not None:
-        said = [spoken_tokens(message, vocabulary) + 1 for _, message, _ in entries]
-        records = Records(records.packed, records.details, said)
-    grounding = [record.grounding[column] for record, _, _ in kept if record.grounding is not None]
     return History(
         first_seq=1,
         records=records,
@@ -206,14 +221,15 @@ def _history(kept: list[_Measured], entries: list[_Given], model: Model, form: s
         length=len(records),
         column=column,
         tokens=int(reference_costs(records, column).sum()),
-        grounding_messages=len(grounding),
-        grounding_tokens=sum(grounding),
+        grounding_messages=len(documents),
+        grounding_tokens=sum(tokens[column] for tokens in documents),
         question=records.roles.rfind(USER) + 1,
-        summary=newest_summary(None, _compaction(kept, form), form),
+        summary=summary,
+        pause_ms=pause_ms,
     )
 
 
-def _compaction(kept: list[_Measured], form: str) -> tuple[int, Measure, bytes] | None:
+def newest_compaction(kept: list[Measured], form: str) -> tuple[int, Measure, bytes] | None:
     """The newest compaction that windows in ``form`` can have: its seq, its measure and its body."""
     forms = readable(form).split()
     for seq in range(len(kept), 0, -1):

@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Sequence
 from itertools import dropwhile
 from statistics import median
-from typing import Final, NamedTuple
-
-from rich.markup import escape
-from rich.table import Table
+from typing import Final
 
 from sash.commands.bills.bill import OTHERS, Bill
 from sash.commands.bills.bill_rules import RULES, doubtful_rules
+from sash.commands.sheet import Sheet
 from sash.core.counts.templates import TEMPLATES
 
 _NEAR: Final = 0.05
@@ -19,29 +17,6 @@ _GATEWAYS: Final = "OpenAI, Claude and Gemini behind gateways"
 _SHOWN: Final = "all that show what is billed"
 _SAID: Final = ("said exact", "equal", "short")
 """Columns of the bills whose answer says ``exact: true``: how many, how many of them equal the bill, and are short."""
-
-
-class Sheet(NamedTuple):
-    """A table: ``#`` before a column's name aligns it right."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def drawn(self) -> Table:
-        """Return the table for a terminal."""
-        table = Table(title=self.title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for column in self.columns:
-            table.add_column(column.lstrip("#"), justify="right" if column.startswith("#") else "left")
-        for row in self.rows:
-            table.add_row(*map(escape, row))
-        return table
-
-    def markdown(self) -> str:
-        """Return the table for a page."""
-        rule = ["---:" if column.startswith("#") else "---" for column in self.columns]
-        lines = [[column.lstrip("#") for column in self.columns], rule, *self.rows]
-        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def by_kind(bills: Iterable[Bill]) -> Sheet:

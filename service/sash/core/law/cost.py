@@ -4,7 +4,7 @@ The window before is assumed to be the one that ended before the newest reply. I
 this one when its newest message came: if the time between is longer than an entry lives, the cache is cold.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -35,6 +35,20 @@ class ReachedTier(msgspec.Struct, frozen=True):
 
     above: int
     factor: float
+
+
+class InputPrices(NamedTuple):
+    """The prices of a request's input in dollars for a million tokens: uncached, read from the cache, and written to it."""
+
+    uncached: float
+    cached: float
+    written: float
+    tier: ReachedTier
+
+    def dollars(self, total: int, read: int, written: int) -> float:
+        """The price of ``total`` tokens, of which so many are read from the cache and written to it."""
+        uncached = total - read - written
+        return (read * self.cached + written * self.written + uncached * self.uncached) / 1e6
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -69,35 +83,42 @@ def cost_of(
     messages. ``lifetime`` is the one that the hints ask for, in place of the model's usual one.
     """
     total, rules = window.tokens["total"], caching_of(model)
-    prices = model.prices_at(total) if model.price_tiers else model
-    uncached = prices.input_price or model.input_price
-    if not uncached or not model.input_price:
+    prices = input_prices(model, total, lifetime)
+    if prices is None:
         return None
-    expected, lives_ms, write = hinted or _NOTHING, 0, prices.cache_write_price or uncached
+    expected, lives_ms = hinted or _NOTHING, 0
     if rules is not None:
         lives_ms = 1000 * (lifetime.seconds if lifetime else rules.lifetime_seconds)
-        write = lifetime.write_price * uncached if lifetime else write
         if hinted is None and total >= rules.minimum_tokens and rules.kind != "cache_control":  # else nothing is marked
             expected = _unhinted(rules, window, history, model, stable=stable)
-    cached = prices.cached_input_price if prices.cached_input_price is not None else uncached
     read, written = expected.expected_read_tokens, expected.expected_write_tokens
-    warm = read * cached + written * write + (total - read - written) * uncached
-    in_full = 0 if rules is None or rules.kind == "implicit" else read + written
-    cold = in_full * write + (total - in_full) * uncached
+    warm = prices.dollars(total, read, written)
+    cold = prices.dollars(total, 0, 0 if rules is None or rules.kind == "implicit" else read + written)
     cache: CacheState = "unknown"
     if rules is not None and history.pause_ms is not None:
         cache = "warm" if history.pause_ms <= lives_ms else "cold"
     elif rules is not None and history.first_seq == 1 and ASSISTANT not in history.records.roles:
         cache = "cold"  # the first window
-    above = prices.above if isinstance(prices, PriceTier) else 0
     return Cost(
-        usd=round((warm if cache == "warm" else cold) / 1e6, 9),
-        if_warm=round(warm / 1e6, 9),
+        usd=round(warm if cache == "warm" else cold, 9),
+        if_warm=round(warm, 9),
         cache=cache,
-        tier=ReachedTier(above, round(uncached / model.input_price, 4)),
+        tier=prices.tier,
         expected_read_tokens=read,
         expected_write_tokens=written,
     )
+
+
+def input_prices(model: Model, total: int, lifetime: Lifetime | None = None) -> InputPrices | None:
+    """The prices of a request of ``total`` input tokens; None if they are unknown. ``lifetime`` is as in ``cost_of``."""
+    prices = model.prices_at(total) if model.price_tiers else model
+    uncached, first = prices.input_price or model.input_price, model.input_price
+    if not uncached or not first:
+        return None
+    cached = prices.cached_input_price if prices.cached_input_price is not None else uncached
+    written = lifetime.write_price * uncached if lifetime else prices.cache_write_price or uncached
+    above = prices.above if isinstance(prices, PriceTier) else 0
+    return InputPrices(uncached, cached, written, ReachedTier(above, round(uncached / first, 4)))
 
 
 def _unhinted(rules: Caching, window: Window, history: History, model: Model, *, stable: bool) -> Expected:

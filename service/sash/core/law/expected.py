@@ -17,7 +17,7 @@ from sash.core.law.records import Record
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
 from sash.core.providers import PROVIDERS
-from sash.core.providers.cache_marks import LOOKBACK_BLOCKS, Caching, Places
+from sash.core.providers.cache_marks import LOOKBACK_BLOCKS, CacheKind, Caching, Places
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -86,8 +86,8 @@ def expect(
     ``differs_at`` is the seq of a message before which the windows differ, or which has other text now; 0 for none.
     """
     window, places = now
-    costs = _Costs(window, history, model, documents)
-    ends = _ends(rules, model, history, window, places)
+    costs = WindowCosts(window, history, model, documents)
+    ends = ends_of(rules.kind, model, history, window, places)
     read = _read(rules, costs, history, before, ends, differs_at=differs_at) if before else 0
     read = read // rules.step_tokens * rules.step_tokens if read >= rules.minimum_tokens else 0
     last = costs.up_to(max(ends, default=0))
@@ -97,7 +97,7 @@ def expect(
 
 def _read(
     rules: Caching,
-    costs: "_Costs",
+    costs: "WindowCosts",
     history: History,
     before: tuple[Window, Places],
     ends: list[int],
@@ -107,19 +107,19 @@ def _read(
     """The tokens up to the last entry of the window ``before`` that the new one, with ``ends`` of its own, begins with."""
     model, now = costs.model, costs.window
     common = _common(before[0], now, differs_at)
-    if PROVIDERS[model.format].fills and _systems(before[0], history) != _systems(now, history):
+    if PROVIDERS[model.format].fills and systems_of(before[0], history) != systems_of(now, history):
         common = -1  # they are in one text, with a note and a summary
     if rules.kind == "implicit":
         return costs.up_to(common)
     if common < 0:
         return costs.up_to_lines(rules)
-    stored = [end for end in _ends(rules, model, history, *before) if end <= common]
+    stored = [end for end in ends_of(rules.kind, model, history, *before) if end <= common]
     if rules.kind == "cache_control":  # a mark finds the entries of the blocks before it
         stored = [each for each in stored if any(costs.is_near(each, end) for end in ends)]
     return costs.up_to(max(stored)) if stored else 0
 
 
-class _Costs:
+class WindowCosts:
     """Tokens and blocks of a window's first messages."""
 
     def __init__(self, window: Window, history: History, model: Model, documents: Documents) -> None:
@@ -136,7 +136,7 @@ class _Costs:
         fixed = tokens["priming"] + tokens["system"] + tokens["tools"]
         block = self.window.recalled
         after = block.tokens if block and block.block and count <= block.place(seqs) else 0
-        return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self._cost, seqs[count:])))
+        return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self.cost, seqs[count:])))
 
     def up_to_lines(self, rules: Caching) -> int:
         """Tokens up to the last entry before the system texts that differ. Claude gets them as one, after definitions."""
@@ -149,16 +149,18 @@ class _Costs:
     def is_near(self, start: int, end: int) -> bool:
         """Whether messages ``start`` to ``end`` are fewer than 20 blocks: one for each text or result and for each call."""
         seqs = self.window.seqs[start : min(end, start + LOOKBACK_BLOCKS)]
-        return start <= end and sum(map(self._blocks, seqs)) < LOOKBACK_BLOCKS
+        return start <= end and sum(map(self.blocks, seqs)) < LOOKBACK_BLOCKS
 
-    def _blocks(self, seq: int) -> int:
+    def blocks(self, seq: int) -> int:
+        """The blocks of a message: one for its text or result, and one for each call."""
         history = self._history
         if seq >= history.first_seq and not history.records.calls[seq - history.first_seq]:
             return 1
         record = history.record(seq)
         return record.calls + (not record.calls or _has_text(record))
 
-    def _cost(self, seq: int) -> int:
+    def cost(self, seq: int) -> int:
+        """The tokens of a message as it is sent, with its documents."""
         history, model = self._history, self.model
         edit, grounded = self.window.edits.get(seq), self.window.grounding.get(seq)
         cost = history.whole_cost(seq, model) - (edit.saved if edit else 0) + history.lines_tokens(seq, model)
@@ -178,18 +180,18 @@ def _common(before: Window, now: Window, differs_at: int) -> int:
         return -1
     count = 0
     for old, new in zip(before.seqs, now.seqs, strict=False):
-        if old != new or old == differs_at or _sent(before, old) != _sent(now, new):
+        if old != new or old == differs_at or sent_as(before, old) != sent_as(now, new):
             break
         count += 1
     return count
 
 
-def _systems(window: Window, history: History) -> list[int]:
+def systems_of(window: Window, history: History) -> list[int]:
     """The seqs of a window's system and developer messages."""
     return [seq for seq in window.seqs if history.role(seq) <= DEVELOPER]
 
 
-def _sent(window: Window, seq: int) -> tuple[object, object]:
+def sent_as(window: Window, seq: int) -> tuple[object, object]:
     """What follows from how a message is sent: documents, and edits without ``saved``, which is a bound at first."""
     grounded, edit = window.grounding.get(seq), window.edits.get(seq)
     return (grounded and (grounded.before, grounded.after)), edit and msgspec.structs.replace(edit, saved=0)
@@ -200,11 +202,11 @@ def _says_system_first(model: Model) -> bool:
     return PROVIDERS[model.format].is_chat_form
 
 
-def _ends(rules: Caching, model: Model, history: History, window: Window, places: Places) -> list[int]:
+def ends_of(kind: CacheKind, model: Model, history: History, window: Window, places: Places) -> list[int]:
     """The ends of a window's cache entries, as numbers of messages; 0 is the end of the system text."""
     roles = list(map(history.role, window.seqs))
     question = max((index for index, role in enumerate(roles) if role == USER), default=0)
-    if rules.kind == "breakpoints":
+    if kind == "breakpoints":
         ends = _leading_end(model, window, roles)
         said = [index + 1 for index, role in enumerate(roles) if role in (USER, TOOL)]
         ends += [] if places.alone else said[-1:]
@@ -214,7 +216,7 @@ def _ends(rules: Caching, model: Model, history: History, window: Window, places
         ends += before[-1:] if places.before_question else []
     else:
         # Claude's user messages in a row are one turn, and system messages are not between them.
-        joins = rules.kind == "cache_control"
+        joins = kind == "cache_control"
         while joins and question and _is_joined(history.record(window.seqs[question - 1]).measure, model):
             question -= 1
         ends = [0]

@@ -11,7 +11,7 @@ page. These *foreign* members are stored and never sent. They stand at the end o
 So a window in chat form cuts the end off without decoding, and what is counted is what is sent.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sash.core.chat.file_links import LINKS
@@ -56,7 +56,7 @@ class _Known(NamedTuple):
             return False
         if not message.keys() <= self.message.get(message["role"], _MESSAGE):
             return False
-        return "tool_calls" not in message or all([_is_usual(call) for call in message["tool_calls"] or ()])
+        return "tool_calls" not in message or all(map(_is_usual, message["tool_calls"] or ()))
 
 
 _PRICED: Final = _Known(

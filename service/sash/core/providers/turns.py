@@ -201,9 +201,7 @@ def _is_plain(outgoing: Outgoing) -> bool:
     )
 
 
-def _step_of(
-    outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refusals
-) -> Said | Result | Whole | None:
+def _step_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refusals) -> Said | Result | Whole | None:
     """The step of a message; None where it is refused."""
     message, seq = outgoing.message, outgoing.seq
     place, native = f"messages/{seq}", message.get("native")
@@ -316,9 +314,7 @@ class _Calls:
         ]
         if legacy := message.get("function_call"):
             call = {"id": f"function_{seq}", "function": legacy}
-            calls.append(
-                self._open_call("function", f"messages/{seq}/function_call", call, seq, as_it_came=as_it_came)
-            )
+            calls.append(self._open_call("function", f"messages/{seq}/function_call", call, seq, as_it_came=as_it_came))
         return calls
 
     def _open_call(self, role: str, place: str, tool_call: Block, seq: int, *, as_it_came: bool) -> Call:
@@ -334,7 +330,7 @@ class _Calls:
 
     def tell_renamed(self, made: list[Call], answered: Call | None, seq: int) -> bool:
         """Note the mend of a message with another id; return whether a call that it makes has one."""
-        is_renamed = any([call.id != call.given for call in made]) if made else False
+        is_renamed = any(call.id != call.given for call in made)
         if self.renames and (is_renamed or (answered is not None and answered.is_renamed)):
             self._refusals.mends.add(self.renames, seq)
         return is_renamed
@@ -352,9 +348,7 @@ class _Calls:
         keeps = as_it_came and self.renames is None
         # The length of an id that its own provider gave is fit.
         while not keeps and (
-            found in self._ids
-            or (not as_it_came and not 0 < len(found) <= _ID_LIMIT)
-            or self._tidy(found) != found
+            found in self._ids or (not as_it_came and not 0 < len(found) <= _ID_LIMIT) or self._tidy(found) != found
         ):
             tidy = self._tidy(given)[:40] or "call"
             found = f"{tidy}_{seq}_{again}" if again else f"{tidy}_{seq}"

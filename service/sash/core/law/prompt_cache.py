@@ -1,0 +1,91 @@
+"""A simulator of a provider's prompt cache, by its rules (each provider's file).
+
+A request is a list of blocks. The cache tells how many of its tokens are read and written. It never matches a part of a
+block: a block that differs is not read.
+"""
+
+from collections.abc import Hashable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from sash.core.providers.cache_marks import BREAKPOINTS, LOOKBACK_BLOCKS, Caching
+
+_MATCHED_BREAKPOINTS = 80
+
+
+class Block(NamedTuple):
+    """A part of a request that is cached whole: what tells it from others, and its tokens.
+
+    ``marked``: the request marks its end. ``turn``: rules of kind ``breakpoints`` may cache up to its end without a mark.
+    """
+
+    identity: Hashable
+    tokens: int
+    marked: bool = False
+    turn: bool = False
+
+
+class Billed(NamedTuple):
+    """Input tokens by price: read from the cache, written to it, and neither."""
+
+    read: int
+    written: int
+    uncached: int
+
+    def cost(self, rules: Caching) -> float:
+        """Return the cost, as a multiple of the price of one uncached token."""
+        return self.read * rules.read_price + self.written * rules.write_price + self.uncached
+
+
+class PromptCache:
+    """The cache of one provider for one client, whose requests always come to the same machine."""
+
+    def __init__(self, rules: Caching) -> None:
+        self.rules = rules
+        self._used: dict[int, tuple[float, float]] = {}
+        """When each prefix was last used, and how long it lives after that, in seconds, by the hash of its blocks."""
+
+    def send(self, blocks: Sequence[Block], at_seconds: float, lives_seconds: float | None = None) -> Billed:
+        """Return what a request is billed that asks for entries which live so long, or as long as usual.
+
+        Raises ValueError for too many breakpoints, which a provider refuses (400).
+        """
+        rules, count = self.rules, len(blocks)
+        marks = [end for end, block in enumerate(blocks, 1) if block.marked]
+        if len(marks) > BREAKPOINTS:
+            raise ValueError(f"{len(marks)} breakpoints, and {BREAKPOINTS} are allowed")
+        looked: Sequence[int]
+        ends: Sequence[int]
+        match rules.kind:
+            case "implicit":
+                looked, ends = range(1, count + 1), range(1, count + 1)
+            case "cache_control":
+                near = (range(max(1, end - LOOKBACK_BLOCKS + 1), end + 1) for end in marks)
+                looked, ends = [place for each in near for place in each], marks
+            case "breakpoints":
+                turns = [end for end, block in enumerate(blocks, 1) if block.turn]
+                looked, ends = sorted({*marks, *turns})[-_MATCHED_BREAKPOINTS:], sorted({*marks[-3:], *turns[-1:]})
+        lives = rules.lifetime_seconds if lives_seconds is None else lives_seconds
+        return self._bill(blocks, looked, ends, at_seconds, lives)
+
+    def _bill(
+        self, blocks: Sequence[Block], looked: Sequence[int], ends: Sequence[int], at_seconds: float, lives: float
+    ) -> Billed:
+        """Bill the longest cached prefix that ends in ``looked`` as read, and the rest up to the last end as written."""
+        rules = self.rules
+        tokens = [0, *accumulate(block.tokens for block in blocks)]
+        prefixes = list(
+            accumulate((block.identity for block in blocks), lambda known, more: hash((known, more)), initial=0)
+        )
+        alive = {known for known, (used, lived) in self._used.items() if at_seconds - used <= lived}
+        found = max((place for place in looked if prefixes[place] in alive), default=0)
+        read = tokens[found] // rules.step_tokens * rules.step_tokens
+        read = read if read >= rules.minimum_tokens else 0
+        long_enough = [end for end in ends if tokens[end] >= rules.minimum_tokens]
+        self._used = {known: used for known, used in self._used.items() if known in alive}
+        for place in [*long_enough, *([found] if read else [])]:
+            # An entry that is used again lives as long as it was written for.
+            lived = self._used.get(prefixes[place], (0.0, lives))[1]
+            self._used[prefixes[place]] = at_seconds, lived
+        written = 0 if rules.kind == "implicit" else max(0, tokens[max(long_enough, default=0)] - read)
+        return Billed(read, written, tokens[-1] - read - written)
