@@ -341,8 +341,8 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     saved = count = 0
     trimmed: dict[int, int] = {}
     less: dict[int, int] = {}
-    plain = _plain_lines(window, history, model)
     whole = history.whole_costs((seq for seq, each in edits.items() if each.limit is not None), model)
+    plain = _plain_lines(window, history, model, whole)
     for seq, each in window.edits.items():
         if each.media and each == Edit(media=each.media, saved=each.saved):
             continue
@@ -366,8 +366,9 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
                 less[seq] = history.whole_cost(seq, model) - _cost(message, model)
         if each.limit is not None:
             trimmed[seq] = whole[seq] - cost
-            edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
-            less[seq] = trimmed[seq] - each.saved
+            if trimmed[seq] != each.saved:
+                edits[seq] = msgspec.structs.replace(each, saved=trimmed[seq])
+                less[seq] = trimmed[seq] - each.saved
             count, saved = count + 1, saved + trimmed[seq]
         edited[seq] = _encode(message)
     window = cheaper(window, less)
@@ -377,22 +378,36 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     return changed, bodies, Trimmed(count, saved) if count else None
 
 
-def _plain_lines(window: Window, history: History, model: Model) -> dict[int, tuple[str, int]]:
-    """The results without native parts that are sent as one line: the line, and its tokens."""
-    first, records = history.first_seq, history.records
+def _plain_lines(
+    window: Window, history: History, model: Model, whole: Mapping[int, int]
+) -> dict[int, tuple[str, int]]:
+    """The results without native parts that are sent as one line: the line, and its tokens. ``whole`` are the results'."""
+    first, records, edits = history.first_seq, history.records, window.edits
     if model.vocabulary is not None or not records.details:
         return {}
     native, apart = records.columns["form"], records.with_parts
-    lines = (seq - first for seq, each in window.edits.items() if each.limit == 0 and seq >= first)
+    lines = (seq - first for seq, each in edits.items() if each.limit == 0 and seq >= first)
     places = [place for place in lines if place not in apart and not (isinstance(native, np.ndarray) and native[place])]
-    if not places:
-        return {}
-    tokens = records.tokens(model.column)
-    names = [history.name(first + place) for place in places]
-    texts = (left_out_line(tokens[place], name, window.place) for place, name in zip(places, names, strict=True))
-    costs = line_costs(records, places, names, window.place, model, exact=True)
-    seqs = (first + place for place in places)
-    return dict(zip(seqs, zip(texts, costs, strict=True), strict=True))
+    tokens, other = records.tokens(model.column), records.tokens(1 - model.column)
+    names = {place: history.name(first + place) for place in places}
+    # The bound is of the larger number. It is exact where the other number has as many digits.
+    unsure = [
+        place for place in places if other[place] > tokens[place] and _digits(other[place]) > _digits(tokens[place])
+    ]
+    exact: dict[int, int] = {}
+    if unsure:
+        costs = line_costs(records, unsure, [names[place] for place in unsure], window.place, model, exact=True)
+        exact = dict(zip(unsure, costs, strict=True))
+    found = {}
+    for place, name in names.items():
+        seq = first + place
+        bound = whole[seq] - edits[seq].saved
+        found[seq] = left_out_line(tokens[place], name, window.place), exact.get(place, bound)
+    return found
+
+
+def _digits(number: int) -> int:
+    return len(str(number))
 
 
 def _explained(line: Explained, trimmed: int | None, history: History, model: Model) -> Explained:

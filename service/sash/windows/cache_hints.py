@@ -109,6 +109,6 @@ def _recalls_alike(asked: Asked, window: Window, history: History, before: Windo
 
 def _documents_before(asked: Asked, earlier: History, documents: Documents) -> Documents:
     """The documents of the window before, with those of its question, which need not have been read."""
-    if asked.query.grounding != "latest" or not earlier.question:
+    if asked.query.grounding != "latest" or not (earlier.question and earlier.grounding_messages):
         return documents
     return msgspec.structs.replace(documents, unread={earlier.question: earlier.record(earlier.question)})

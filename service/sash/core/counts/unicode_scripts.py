@@ -226,11 +226,13 @@ def family_tokens(
     plain = by.ceil(latin[0] * o200k + latin[1] * cl100k)
     if mix is None:
         return plain
-    factors = zip(_OTHER_LATIN[family], (*latin, 0.0, 0.0), strict=True)
-    a, b, character, more_bytes = (by.where(mix.characters, other, english) for other, english in factors)
     beside = by.ceil(mix.digits * part) if family in SINGLE_DIGITS else 0.0
     beside = beside + (by.ceil(mix.indents * part) if family in INDENTS_APART else 0.0)
-    beside = beside + part * (character * mix.characters + more_bytes * (mix.size - mix.characters))
+    a, b = latin
+    if by.some(mix.characters):
+        factors = zip(_OTHER_LATIN[family], (*latin, 0.0, 0.0), strict=True)
+        a, b, character, more_bytes = (by.where(mix.characters, other, english) for other, english in factors)
+        beside = beside + part * (character * mix.characters + more_bytes * (mix.size - mix.characters))
     newer, older = a * _PARTS, b * _PARTS
     for place, part_o200k, part_cl100k in mix.shares:
         newer = newer + part_o200k * (by.pick(_NEWER[family], place) - a)

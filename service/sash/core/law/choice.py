@@ -21,7 +21,7 @@ from sash.core.law.binding import keeps_reasoning_from
 from sash.core.law.caching import TURN_OF_A_WINDOW, below_a_tier, caching_of
 from sash.core.law.documents import Documents
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
-from sash.core.law.fillers import came_in, longest_opening, opening_tokens
+from sash.core.law.fillers import came_in, filler_tokens, longest_opening, opening_tokens
 from sash.core.law.fixed import Fixed, Line, fixed_costs
 from sash.core.law.lines import longest_lines
 from sash.core.law.notes import longest_note, note_measure
@@ -229,6 +229,8 @@ class _Frame(msgspec.Struct, frozen=True):
         is_beside = any(came_in(record(each).measure, form) for each in systems)
         if role(seq) != ASSISTANT and not is_beside:  # as nearly always
             return 0
+        if seq != 1 and not is_beside:
+            return filler_tokens(self.model)
         behind = range(seq + 1, self.view.history.length + 1) if seq >= self.view.history.first_seq else ()
         is_followed = next((role(each) for each in behind if role(each) > DEVELOPER), None) == ASSISTANT
         return opening_tokens(

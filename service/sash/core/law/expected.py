@@ -8,7 +8,6 @@ import msgspec
 
 from sash.core.counts.counting import reasoning_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
-from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.law.costs import reference_costs
 from sash.core.law.documents import Documents
@@ -154,10 +153,12 @@ class WindowCosts:
     def blocks(self, seq: int) -> int:
         """The blocks of a message: one for its text or result, and one for each call."""
         history = self._history
-        if seq >= history.first_seq and not history.records.calls[seq - history.first_seq]:
-            return 1
-        record = history.record(seq)
-        return record.calls + (not record.calls or _has_text(record))
+        if seq < history.first_seq:
+            record = history.record(seq)
+            return record.calls + (not record.calls or _has_text(record))
+        records, index = history.records, seq - history.first_seq
+        calls = records.calls[index]
+        return calls + records.has_text(index) if calls else 1
 
     def cost(self, seq: int) -> int:
         """The tokens of a message as it is sent, with its documents."""
@@ -178,6 +179,10 @@ def _common(before: Window, now: Window, differs_at: int) -> int:
     """The number of equal messages at both windows' beginnings; -1 if the parts before the messages differ."""
     if before.summary != now.summary or before.note != now.note:
         return -1
+    length = min(len(before.seqs), len(now.seqs))
+    is_usual = not (before.grounding or before.edits or now.grounding or now.edits or differs_at)
+    if is_usual and before.seqs[:length] == now.seqs[:length]:
+        return length
     count = 0
     for old, new in zip(before.seqs, now.seqs, strict=False):
         if old != new or old == differs_at or sent_as(before, old) != sent_as(now, new):
@@ -188,7 +193,7 @@ def _common(before: Window, now: Window, differs_at: int) -> int:
 
 def systems_of(window: Window, history: History) -> list[int]:
     """The seqs of a window's system and developer messages."""
-    return [seq for seq in window.seqs if history.role(seq) <= DEVELOPER]
+    return [seq for seq, role in zip(window.seqs, history.roles_of(window.seqs), strict=True) if role <= DEVELOPER]
 
 
 def sent_as(window: Window, seq: int) -> tuple[object, object]:
@@ -204,7 +209,7 @@ def _says_system_first(model: Model) -> bool:
 
 def ends_of(kind: CacheKind, model: Model, history: History, window: Window, places: Places) -> list[int]:
     """The ends of a window's cache entries, as numbers of messages; 0 is the end of the system text."""
-    roles = list(map(history.role, window.seqs))
+    roles = history.roles_of(window.seqs)
     question = max((index for index, role in enumerate(roles) if role == USER), default=0)
     if kind == "breakpoints":
         ends = _leading_end(model, window, roles)
@@ -217,17 +222,14 @@ def ends_of(kind: CacheKind, model: Model, history: History, window: Window, pla
     else:
         # Claude's user messages in a row are one turn, and system messages are not between them.
         joins = kind == "cache_control"
-        while joins and question and _is_joined(history.record(window.seqs[question - 1]).measure, model):
+        while joins and question and roles[question - 1] <= USER:
+            if came_in(history.record(window.seqs[question - 1]).measure, model.format):  # apart from all turns
+                break
             question -= 1
         ends = [0]
         ends += [question] if places.before_question else []
         ends += [len(roles)] if places.newest else []
     return ends
-
-
-def _is_joined(before: Measure, model: Model) -> bool:
-    """Whether a message is sent in one turn with the user's message after it, or apart from all turns."""
-    return before.role <= USER and not came_in(before, model.format)
 
 
 def _leading_end(model: Model, window: Window, roles: list[int]) -> list[int]:

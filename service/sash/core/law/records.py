@@ -279,6 +279,8 @@ class Records(Sequence[Record]):
             # It divides no list of results, in which a message's cost depends on its place.
             part._made = self._made[start:end]
             part.costs = [(model, costs[start:end]) for model, costs in self.costs]
+            if self.units is not None and start == 0:
+                part.units = self.units.until(end)
         return part
 
     def _make(self, index: int) -> Record:
@@ -330,6 +332,13 @@ class Records(Sequence[Record]):
         """What messages enclose beside their text, by index. The details must have been read."""
         found = {index: media_in(self.details[index].extra, self.sizes()[index]) for index in self.rare}
         return {index: media for index, media in found.items() if media}
+
+    def has_text(self, index: int) -> bool:
+        """Whether a message has a text, whose cost may depend on its details."""
+        if not self.details or index in self.rare:
+            extra = self[index].measure.extra
+            return extra is None or extra.has_text
+        return not isinstance(textless := self.columns["textless"], np.ndarray) or not textless[index]
 
     def identity(self, index: int) -> Identity:
         """A message's identity. Its details must have been read."""

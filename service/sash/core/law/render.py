@@ -264,14 +264,11 @@ def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGroundin
     """The kept messages in order. Runs of consecutive messages in the tail are copied as slices."""
     pieces: list[Body] = []
     seqs = window.seqs
-    if (
-        seqs
-        and not (window.grounding or bodies.edited)
-        and seqs[0] >= bodies.first_seq
-        and seqs[-1] - seqs[0] == len(seqs) - 1
-    ):
-        start = seqs[0] - bodies.first_seq
-        return [*bodies.tail[start : start + len(seqs)]]
+    if seqs and not window.grounding and seqs[0] >= bodies.first_seq and seqs[-1] - seqs[0] == len(seqs) - 1:
+        pieces += bodies.run(seqs[0], seqs[-1])
+        for seq in bodies.edited.keys() & set(seqs) if bodies.edited else ():
+            pieces[seq - seqs[0]] = bodies.edited[seq]
+        return pieces
     start = 0
     for index in (*_apart(window, bodies), len(seqs)):
         for first, last in runs(seqs, start, index):

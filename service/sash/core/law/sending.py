@@ -243,7 +243,7 @@ class Trimming(msgspec.Struct, frozen=True):
         if counted and newest_seq in _members(view, counted[-1]):
             kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
         old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
-        return self._cut(view, {seq: 0 for index in old for seq in _members(view, index) if _is_result(view, seq)})
+        return self._cut(view, dict.fromkeys(_results_in(view, (), old), 0))
 
     def _shared(self, view: View, results: Sequence[int], room: int) -> View:
         """The view with ``results`` cut so that together they cost ``room``, if possible."""
@@ -264,8 +264,9 @@ class Trimming(msgspec.Struct, frozen=True):
         for seq, limit in limits.items():
             if limit:
                 lines[seq] = self._line(view, seq)
+        now = dict(zip(limits, view.costs_of(limits), strict=True))
         costs = {seq: max(limit, lines[seq]) for seq, limit in limits.items()}
-        shorter = {seq: cost for seq, cost in costs.items() if cost < view.cost_of(seq)}
+        shorter = {seq: cost for seq, cost in costs.items() if cost < now[seq]}
         whole = view.history.whole_costs(shorter, self.model)
         edits = {seq: self._edit(cost if limits[seq] else 0, whole[seq] - cost) for seq, cost in shorter.items()}
         return recosted(view, shorter, edits)
@@ -289,8 +290,9 @@ class Trimming(msgspec.Struct, frozen=True):
 
 def _results_in(view: View, before: Iterable[int], indexes: Iterable[int]) -> list[int]:
     """Seqs of the tool results among messages before the tail, and of those in these units."""
-    seqs = [*before, *(seq for index in indexes for seq in _members(view, index))]
-    return [seq for seq in seqs if _is_result(view, seq)]
+    first, starts, roles = view.history.first_seq, view.units.starts, view.history.records.roles
+    inside = (place for index in indexes for place in range(starts[index], starts[index + 1]))
+    return [*(seq for seq in before if _is_result(view, seq)), *[first + at for at in inside if roles[at] in RESULTS]]
 
 
 def _is_result(view: View, seq: int) -> bool:

@@ -40,6 +40,14 @@ class Units(Sequence[Unit]):
         self.broken = broken
         self.single = single
 
+    def until(self, end: int) -> "Units | None":
+        """The units of the records before ``end``; None where this may divide a unit, or leave its calls at the end."""
+        count = int(np.searchsorted(self.begins, end))
+        if self.single or not 0 < count < len(self) or self.starts[count] != end or count - 1 in self.broken:
+            return None
+        starts = np.append(self.begins[:count], end)
+        return Units(starts, frozenset(index for index in self.broken if index < count))
+
     def __len__(self) -> int:
         return len(self.starts) - 1
 

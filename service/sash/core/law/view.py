@@ -96,14 +96,21 @@ class History(msgspec.Struct, frozen=True):
         """The role of a message that was read."""
         return self.records.roles[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq].measure.role
 
+    def roles_of(self, seqs: Sequence[int]) -> list[int]:
+        """The roles of messages that were read; ``seqs`` are ascending."""
+        first, roles = self.first_seq, self.records.roles
+        if seqs and seqs[0] < first:
+            return list(map(self.role, seqs))
+        return [roles[seq - first] for seq in seqs]
+
     def whole_cost(self, seq: int, model: Model) -> int:
         """Tokens of a message as it is stored, without documents and reasoning."""
         return self.whole_costs((seq,), model)[seq]
 
     def whole_costs(self, seqs: Iterable[int], model: Model) -> dict[int, int]:
         """The same of several messages, by seq."""
-        costs, first = message_costs(self.records, model), self.first_seq
-        return {seq: int(costs[seq - first]) if seq >= first else record_cost(self.outside[seq], model) for seq in seqs}
+        costs, first, outside = message_costs(self.records, model), self.first_seq, self.outside
+        return {seq: costs.item(seq - first) if seq >= first else record_cost(outside[seq], model) for seq in seqs}
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -217,6 +224,11 @@ class View(msgspec.Struct, frozen=True):
         if seq >= first:
             return int(self.costs[seq - first])
         return self.outside[seq]
+
+    def costs_of(self, seqs: Iterable[int]) -> list[int]:
+        """The same of several messages."""
+        first, costs, outside = self.history.first_seq, self.costs.tolist(), self.outside
+        return [costs[seq - first] if seq >= first else outside[seq] for seq in seqs]
 
     def lasting_cost_of(self, seq: int) -> int:
         """Tokens of a message in later turns, without the reasoning that is sent in its own turn only."""

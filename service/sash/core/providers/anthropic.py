@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.chat.arguments import ProviderObject
+from sash.core.chat.calls import arguments_object
 from sash.core.chat.messages import CallId
 from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import (
@@ -71,7 +72,6 @@ from sash.core.providers.tools import Choice, Function, read_choice, read_functi
 from sash.core.providers.turns import (
     NOTHING_SAID,
     Block,
-    Call,
     HistoryStep,
     Outgoing,
     Part,
@@ -353,7 +353,7 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
-    steps = read_steps(messages, _SHAPE, refusals, tidy=partial(FOREIGN.sub, "_"), renames=CALL_ID)
+    steps = read_steps(messages, _SHAPE, refusals, tidy=partial(FOREIGN.sub, "_"), renames=CALL_ID, groups=True)
     history = [_with_place(step, refusals) for step in steps]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns = [turn for step in history for turn in _turns(step, refusals)]
@@ -391,7 +391,7 @@ def _system(messages: Iterable[Said], refusals: Refusals) -> str | list[Block]:
 def _turns(step: HistoryStep, refusals: Refusals) -> Sequence[_Turn]:
     match step:
         case PlainRun():
-            return [(said["role"], [{"type": "text", "text": said["content"]}]) for said in step.messages]
+            return list(map(_plain_turn, step.messages))
         case Result():
             result: Block = {"type": "tool_result", "tool_use_id": step.call.id}
             if blocks := _result_blocks(step, refusals):
@@ -412,6 +412,19 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Sequence[_Turn]:
             return (whole,) if whole.messages or step.role == "assistant" else ()
 
 
+def _plain_turn(message: Block) -> _Turn:
+    content = message["content"]
+    texts: list[Block] = [{"type": "text", "text": content}] if content and content.strip() else []
+    if (role := message["role"]) != "tool":
+        return role, texts + [_use(call["id"], **call["function"]) for call in message.get("tool_calls", ())]
+    result: Block = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
+    return "user", [result | {"content": texts} if texts else result]
+
+
+def _use(identity: str, name: str, arguments: str, *, custom: bool = False) -> Block:
+    return {"type": "tool_use", "id": identity, "name": name, "input": arguments_object(arguments, custom=custom)}
+
+
 def _result_blocks(step: Result, refusals: Refusals) -> list[Block]:
     if len(step.parts) == 1 and step.parts[0].text is not None:  # as nearly all
         return _text(step.parts[0])
@@ -428,18 +441,12 @@ def _thinking(step: Said, refusals: Refusals) -> list[Block]:
     return signed
 
 
-def _uses(step: Said, refusals: Refusals) -> list[Block]:
-    return [
-        {"type": "tool_use", "id": call.id, "name": _called(call, step, refusals), "input": call.arguments_object()}
-        for call in step.calls
-    ]
-
-
-def _called(call: Call, step: Said, refusals: Refusals) -> str:
-    name = fit_name(call.name) if is_claude(refusals.model) else call.name
-    if name != call.name:
-        refusals.mends.add(CALL_NAME, step.seq)
-    return name
+def _uses(step: Said, refusals: Refusals) -> Iterator[Block]:
+    for call in step.calls:
+        name = fit_name(call.name) if is_claude(refusals.model) else call.name
+        if name != call.name:
+            refusals.mends.add(CALL_NAME, step.seq)
+        yield _use(call.id, name, call.arguments, custom=call.custom)
 
 
 def _with_joined_results(turns: Iterable[_Turn], refusals: Refusals) -> Iterator[_Turn]:
@@ -623,21 +630,21 @@ def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> 
 
 
 def _with_cache_control(request: Block, places: Places) -> Block:
-    """The request with Claude's marks on the last block before each stable place. Its lists belong to it alone."""
-    request = request | {name: content_parts(request[name]) for name in ("tools", "system") if name in request}
-    request["messages"] = [
+    """The request with Claude's marks on the last block before each stable place."""
+    messages = [
         {**message, "content": content_parts(message["content"])} if isinstance(message["content"], str) else message
         for message in request["messages"]
     ]
-    contents: list[list[Block]] = [request.get("tools") or [], request.get("system") or []]
-    contents += [message["content"] for message in request["messages"]]
+    names = [name for name in ("tools", "system") if name in request]
+    request = request | {name: content_parts(request[name]) for name in names} | {"messages": messages}
+    contents: list[list[Block]] = [*(request[name] for name in names), *(message["content"] for message in messages)]
     blocks = list(chain.from_iterable(contents))
     own = marked(request)
     # Marks with a lifetime of an hour must be before marks of five minutes, such as these.
     hours = {id(holder) for holder, block in own if is_hour(block)}
     first = max((index + 1 for index, block in enumerate(blocks) if id(block) in hours), default=0) if hours else 0
     tools, system = len(request.get("tools") or ()), len(request.get("system") or ())
-    said = _said_before_question(request["messages"]) + tools + system
+    said = _said_before_question(messages) + tools + system
     wanted = [len(blocks)] if places.newest else []
     wanted += [said] if places.before_question and said > tools + system else []
     wanted += [end for end in (tools + system, tools) if end]
@@ -649,14 +656,20 @@ def _with_cache_control(request: Block, places: Places) -> Block:
     for end in free[: max(0, BREAKPOINTS - len(own))]:
         longer = {"ttl": places.lifetime} if places.lifetime and end <= short else {}
         _mark_at(contents, end, {**_CONTROL, **longer})
+    request |= dict(zip(names, contents, strict=False))
+    request["messages"] = [
+        message if message["content"] is content else {**message, "content": content}
+        for message, content in zip(messages, contents[len(names) :], strict=True)
+    ]
     return request
 
 
-def _mark_at(contents: Iterable[list[Block]], end: int, mark: Block) -> None:
-    """Replace the last of the first ``end`` blocks by a copy with the mark."""
-    for content in contents:
+def _mark_at(contents: list[list[Block]], end: int, mark: Block) -> None:
+    """Replace the last of the first ``end`` blocks by a copy with the mark, in a copy of its content."""
+    for place, content in enumerate(contents):
         if end <= len(content):
-            content[end - 1] = {**content[end - 1], "cache_control": mark}
+            marked_block = {**content[end - 1], "cache_control": mark}
+            contents[place] = [*content[: end - 1], marked_block, *content[end:]]
             return
         end -= len(content)
 

@@ -56,7 +56,7 @@ class _Known(NamedTuple):
             return False
         if not message.keys() <= self.message.get(message["role"], _MESSAGE):
             return False
-        return "tool_calls" not in message or all(map(_is_usual, message["tool_calls"] or ()))
+        return "tool_calls" not in message or all(map(is_usual_call, message["tool_calls"] or ()))
 
 
 _PRICED: Final = _Known(
@@ -179,8 +179,8 @@ def object_at(message: dict[str, Any], path: str) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _is_usual(call: Any) -> bool:
-    """Whether a call has the members of a call of a function alone, as nearly all have."""
+def is_usual_call(call: Any) -> bool:
+    """Return whether a call has the members of a call of a function alone, as nearly all have."""
     return isinstance(call, dict) and call.keys() == _USUAL_CALL and call["function"].keys() == _CALLED["function"]
 
 

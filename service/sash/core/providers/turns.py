@@ -1,7 +1,6 @@
 """Read a kept history as texts, calls and results. Every other form is written from this."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -9,7 +8,7 @@ import msgspec
 from sash.core.chat.calls import arguments_object
 from sash.core.chat.file_links import LINKS, as_file
 from sash.core.providers.hosted import media_line
-from sash.core.providers.members import unknown_members
+from sash.core.providers.members import is_usual_call, unknown_members
 from sash.core.providers.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, Mend, Mends
 from sash.core.providers.whole import Shape, Whole, whole_of
 from sash.problems import FormatCannotCarry, Pointer
@@ -23,6 +22,8 @@ _TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "in
 """Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
 _OF_RESULTS: Final = frozenset({"text", "image_url", "file"})
 """Types of parts that results take in Responses and in Anthropic's form."""
+_USUAL: Final = 3
+"""Members of a message with calls, or of a result, that has the usual members alone: role, content, and calls or an id."""
 _ID_LIMIT: Final = 64  # Responses' call_id and Bedrock's toolUseId; Anthropic itself names none
 
 
@@ -155,7 +156,11 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class PlainRun(msgspec.Struct, frozen=True):
-    """Neighbouring messages, of the user or the assistant, of which each is a text without any other member."""
+    """Neighbouring messages, of the user or the assistant, of which each is a text without any other member.
+
+    A form may ask for whole tool groups among them: calls of functions and all their results right behind them, each a
+    text, with the usual members alone, and with ids and names that fit.
+    """
 
     messages: list[dict[str, Any]]
 
@@ -170,23 +175,32 @@ def read_steps(
     *,
     tidy: Callable[[str], str] = str,
     renames: Mend | None = None,
+    groups: bool = False,
 ) -> Iterator[HistoryStep]:
     """Yield the history in order, each result with its call. ``tidy`` makes an id fit a form's alphabet.
 
     A message that came in this form is sent as it came; a message that came in another form is sent in its chat form. A
     result has the id with which its call is sent. With ``renames``, the mend by which they are told, ids of calls that came
-    in this form are made to fit too.
+    in this form are made to fit too. ``groups``: runs may have whole tool groups.
     """
-    calls = _Calls(refusals, tidy, renames)
-    for is_run, group in groupby(messages, _is_plain):
-        if is_run:
-            calls.close()
-            yield PlainRun([outgoing.message for outgoing in group])
-        else:
-            for outgoing in group:
-                step = _step_of(outgoing, calls, shape, refusals)
-                if step is not None:
-                    yield step
+    calls, run, index = _Calls(refusals, tidy, renames), list[Block](), 0
+    while index < len(messages):
+        end = index + 1 if _is_plain(messages[index]) else calls.group_end(messages, index) if groups else index
+        if end > index:
+            if not run:
+                calls.close()
+            run += [outgoing.message for outgoing in messages[index:end]]
+            index = end
+            continue
+        if run:
+            yield PlainRun(run)
+            run = []
+        step = _step_of(messages[index], calls, shape, refusals)
+        if step is not None:
+            yield step
+        index += 1
+    if run:
+        yield PlainRun(run)
 
 
 def _is_plain(outgoing: Outgoing) -> bool:
@@ -199,6 +213,10 @@ def _is_plain(outgoing: Outgoing) -> bool:
         and message.get("role") in ("user", "assistant")
         and bool(content.strip())
     )
+
+
+def _is_plain_result(message: Block) -> bool:
+    return len(message) == _USUAL and "tool_call_id" in message and type(message.get("content")) is str
 
 
 def _step_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refusals) -> Said | Result | Whole | None:
@@ -306,6 +324,34 @@ class _Calls:
             self.close()
         return None, self._opened(outgoing, as_it_came=as_it_came) if role == "assistant" else []
 
+    def group_end(self, messages: Sequence[Outgoing], index: int) -> int:
+        """The end of the tool group that begins at ``index``, which is noted; ``index`` if it may not stand in a run."""
+        message = messages[index].message
+        given = message.get("tool_calls")
+        if not given or len(message) != _USUAL or message["role"] != "assistant":
+            return index
+        waiting = {call["id"] for call in given if is_usual_call(call) and self._fits(call)}
+        end = index + 1 + len(given)
+        answers = [outgoing.message for outgoing in messages[index + 1 : end]]
+        answered = {each["tool_call_id"] for each in answers if _is_plain_result(each)}
+        is_text = message.get("content") is None or type(message["content"]) is str
+        if not is_text or not len(given) == len(answers) == len(waiting) or answered != waiting:
+            return index
+        self._ids |= waiting
+        return end
+
+    def _fits(self, call: Block) -> bool:
+        """Whether a usual call is sent with its id and its name as they are."""
+        given, name = call["id"], call["function"]["name"]
+        return (
+            call["type"] == "function"
+            and given not in self._ids
+            and 0 < len(given) <= _ID_LIMIT
+            and 0 < len(name) <= _ID_LIMIT
+            and self._tidy(given) == given
+            and self._tidy(name) == name
+        )
+
     def _opened(self, outgoing: Outgoing, *, as_it_came: bool) -> list[Call]:
         message, seq = outgoing.message, outgoing.seq
         calls = [
@@ -330,7 +376,7 @@ class _Calls:
 
     def tell_renamed(self, made: list[Call], answered: Call | None, seq: int) -> bool:
         """Note the mend of a message with another id; return whether a call that it makes has one."""
-        is_renamed = any(call.id != call.given for call in made)
+        is_renamed = bool(made) and any(call.is_renamed for call in made)
         if self.renames and (is_renamed or (answered is not None and answered.is_renamed)):
             self._refusals.mends.add(self.renames, seq)
         return is_renamed
