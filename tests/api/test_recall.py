@@ -83,6 +83,26 @@ async def test_without_recall_tokens_nothing_changes(client: httpx.AsyncClient, 
     assert json.loads(ours) | {"version": 0, "etag": ""} == json.loads(theirs) | {"version": 0, "etag": ""}
 
 
+async def test_a_window_with_recall_takes_two_round_trips(client: httpx.AsyncClient, conversation: str) -> None:
+    """The words of all messages come with the tail; recalled messages' texts are read once they are known."""
+    await remembering(client, conversation)
+    await append(client, conversation, question("which dog does my sister have?"))
+    await indexed(client, conversation)
+
+    async def asked() -> float:
+        figures = (await client.get("/metrics")).text.splitlines()
+        mine = (
+            'sash_store_duration_seconds_count{call="read_window"}',
+            'sash_store_duration_seconds_count{call="commands"}',
+        )
+        return sum(float(line.rpartition(" ")[2]) for line in figures if line.startswith(mine))
+
+    before = await asked()
+    for _ in range(20):
+        assert (await client.get(f"/conversations/{conversation}/window?{SMALL}")).json()["recalled"]["messages"]
+    assert 40 <= await asked() - before < 60
+
+
 async def test_what_is_asked_may_be_said_apart(client: httpx.AsyncClient, conversation: str) -> None:
     """``recall_query`` is searched for in place of the newest user message."""
     await remembering(client, conversation)

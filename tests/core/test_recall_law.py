@@ -6,14 +6,19 @@ from typing import Any
 
 import msgspec
 import pytest
-from core.histories import quick
+from core.histories import Talk, quick
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.core.chat.messages import Entry
 from sash.core.chat.packed import Packed
+from sash.core.counts.models import find_model
+from sash.core.law.build import build_window
+from sash.core.law.choice import choose
+from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.words import pack_words, plain_number, words_of
+from sash.problems import WindowDoesNotFit
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 
@@ -210,3 +215,25 @@ def test_vectors_and_words_are_fused() -> None:
     assert places[0] == 0
     assert 3 in places
     assert not scores_of_vectors(Packed(), b"\x7f", 3).any()
+
+
+@given(
+    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=30),
+    budget=st.integers(30, 900),
+    aside=st.integers(1, 300),
+    limit=st.none() | st.integers(1, 12),
+)
+def test_tokens_set_aside_leave_a_plain_chat_the_same_window(
+    lengths: list[int], budget: int, aside: int, limit: int | None
+) -> None:
+    """A plain chat's window is a sum, also with tokens set aside for recall: the same one as by all rules."""
+    roles, model, query = ("user", "assistant"), find_model("gpt-4o"), WindowQuery(limit=limit)
+    said = [{"role": roles[at % 2], "content": "so " * length} for at, length in enumerate(lengths)]
+    talk = Talk(tuple(Entry(message=message) for message in said))
+    history, documents = talk.history(model), talk.documents()
+    asked = {"model": model, "budget": budget, "fixed": talk.parts.fixed, "documents": documents, "aside": aside}
+    try:
+        expected = choose(history, options=query, **asked)
+    except WindowDoesNotFit:
+        return
+    assert build_window(history, options=query, **asked) == expected

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sash.core.counts.models import Model
 from sash.core.law.conversation_settings import ConversationSettings, recall_of
@@ -83,18 +83,26 @@ class Recaller:
         return settings.recall or self._default
 
     async def read(
-        self, target: Target, text: str, mode: str, last_seq: int, state: State, *, vector: bytes | None = None
+        self,
+        target: Target,
+        text: str,
+        mode: str,
+        last_seq: int,
+        state: State,
+        *,
+        vector: bytes | None = None,
+        ahead: Sequence[Any] = (),
     ) -> Searchable:
         """The indexed messages up to ``last_seq`` to search, and the text as a Question. Raises HistoryEdited.
 
-        ``vector`` is the text's, if it is known already.
+        ``vector`` is the text's, if it is known already. ``ahead`` is as in ``Index.read``.
         """
         first, by_vectors = bound(state.length), self._embeddings if mode == "semantic" else None
         words = await self._index.numbers(target, text)
         if vector is None or not by_vectors:
             vector = await by_vectors.vector_of(text) if by_vectors and text else b""
         model = by_vectors.model if by_vectors and vector else ""
-        found = await self._index.read(target, first, last_seq, state=state, model=model)
+        found = await self._index.read(target, first, last_seq, state=state, model=model, ahead=ahead)
         if found.lacks or (by_vectors and not model):  # without the question's vector, nothing is known of the others
             self._notice(target, state.settings)
         return Searchable(Old(first, found.records, found.words, found.vectors), Question(words, vector))

@@ -73,7 +73,13 @@ class Windows:
     def _plan(self, query: WindowQuery) -> Plan:
         if query.model is None:  # then it depends on the conversation's settings
             limit, is_priced = query.limit or 0, query.price == "auto"
-            reach = Reach(query.max_tokens or 0, limit=limit, compactions=_compactions(query), times=is_priced)
+            reach = Reach(
+                query.max_tokens or 0,
+                limit=limit,
+                compactions=_compactions(query),
+                times=is_priced,
+                words=query.recall_max_tokens > 0,
+            )
             return Plan(reach, follows=False)
         limits = limits_of(query, ConversationSettings(reserve=0), self.models)
         return Plan(reach_of(query, limits), follows=limits.model.exact and not query.recall_max_tokens)
@@ -170,7 +176,8 @@ class Windows:
                 await read.fill(filled, lined, history.outside)
                 return read.bodies
             case Search(text, last_seq):
-                return await self._recaller.read(read.target, text, asked.recall or "", last_seq, read.state)
+                mode = asked.recall or ""
+                return await self._recaller.read(read.target, text, mode, last_seq, read.state, ahead=read.indexed)
             case WholeRecords(seqs, old):
                 return await self._recaller.whole(asked.limits.model, read, old, seqs)
             case Apart(records):
@@ -212,7 +219,18 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     block = BLOCK * budget if query.stable or is_priced else 0
     more = SKIP_HORIZON if query.overflow == "skip" else 0
     limit, scripts, whole = query.limit or 0, model.ratios is not None, query.tool_results_kept is not None
-    return Reach(budget, model.column, limit, scripts, block, more, whole, _compactions(query), is_priced)
+    return Reach(
+        budget,
+        model.column,
+        limit,
+        scripts,
+        block,
+        more,
+        whole,
+        _compactions(query),
+        is_priced,
+        query.recall_max_tokens > 0,
+    )
 
 
 def _compactions(query: WindowQuery) -> str:

@@ -56,6 +56,7 @@ class GrowingTail:
         self._documents = tail.documents
         self._compaction = tail.compaction
         self._pause_ms = tail.pause_ms
+        self.indexed = tail.indexed
         apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
         """The bodies that were read so far."""

@@ -89,7 +89,8 @@ def _built(
 ) -> Window | NeedOlder:
     """The window inside what is ``allowed``: a sum for a plain chat, or else all rules."""
     if allowed is ALL or allowed.is_all:
-        plain = None if aside or history.recalled else _plain_window(history, model, budget, fixed, options)
+        is_apart = bool(history.recalled) or (aside > 0 and bool(options.stable))
+        plain = None if is_apart else _plain_window(history, model, budget, fixed, options, aside)
         if plain is not None:
             return plain
     return choose(
@@ -116,8 +117,11 @@ def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[H
     return msgspec.structs.replace(history, summary=summary), options
 
 
-def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery) -> Window | None:
-    """The window of a plain chat: as many of the newest messages as sum and limit allow. None if the chat is not plain.
+def _plain_window(
+    history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery, aside: int
+) -> Window | None:
+    """The window of a plain chat: as many of the newest messages as sum and limit allow. None if the chat is not plain, or
+    its required messages need tokens of those that are set aside.
 
     It is the same window as by the full rules. A chat is plain if its only required messages are the newest one and the
     newest question, and it has no tool groups, documents, definitions, summary, note or deduplication.
@@ -131,7 +135,7 @@ def _plain_window(history: History, model: Model, budget: int, fixed: Fixed, opt
     is_told = is_told or SYSTEM in records.roles or DEVELOPER in records.roles
     lone = 0 if is_told else model.lone
     fixed_tokens = {"priming": model.priming + lone, "system": system, "few_shots": few_shots}
-    room = budget - sum(fixed_tokens.values())
+    room = budget - aside - sum(fixed_tokens.values())
     if options.stable and not fixed.few_shots:  # a stable window keeps them free in every turn
         room -= longest_opening(model, options.format)
     if room < 0:

@@ -89,7 +89,7 @@ def _frequencies(
     words = np.frombuffer(packed, "<u4")
     if not len(numbers) or not len(words):
         return np.zeros((0, len(sizes)), np.float32), np.zeros(0, np.int64)
-    places, which = _occurrences(words, numbers)
+    places, which, found = _occurrences(words, numbers)
     holding = np.zeros(len(question), np.int64)
     np.add.at(holding, rows, np.bincount(which, minlength=len(numbers)))
     rarest = np.argsort(holding, kind="stable")[np.count_nonzero(holding == 0) :][:_MOST_WORDS]
@@ -98,16 +98,18 @@ def _frequencies(
     at = row_of.take(rows).take(which)
     if len(question) > _MOST_WORDS:
         wanted = at >= 0
-        places, at = places[wanted], at[wanted]
+        places, at, found = places[wanted], at[wanted], found[wanted]
     at *= len(sizes)
     at += np.repeat(np.arange(len(sizes)), sizes).take(places)  # the word's message
     often = np.zeros(len(rarest) * len(sizes), np.float32)
-    often[at] = words.take(places) & np.uint32(MOST_OFTEN)
+    often[at] = found & np.uint32(MOST_OFTEN)
     return often.reshape(len(rarest), len(sizes)), holding[rarest]
 
 
-def _occurrences(words: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of words that have one of these numbers, which are ascending, and the index of its number.
+def _occurrences(
+    words: NDArray[np.uint32], numbers: NDArray[np.uint32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]:
+    """The places of words that have one of these numbers, which are ascending, the index of its number, and these words.
 
     The upper half of a number decides first: a table of these halves excludes nearly all words, and gives the index.
     """
@@ -116,23 +118,29 @@ def _occurrences(words: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> tupl
     index_of[halves] = np.arange(1, len(numbers) + 1)
     found = index_of.take(upper)
     places = np.flatnonzero(found != 0)
-    digests = words.take(places) & np.uint32(DIGEST_BITS)
+    these = words.take(places)
+    digests = these & np.uint32(DIGEST_BITS)
     if np.all(halves[1:] > halves[:-1]):
         which = found.take(places).astype(np.int64) - 1
     else:  # two numbers share a half
         which = np.minimum(np.searchsorted(numbers, digests), len(numbers) - 1)
     right = numbers.take(which) == digests
-    return (places, which) if right.all() else (places[right], which[right])
+    return (places, which, these) if right.all() else (places[right], which[right], these[right])
 
 
 def _with_neighbours(values: Any) -> Any:
     """The values along the last axis, each plus shares of the three values before and after it."""
-    total = values.copy()
+    # Rows with zeros between them are one row, which numpy adds faster than many.
+    count = values.shape[-1]
+    padded = np.zeros((*values.shape[:-1], count + NEIGHBOURS), values.dtype)
+    padded[..., :count] = values
+    row = padded.ravel()
+    total, shares = row.copy(), np.empty_like(row)
     for step, share in enumerate(_STEPS, 1):
-        shares = share * values
-        total[..., step:] += shares[..., :-step]
-        total[..., :-step] += shares[..., step:]
-    return total
+        np.multiply(row, values.dtype.type(share), out=shares)
+        total[step:] += shares[:-step]
+        total[:-step] += shares[step:]
+    return total.reshape(padded.shape)[..., :count]
 
 
 def best(scores: Scores, limit: int) -> list[tuple[int, float]]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sash.core.chat.packed import Packed
-from sash.core.law.records import DIGEST_BYTES, Records
+from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Records
 from sash.core.law.words import Numbering, pack_words, said_in, words_of
 from sash.processor import PROCESSOR
 from sash.store.data import scripts
@@ -85,11 +85,32 @@ class Index:
         ways = (sealer, PLAIN) if sealer.active else (PLAIN,)
         return [tuple(way.number(word) for way in ways) for word in dict.fromkeys(words_of(text))]
 
-    async def read(self, target: Target, first_seq: int, last_seq: int, *, state: State, model: str = "") -> Indexed:
+    async def read(
+        self, target: Target, first_seq: int, last_seq: int, *, state: State, model: str = "", ahead: Sequence[Any] = ()
+    ) -> Indexed:
         """Return the index of ``first_seq`` to ``last_seq``; the words of up to a thousand newer messages are computed.
 
-        Vectors are read where ``model`` made them. Raises HistoryEdited.
+        Vectors are read where ``model`` made them. ``ahead`` is what was read with the tail of this state (``TailReply``).
+        Raises HistoryEdited.
         """
+        packed: list[bytes]
+        words: list[Packed]
+        vectors: list[Packed]
+        if ahead and not model and first_seq == 1:
+            packed, words, vectors = [ahead[0][: last_seq * RECORD_BYTES]], [values_of(ahead[1], 1, last_seq)], []
+        else:
+            packed, words, vectors = await self._in_steps(target, first_seq, last_seq, state, model)
+        records, indexed = Records(b"".join(packed)), sum(map(len, words))
+        lacks = indexed < len(records) or (bool(model) and sum(map(len, vectors)) < len(records))
+        if 0 < len(records) - indexed <= _ON_THE_SPOT:
+            newest = await self.words(target, first_seq + indexed, records[indexed:], state=state)
+            words.append(Packed.of(newest))
+        return Indexed(first_seq, records, Packed.concatenated(words), Packed.concatenated(vectors), lacks)
+
+    async def _in_steps(
+        self, target: Target, first_seq: int, last_seq: int, state: State, model: str
+    ) -> tuple[list[bytes], list[Packed], list[Packed]]:
+        """Return the records, words and vectors of these messages, as far as they are indexed. Raises HistoryEdited."""
         packed: list[bytes] = []
         words: list[Packed] = []
         vectors: list[Packed] = []
@@ -108,12 +129,7 @@ class Index:
             words.append(values_of(some_words, first, last))
             if some_vectors and embedded == model.encode():
                 vectors.append(values_of(some_vectors[0], first, last))
-        records, indexed = Records(b"".join(packed)), sum(map(len, words))
-        lacks = indexed < len(records) or (bool(model) and sum(map(len, vectors)) < len(records))
-        if 0 < len(records) - indexed <= _ON_THE_SPOT:
-            newest = await self.words(target, first_seq + indexed, records[indexed:], state=state)
-            words.append(Packed.of(newest))
-        return Indexed(first_seq, records, Packed.concatenated(words), Packed.concatenated(vectors), lacks)
+        return packed, words, vectors
 
     async def texts(self, target: Target, first_seq: int, records: Records, *, state: State) -> list[str]:
         """Return the texts of messages from ``first_seq`` on. Raises HistoryEdited."""

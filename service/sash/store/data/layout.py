@@ -115,6 +115,8 @@ class Keys(NamedTuple):
 PARTS = Keys._fields
 HISTORY = slice(8)
 """The keys that a reading script needs, of a conversation's keys. Each key costs a script half a microsecond."""
+WITH_WORDS = slice(9)
+"""The same, with the words of messages."""
 
 
 class Target(NamedTuple):

@@ -5,6 +5,7 @@ The given sealer opens sealed values. Functions that open one raise CannotOpen a
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -106,6 +107,8 @@ class Tail(msgspec.Struct, frozen=True):
     """The newest compaction that the window can have."""
     pause_ms: int | None = None
     """Milliseconds from the message before the newest reply to the newest message; None without a reply."""
+    indexed: Sequence[Any] = ()
+    """As in the reply."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -235,6 +238,7 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
         outside=tuple([outside[seq] for seq in sorted(outside)]) if outside else (),
         compaction=_message(sealer, *reply.compaction) if reply.compaction else None,
         pause_ms=max(0, times[1] - times[0]) if times and all(times) else None,
+        indexed=reply.indexed,
     )
 
 

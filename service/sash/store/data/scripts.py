@@ -29,7 +29,7 @@ from sash.problems import (
     ReplyGone,
     TooManyPinned,
 )
-from sash.store.data.layout import HISTORY, Keys, new_name
+from sash.store.data.layout import HISTORY, WITH_WORDS, Keys, new_name
 from sash.store.data.media_texts import KeptMedium
 from sash.store.data.sealing import no_key_set
 from sash.store.redis.lua import SCRIPTS, ScriptCall
@@ -643,6 +643,8 @@ class TailReply(NamedTuple):
     """Seq, record, details and body of the newest compaction that the window can have; empty without one."""
     times: list[bytes]
     """Details of the message before the newest reply, and of the newest message; empty without a reply."""
+    indexed: Sequence[Any] = ()
+    """All records, and the reply with the words of all messages (``blocks.values_of``); empty where they are not here."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -672,6 +674,8 @@ class Reach(NamedTuple):
     """The forms of compactions that the window can have, each with a space on both sides."""
     times: bool = False
     """Whether to read the times of all messages."""
+    words: bool = False
+    """Whether to read the words of all messages, for recall."""
 
 
 def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCall[TailReply | Known]:
@@ -680,9 +684,21 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     The call raises NotFound, ConversationDamaged.
     """
     tags = f" {'  '.join(known)} " if known else ""
-    budget, column, limit, needs_scripts, block, more, whole, compactions, times = reach
-    wanted = (tags, budget, column, limit, int(needs_scripts), block, more, int(whole), compactions, int(times))
-    return ScriptCall(SCRIPTS["read_window"], keys[HISTORY], wanted, _read_tail)
+    budget, column, limit, needs_scripts, block, more, whole, compactions, times, words = reach
+    wanted = (
+        tags,
+        budget,
+        column,
+        limit,
+        int(needs_scripts),
+        block,
+        more,
+        int(whole),
+        compactions,
+        int(times),
+        int(words),
+    )
+    return ScriptCall(SCRIPTS["read_window"], keys[WITH_WORDS if words else HISTORY], wanted, _read_tail)
 
 
 def _read_tail(reply: list[Any]) -> TailReply | Known:

@@ -1,5 +1,5 @@
 -- Functions of scripts that write the index of a conversation's words and vectors (../../blocks.py).
-local BLOCK, MOST_BLOCKS = 8, 10000
+local MOST_BLOCKS = 10000
 
 -- The number of messages in an index (words or vectors), from the first on.
 local function indexed(index) return tonumber(redis.call('HGET', index, 'n') or 0) end

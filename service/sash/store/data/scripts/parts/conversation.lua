@@ -3,6 +3,7 @@
 -- A script that reads gets the first eight.
 local conversation, log, counts, details, ids, grounding, metadata, pinned, words, vectors, columns, media, done = unpack(KEYS)
 local RECORD, CHUNK = 24, 1000
+local BLOCK = 8 -- messages whose words, or vectors, are in one field (../../blocks.py)
 local RICH, MIXED = 64, 128 -- the two highest bits of a record's first byte
 
 -- The entity tag of a state: version, life, and the name of the last write. A store that lost its newest writes uses
