@@ -23,6 +23,7 @@ from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings, HTTP2Settings
 from granian.server.mp import MPServer, WorkerProcess
 
+from sash.interrupt import Interrupt
 from sash.listeners import BACKLOG, listen
 from sash.operations.registry import FOLDER_VARIABLE, WORKER_VARIABLE, ended
 from sash.settings import Settings, SettingsError, mask_url, read_models
@@ -229,6 +230,7 @@ class _Server(MPServer):
 
     def __init__(self, listeners: list[socket.socket], target: str, **options: Any) -> None:
         super().__init__(target, **options)
+        self.main_loop_interrupt = Interrupt()
         self.failed = False
         self._listeners = listeners
 

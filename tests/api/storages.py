@@ -1,5 +1,10 @@
-"""Object storage for tests: a folder, and an S3 server that is started from a package (moto)."""
+"""Object storage for tests: a folder, and an S3 server that is started from a package (moto).
 
+No emulator in a package has the XML interface of Google Cloud Storage. That of S3 has the same paths and bodies for what
+pictures need (cloud.google.com/storage/docs/interoperability), so Google's client is tried on the S3 server.
+"""
+
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from store.servers import free_port
 
 BUCKET = "pictures"
@@ -77,6 +84,16 @@ def s3() -> Iterator[S3]:
                 os.environ.pop(name)
             else:
                 os.environ[name] = value
+
+
+def google_account(server: S3, folder: Path) -> Path:
+    """Return the file of a service account, whose Google Cloud Storage is the S3 server."""
+    key = rsa.generate_private_key(65537, 2048).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    account = {"client_email": "sash@example.com", "private_key_id": "1", "private_key": key.decode()}
+    (folder / "account.json").write_text(json.dumps({**account, "gcs_base_url": server.endpoint}))
+    return folder / "account.json"
 
 
 def files_in(folder: Path) -> list[str]:

@@ -64,6 +64,22 @@ def test_requests_that_never_end_do_not_keep_it(tmp_path: Path) -> None:
     assert set(answers) == {200}
 
 
+@pytest.mark.parametrize("order", [(signal.SIGTERM, signal.SIGCONT), (signal.SIGCONT, signal.SIGTERM)])
+def test_a_service_that_was_paused_ends_on_sigterm(tmp_path: Path, order: tuple[signal.Signals, ...]) -> None:
+    """A process that was stopped may get SIGTERM in any of its threads; it ends all the same."""
+    served = Served(tmp_path / "data", SASH_WORKERS="2")
+    served.start()
+    assert served.process is not None
+    served.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.3)
+    try:
+        for each in order:
+            served.process.send_signal(each)
+        assert served.process.wait(timeout=60) == 0
+    finally:
+        served._end()
+
+
 @pytest.mark.parametrize("bytes_a_piece", [0, 1, 4_000])
 def test_a_client_that_reads_too_slowly_is_cut_at_the_deadline(impatient: Served, bytes_a_piece: int) -> None:
     """A client that reads nothing, or a little at a time, is disconnected before it gets the whole answer."""

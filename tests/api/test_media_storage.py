@@ -1,4 +1,4 @@
-"""Pictures and files in object storage: a folder of files, and an S3 server. The store has their facts alone."""
+"""Pictures and files in object storage: a folder of files, S3, and Google's client. The store has their facts alone."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ import pytest
 import redis
 from api.dialogue import append
 from api.pictures import in_base64, media_in, pictured, png
-from api.storages import BUCKET, MARKED, S3, files_in, s3
+from api.storages import BUCKET, MARKED, S3, files_in, google_account, s3
 from conftest import http, lifespan
 from faults.disks import fill, mount, unmount
 from validators.media import FORMS, shown, told
@@ -48,14 +48,16 @@ def server_of_s3() -> Iterator[S3]:
         yield running
 
 
-@pytest.fixture(params=["files", "s3"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """Return a folder of files, and a part of a bucket."""
+@pytest.fixture(params=["files", "s3", "gs"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Return a folder of files, and a part of a bucket, which S3's client or Google's asks."""
     if request.param == "files":
         return Place((tmp_path / "media").as_uri(), lambda: files_in(tmp_path / "media"))
     server, prefix = request.getfixturevalue("server_of_s3"), f"of-{os.getpid()}-{time.monotonic_ns()}"
     found = lambda: [name.removeprefix(f"{prefix}/") for name in server.names() if name.startswith(prefix)]  # noqa: E731
-    return Place(f"s3://{BUCKET}/{prefix}", found)
+    if request.param == "gs":
+        monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(google_account(server, tmp_path)))
+    return Place(f"{request.param}://{BUCKET}/{prefix}", found)
 
 
 @asynccontextmanager

@@ -191,6 +191,10 @@ WINDOW = BUDGET_TOKENS
 ENABLED, ADAPTIVE = {"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}
 AGENTS: dict[str, tuple[Callable[[], Provider], Callable[[str], Agent]]] = {
     "openai": (lambda: OpenAI(WINDOW), lambda url: OpenAIAgent(url, "gpt-5.6", store=False)),
+    "openai bound": (
+        lambda: OpenAI(WINDOW, binds=True),
+        lambda url: OpenAIAgent(url, "gpt-6.2-sol", store=False),
+    ),
     "openai stored": (lambda: OpenAI(WINDOW), lambda url: OpenAIAgent(url, "gpt-5", store=True)),
     "claude": (lambda: Claude(WINDOW, binds=False), lambda url: ClaudeAgent(url, "claude-opus-4-5", ENABLED)),
     "claude bound": (lambda: Claude(WINDOW, binds=True), lambda url: ClaudeAgent(url, "claude-opus-5-5", ADAPTIVE)),
@@ -283,7 +287,7 @@ async def run(client: httpx.AsyncClient, conversation: str, name: str, turns: in
     assert max(made["tokens"]["total"] for made in loop.made) <= BUDGET_TOKENS
     thoughtful = sum(made["tokens"]["reasoning"] > 0 for made in loop.made)
     # Bound thinking is left out when the cut moves; without a stable cut, it moves at every turn.
-    least = (0 if window["stable"] == "false" else turns // 2) if name == "claude bound" else turns
+    least = (0 if window["stable"] == "false" else turns // 2) if name.endswith(" bound") else turns
     assert thoughtful > least
 
 

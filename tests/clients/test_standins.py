@@ -114,6 +114,13 @@ RESPONSES: dict[str, Change] = {
     "encrypted content is another's": lambda items: items[1].update(encrypted_content=items[-4]["encrypted_content"]),
     "no parts": lambda items: items[0].update(content=[]),
 }
+BOUND_ITEMS: dict[str, Change] = {
+    "an earlier item is changed": lambda items: items[0].update(content="Question 1: other? calls: 2"),
+    "an earlier result is changed": lambda items: items[4].update(output="y"),
+    "reasoning between others is left out": lambda items: items.remove(
+        [item for item in items if item.get("type") == "reasoning"][1]
+    ),
+}
 STORED: dict[str, Change] = {
     "reasoning is missing": lambda items: items.pop(1),
     "what follows reasoning is missing": lambda items: [items.pop(2), items.pop(3)],
@@ -173,6 +180,14 @@ def test_openai_refuses(change: str) -> None:
     provider = OpenAI(10_000)
     body = responses(provider, store=False)
     refused(provider, "/v1/responses", body, lambda changed: RESPONSES[change](changed["input"]))
+
+
+@pytest.mark.parametrize("change", BOUND_ITEMS)
+def test_openai_s_model_that_binds_reasoning_refuses(change: str) -> None:
+    """The stand-in of a model that binds reasoning refuses a change of what is before it."""
+    provider = OpenAI(10_000, binds=True)
+    body = responses(provider, store=False)
+    refused(provider, "/v1/responses", body, lambda changed: BOUND_ITEMS[change](changed["input"]))
 
 
 @pytest.mark.parametrize("change", STORED)

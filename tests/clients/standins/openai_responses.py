@@ -5,6 +5,8 @@ It refuses these requests, with OpenAI's error messages (developers.openai.com/a
 
 - an output without its call before it, a call without its output, two outputs of a call: with and without ``store``;
 - encrypted reasoning that the model did not make, or that has another item's id; an item's id used twice;
+- for models that bind reasoning, what they drop in truth: reasoning behind a changed instruction, tool or item, or whose
+  predecessor was left out while older ones stayed (``prefix_mismatch`` of ``input_transformations``);
 - reasoning without its encrypted content if nothing is stored (``store: false``);
 - if replies are stored (``store: true``), an item of a reply without the reasoning before it, and reasoning without the
   item that followed it. Items without ids are not checked for this;
@@ -26,10 +28,14 @@ _KEY_LENGTH = 64
 
 
 class OpenAI:
-    """A reasoning model behind the Responses API, which remembers the items of its replies by their ids."""
+    """A reasoning model behind the Responses API, which remembers the items of its replies by their ids.
 
-    def __init__(self, window_tokens: int) -> None:
+    ``binds`` says whether it checks what is before each reasoning item.
+    """
+
+    def __init__(self, window_tokens: int, *, binds: bool = False) -> None:
         self.window_tokens = window_tokens
+        self.binds = binds
         self.replies = 0
         self._plan = Plan()
         self._led_by: dict[str, str] = {}
@@ -50,10 +56,12 @@ class OpenAI:
         _check_calls(items)
         is_stored = body.get("store", True)
         _check_reasoning(items, is_stored=is_stored)
+        if self.binds:
+            _check_bound(body, items)
         if is_stored:
             self._check_neighbours(items)
         self.replies += 1
-        output = self._output(items)
+        output = self._output(items, _bound(body, items) if self.binds else [])
         self._remember(output)
         return {
             "id": f"resp_{self.replies}",
@@ -74,11 +82,11 @@ class OpenAI:
             },
         }
 
-    def _output(self, items: list[Object]) -> list[Object]:
+    def _output(self, items: list[Object], bound: list[str]) -> list[Object]:
         number = self.replies
         questions = [item["content"] for item in items if item.get("role") == "user"]
         wanted = self._plan.calls(json.dumps(questions[-1]))
-        output: list[Object] = [_reasoning(f"rs_{number}", number)]
+        output: list[Object] = [_reasoning(f"rs_{number}", number, bound)]
         if not wanted or number % 3 == 0:
             said = {"type": "output_text", "text": words(60, number), "annotations": [], "logprobs": []}
             message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed"}
@@ -108,9 +116,9 @@ def _kind(item: Object) -> str:
     return str(item.get("type", "message"))
 
 
-def _reasoning(identity: str, number: int) -> Object:
+def _reasoning(identity: str, number: int, bound: list[str]) -> Object:
     summary = [{"type": "summary_text", "text": words(16, number)}]
-    sealed = json.dumps([identity, number, seal(identity, number)])
+    sealed = json.dumps([identity, number, *bound, seal(identity, number, *bound)])
     return {"id": identity, "type": "reasoning", "summary": summary, "encrypted_content": sealed}
 
 
@@ -164,6 +172,32 @@ def _check_reasoning(items: list[Object], *, is_stored: bool) -> None:
         if sealed is None:
             refuse_if(not is_stored, f"Item with id '{identity}' not found. Items are not persisted.")
             continue
-        own, number, mac = json.loads(sealed)
-        wrong = mac != seal(own, number) or identity not in (None, own)
+        *sealed_in, mac = json.loads(sealed)
+        wrong = mac != seal(*sealed_in) or identity not in (None, sealed_in[0])
         refuse_if(wrong, f"The encrypted content for item {identity} could not be verified.")
+
+
+def _check_bound(body: Object, items: list[Object]) -> None:
+    for index, item in enumerate(items):
+        if _kind(item) == "reasoning":
+            _, _, prefix, earlier, _ = json.loads(item["encrypted_content"])
+            now, last = _bound(body, items[:index])
+            refuse_if(prefix != now or last not in ("", earlier), f"Item '{item.get('id')}' would be dropped.")
+
+
+def _bound(body: Object, before: list[Object]) -> list[str]:
+    """Return a seal of all that is before reasoning, without reasoning and marks; and the last reasoning's, or nothing."""
+    fixed = body.get("instructions"), body.get("tools") or []
+    last = next((item["encrypted_content"] for item in reversed(before) if _kind(item) == "reasoning"), None)
+    told = [_unmarked(item) for item in before if _kind(item) != "reasoning"]
+    return [seal(*fixed, told), seal(last) if last is not None else ""]
+
+
+def _unmarked(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _unmarked(each) for name, each in value.items() if name != "prompt_cache_breakpoint"}
+        case list():
+            return [_unmarked(each) for each in value]
+        case _:
+            return value
