@@ -6,6 +6,7 @@ provider refuses answers 400 with that provider's error (``standin/rules.py``).
 ``python tests/readme_provider.py [PORT [SASH]]`` serves it on port 8001, for the Sash at http://127.0.0.1:8000.
 """
 
+import argparse
 import json
 import re
 import sys
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from typing import Any
 
 import httpx
@@ -32,7 +34,8 @@ class Provider(ThreadingHTTPServer):
     """The server: ``requests`` are the taken bodies in order, ``environment`` the variables that point SDKs to it.
 
     ``refusals`` are the reasons of its answers 400. ``surcharge`` are tokens that it bills beside those of ``POST /count``.
-    A stream pauses for ``pause_seconds`` before each event.
+    A stream pauses for ``pause_seconds`` before each event, and breaks off after ``whole_events``, if that is a number. The
+    next ``failures`` answers are 500.
     """
 
     daemon_threads = True
@@ -45,6 +48,8 @@ class Provider(ThreadingHTTPServer):
         self.refusals: list[str] = []
         self.surcharge = 0
         self.pause_seconds = 0.0
+        self.whole_events: int | None = None
+        self.failures = 0
 
     @property
     def environment(self) -> dict[str, str]:
@@ -66,6 +71,9 @@ class Provider(ThreadingHTTPServer):
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Return the status and the body of the answer to a request."""
         form = form_of(path)
+        if self.failures:
+            self.failures -= 1
+            return 500, error(form, "The server had an error while processing the request.")
         body = body.get("generateContentRequest", body)
         named = _MODEL.search(path)
         model = named[1] if named else body["model"]
@@ -110,11 +118,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for event in told:
+        for event in islice(told, self.server.whole_events):
             time.sleep(self.server.pause_seconds)
             data = event.encode()
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-        self.wfile.write(b"0\r\n\r\n")
+        if self.server.whole_events is None:
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self.close_connection = True
 
     def log_message(self, *_: Any) -> None:
         """Log nothing: a failed test shows what the client received."""
@@ -132,8 +143,10 @@ def provided(sash: str, plan: Plan = talk) -> Iterator[Provider]:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    port, sash = int(given[0]) if given else 8001, given[1] if given[1:] else "http://127.0.0.1:8000"
-    with Provider(sash, port) as standing_in, suppress(KeyboardInterrupt):
+    told = argparse.ArgumentParser(description="A stand-in for OpenAI, Anthropic and Gemini, which needs no key.")
+    told.add_argument("port", nargs="?", type=int, default=8001, help="the port on 127.0.0.1 (8001)")
+    told.add_argument("sash", nargs="?", default="http://127.0.0.1:8000", help="the Sash that counts its tokens")
+    given = told.parse_args()
+    with Provider(given.sash, given.port) as standing_in, suppress(KeyboardInterrupt):
         print(f"a stand-in for the provider: {standing_in.environment['OPENAI_BASE_URL']}", flush=True)
         standing_in.serve_forever()

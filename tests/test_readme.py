@@ -128,6 +128,16 @@ def test_the_stand_in_serves_what_the_environment_names() -> None:
         process.terminate()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"), [(["--help"], 0, "the port on 127.0.0.1"), (["eight"], 2, "invalid int value")]
+)
+def test_the_stand_in_says_how_it_is_started(arguments: list[str], code: int, said: str) -> None:
+    """``--help`` tells the arguments, and a wrong one is refused in a sentence, without a traceback."""
+    command = [sys.executable, "tests/readme_provider.py", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, said in done.stdout + done.stderr, "Traceback" in done.stderr) == (code, True, False)
+
+
 def test_turn_400_has_what_turn_3_said(fresh_server: str) -> None:
     """The window after 400 turns recalls turn 3."""
     done = run([sys.executable], block("python", CLIENTS, "## A long memory"), server=fresh_server)

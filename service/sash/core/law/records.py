@@ -65,7 +65,7 @@ class Flags:
     other results, or is not its first (``order.py``). RICH: the message's cost depends on its details. MIXED: its details
     have its writing systems, which only estimates need. IN_PROGRESS: the message is still being written; COMPACTION: it
     is a provider's compaction, which windows have as their summary; WORDLESS: it is a reply that was interrupted before a
-    word came (these three are stored in byte 3).
+    word came (these three are stored in byte 3). WITHHELD: in progress or wordless, which no window has.
     LIST_BEGINS, LIST_ENDS: the first and the last of several results (not stored: the neighbours tell).
     """
 
@@ -83,13 +83,13 @@ class Flags:
     IN_PROGRESS: Final = 1024
     COMPACTION: Final = 2048
     WORDLESS: Final = 4096
+    WITHHELD: Final = IN_PROGRESS | WORDLESS
 
 
 NOT_MENDED: Final[Mapping[int, tuple[int, int]]] = MappingProxyType({})
 _IN_DETAILS = Flags.RICH | Flags.MIXED
 _THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
-_WITHHELD = Flags.IN_PROGRESS | Flags.WORDLESS
-_UNSENT = _WITHHELD | Flags.COMPACTION
+_UNSENT = Flags.WITHHELD | Flags.COMPACTION
 _GROUPED = Flags.LEGACY_CALL | _UNSENT
 _RESULTS = (TOOL, FUNCTION)
 _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
@@ -130,7 +130,7 @@ class Record(msgspec.Struct, frozen=True):
     @property
     def withheld(self) -> bool:
         """Whether no window has the message, because it is still being written, or was interrupted before a word came."""
-        return bool(self.flags & _WITHHELD)
+        return bool(self.flags & Flags.WITHHELD)
 
     @property
     def compaction(self) -> bool:

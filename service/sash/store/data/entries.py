@@ -25,7 +25,7 @@ from sash.core.chat.messages import (
 from sash.core.chat.mistakes import problem_at
 from sash.core.chat.regular import with_call_id
 from sash.core.counts.counting import reference_tokens
-from sash.core.counts.families import TOOL
+from sash.core.counts.families import DEVELOPER, TOOL
 from sash.core.counts.measures import Extra, measure
 from sash.core.counts.unicode_scripts import extra_tokens
 from sash.core.law.apart import LARGE, Text, split
@@ -189,7 +189,7 @@ def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Nam
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
         links=record.links,
-        always=is_always(record),
+        always=record.flags & (Flags.PINNED | Flags.WITHHELD) == Flags.PINNED or measured.role <= DEVELOPER,
         tokens=tokens,
         tokens_parallel=reference_tokens(measured, parallel=True) if measured.role == TOOL else tokens,
         grounding_tokens=record.grounding or (0, 0),
