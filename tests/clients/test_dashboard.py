@@ -562,21 +562,58 @@ def test_what_cannot_be_shown_is_explained(browser: Browser, keyed: Served):
 
 
 @browsed
-def test_it_asks_for_a_model(browser: Browser, keyed: Served):
-    """For a conversation without a model, the page focuses the model field, and shows the window when one is typed."""
+def test_a_conversation_without_a_model_is_shown(browser: Browser, keyed: Served):
+    """For a conversation without a model, the page shows the window for a usual one, says so, and takes another."""
     with httpx.Client(base_url=keyed.url, headers={"Authorization": "Bearer k1"}) as client:
         entry = {"message": {"role": "user", "content": "hello"}}
         client.post("/conversations/modelless/messages", json={"messages": [entry]}).raise_for_status()
     browser.open(f"{keyed.url}/dashboard#conversation?id=modelless")
-    browser.wait("document.querySelector('#seen .notice')?.innerText.includes('names no model')")
+    browser.wait(
+        "document.querySelector('#seen')?.innerText.includes('names no model: this is its window for gpt-4o-mini')"
+    )
     assert browser.run("return document.querySelector('.problem')") is None
-    assert browser.run("return document.activeElement.id") == "c-model"
-    browser.type("#c-model", "gpt-4o-mini")
-    browser.click("form.controls button")
-    browser.wait("document.querySelector('#strip button')")
     assert browser.text("#seen h2").startswith("gpt-4o-mini · ")
     assert browser.run(STRIP) == [[1, True]]
+    assert "model=" not in browser.run("return location.hash")
+    browser.type("#c-model", "gpt-4o")
+    browser.click("form.controls button")
+    browser.wait("document.querySelector('#seen h2')?.innerText.startsWith('gpt-4o · ')")
+    assert "names no model" not in browser.text("#seen")
     assert refused(browser.log()) == []
+
+
+@browsed
+def test_the_message_panel_has_id_status_and_metadata(browser: Browser, keyed: Served):
+    """The panel of a message shows the entry's own id, its status and its metadata beside its text."""
+    with httpx.Client(base_url=keyed.url, headers={"Authorization": "Bearer k1"}) as client:
+        reply = {"id": "q-1-reply", "role": "assistant", "content": "Yes, in", "status": "interrupted"}
+        entries = [{"id": "q-1", "role": "user", "content": "Is there?"}, {**reply, "metadata": {"rating": "good"}}]
+        client.post("/conversations/stopped/messages", json={"messages": entries}).raise_for_status()
+    open_conversation(browser, keyed, "&model=gpt-4o-mini", "stopped")
+    browser.click("#strip button[data-seq='2']")
+    browser.wait("document.querySelector('#detail h2')?.innerText === 'Message 2'")
+    names = "[...document.querySelectorAll('#detail dt')].map((e) => [e.innerText, e.nextElementSibling.innerText])"
+    shown = dict(browser.run(f"return {names}"))
+    assert {"id": "q-1-reply", "status": "interrupted", "metadata": '{"rating":"good"}'}.items() <= shown.items()
+
+
+@browsed
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_time_ranges_are_on_one_line(browser: Browser, keyed: Served, width: int):
+    """The buttons of the time ranges and their names are on one line, on a phone and beside the model on a desktop."""
+    browser.size(width, 900)
+    try:
+        browser.open(f"{keyed.url}/dashboard")
+        browser.wait("document.querySelector('#cards table')")
+        places = "[...document.querySelectorAll('#ranges label')].map((e) => e.getBoundingClientRect())"
+        tops = browser.run(f"return {places}.map((each) => [each.top, each.height < 45, each.right <= innerWidth])")
+        assert len({top for top, _, _ in tops}) == 1
+        assert all(low and seen for _, low, seen in tops)
+        bottom = "document.querySelector('{}').getBoundingClientRect().bottom"
+        if width > 1000:
+            assert browser.run(f"return {bottom.format('#ranges')} === {bottom.format('#model')}")
+    finally:
+        browser.size(1280, 1000)
 
 
 @browsed

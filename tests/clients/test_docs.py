@@ -47,6 +47,11 @@ def send(page: Browser, operation: str) -> str:
     return str(page.wait(SENT.format(operation)))
 
 
+def name(page: Browser, operation: str, conversation: str) -> None:
+    """Name a conversation in an operation's form, so that the examples' own stays free for other tests."""
+    page.run("document.querySelector(`#${arguments[0]} .fields input`).value = arguments[1]", operation, conversation)
+
+
 def test_every_operation_is_there(page: Browser) -> None:
     """The page lists each operation of the contract once, and the console has no errors or warnings."""
     ids = page.run("return [...document.querySelectorAll('main > section > details')].map((each) => each.id)")
@@ -73,6 +78,41 @@ def test_the_examples_can_be_sent_with_a_key(page: Browser) -> None:
     assert '"stop_reason": "complete"' in page.text("#getWindow [aria-live]")
     assert send(page, "deleteConversation").startswith("204")
     assert page.log() == []
+
+
+def test_the_body_stands_before_what_is_optional(page: Browser) -> None:
+    """An append's body with its example is near the top; its window's parameters are folded behind it, but for the model."""
+    page.type("#key", "k1")
+    page.run("document.getElementById('appendMessages').open = true")
+    top = "document.querySelector('#appendMessages {}').getBoundingClientRect().top"
+    head, body = (page.run(f"return {top.format(each)}") for each in ("summary", "textarea"))
+    assert 0 < body - head < 300
+    shown = page.run(
+        "return [...document.querySelectorAll('#appendMessages form > .fields label')].map(e => e.innerText)"
+    )
+    assert shown == ["conversation_id *", "model"]
+    assert page.text("#appendMessages .optional summary").endswith(" optional parameters")
+
+    name(page, "appendMessages", "c-body")
+    assert send(page, "appendMessages").startswith("20")
+    answer = page.text("#appendMessages [aria-live]")
+    assert '"window": {' in answer
+    assert '"model": "gpt-4o-mini"' in answer
+
+
+def test_an_optional_parameter_is_sent_from_its_fold(page: Browser) -> None:
+    """A parameter that is typed into the folded part goes into the request."""
+    page.type("#key", "k1")
+    for operation in ("appendMessages", "getWindow"):
+        name(page, operation, "c-fold")
+    assert send(page, "appendMessages").startswith("20")
+    page.run("document.getElementById('getWindow').open = true")
+    page.click("#getWindow .optional summary")
+    place = "[...document.querySelectorAll('#getWindow .optional label')].find(e => e.innerText === 'limit')"
+    page.type(f"#{page.run(f'return {place}.htmlFor')}", "1")
+    page.click("#getWindow form button")
+    page.wait(SENT.format("getWindow"))
+    assert "limit=1" in page.text("#getWindow [aria-live]")
 
 
 def test_without_a_key_the_answer_says_so(page: Browser) -> None:

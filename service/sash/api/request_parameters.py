@@ -32,6 +32,7 @@ class Path(msgspec.Struct):
         Id, Meta(description="The erasure's id, from the answer to `DELETE /owners/{owner_id}`.", examples=["e-1"])
     ]
     model_id: Annotated[str, Meta(min_length=1, description="The model's name.", examples=["gpt-4o-mini"])]
+    name: Annotated[str, Meta(description="The history tool's name.", examples=["history_search"])]
     slug: Annotated[str, Meta(description="The end of a problem's `type`.", examples=["window-does-not-fit"])]
 
 

@@ -1,7 +1,8 @@
 const looked = { id: "", model: "", reserve: "", max_tokens: "", stable: false, stable_step: "0.5", grounding: "latest", recall_max_tokens: "", recall_query: "" };
-const found = { window: null, hits: [], asked: "", selected: null, held: false, top: 128000 };
+const found = { window: null, modelless: "", hits: [], asked: "", selected: null, held: false, top: 128000 };
 const MOST_SHOWN = 600;
 const LEAST_TOKENS = 64;
+const STAND_IN = "gpt-4o-mini";
 
 function conversationView(main, parameters) {
   for (const name of Object.keys(looked)) if (parameters.has(name)) looked[name] = name === "stable" ? parameters.get(name) === "true" : parameters.get(name);
@@ -10,16 +11,16 @@ function conversationView(main, parameters) {
   main.append(
     h("h1", { class: "visually-hidden" }, "A conversation and its window"),
     h("form", { class: "controls", submit: (event) => { event.preventDefault(); look(true); } },
-      field("id", "Conversation", h("input", { id: "c-id", class: "id", value: looked.id, placeholder: "its id", required: true, spellcheck: "false", autocomplete: "off", autocapitalize: "off", change: change("id") })),
+      h("div", { class: "line" }, field("id", "Conversation", h("input", { id: "c-id", class: "id", value: looked.id, placeholder: "its id", required: true, spellcheck: "false", autocomplete: "off", autocapitalize: "off", change: change("id") })),
       field("model", "Model", h("input", { id: "c-model", value: looked.model, placeholder: "its own", list: "models", spellcheck: "false", autocomplete: "off", change: change("model") }), h("datalist", { id: "models" })),
-      field("reserve", "Reserve for the reply", h("input", { id: "c-reserve", type: "number", min: 0, step: 1, value: looked.reserve, placeholder: "its own", input: change("reserve") })),
+      h("div", { class: "field wide" }, h("label", { for: "c-query" }, "Search, and recall for"), h("input", { id: "c-query", type: "search", value: looked.recall_query, placeholder: "the newest question", maxlength: 1000, autocomplete: "off", input: change("recall_query") })),
+      h("button", { class: "primary" }, "Show")),
+      h("div", { class: "line" }, field("reserve", "Reserve for the reply", h("input", { id: "c-reserve", type: "number", min: 0, step: 1, value: looked.reserve, placeholder: "its own", input: change("reserve") })),
       field("max", "At most, tokens", h("input", { id: "c-max", type: "number", min: 1, step: 1, value: looked.max_tokens, placeholder: "no limit", input: (event) => { looked.max_tokens = event.target.value.trim(); byId("c-slide").value = slideOf(looked.max_tokens); soon(); } })),
       field("slide", "Smaller window", h("input", { id: "c-slide", type: "range", min: 0, max: 100, value: slideOf(looked.max_tokens), input: (event) => { looked.max_tokens = tokensOf(event.target.value); byId("c-max").value = looked.max_tokens; soon(); } })),
       field("grounding", "Documents", h("select", { id: "c-grounding", change: change("grounding") }, ["latest", "all", "none"].map((value) => h("option", { value, selected: looked.grounding === value }, value)))),
       field("recall", "For recall, tokens", h("input", { id: "c-recall", type: "number", min: 0, step: 1, value: looked.recall_max_tokens, placeholder: "none", input: change("recall_max_tokens") })),
-      field("query", "Search, and recall for", h("input", { id: "c-query", type: "search", value: looked.recall_query, placeholder: "the newest question", maxlength: 1000, autocomplete: "off", input: change("recall_query") })),
-      h("div", { class: "field check" }, h("input", { id: "c-stable", type: "checkbox", checked: looked.stable, change: (event) => { looked.stable = event.target.checked; soon(); } }), h("label", { for: "c-stable" }, "Stable cut")),
-      h("button", { class: "primary" }, "Show")),
+      h("div", { class: "field check" }, h("input", { id: "c-stable", type: "checkbox", checked: looked.stable, change: (event) => { looked.stable = event.target.checked; soon(); } }), h("label", { for: "c-stable" }, "Stable cut")))),
     h("p", { id: "heard", class: "visually-hidden", role: "status" }), h("div", { id: "seen" }));
   found.window = null;
   api.get("models").then((known) => byId("models")?.replaceChildren(...(known.models ?? known).map((model) => h("option", { value: model.id })))).catch(() => {});
@@ -55,6 +56,7 @@ async function look(whole) {
   const state = new URLSearchParams([["id", looked.id], ...query]);
   history.replaceState(null, "", `#conversation?${state}`);
   query.set("explain", "true");
+  if (!looked.model && found.modelless === looked.id) query.set("model", STAND_IN);
   const question = `conversations/${encodeURIComponent(looked.id)}/window?${query}`;
   const same = !whole && found.asked === question && found.window;
   found.asked = question;
@@ -92,18 +94,12 @@ function hitsCard() {
   return h("section", { class: "card whole", "aria-label": "Found" }, h("h2", {}, `Found: ${looked.recall_query}`), lines.length ? h("ol", { class: "hits" }, lines) : h("p", { class: "small" }, "Nothing bears on it."));
 }
 
-/** A missing model is not an error: the page asks for one at the field. */
-function askForModel() {
-  const said = "This conversation names no model. Choose one above to see its window.";
-  if (byId("seen").textContent === said) return;
-  byId("heard").textContent = said;
-  byId("seen").replaceChildren(h("p", { class: "notice" }, said));
-  byId("c-model").focus();
-}
-
 function drawProblem(error) {
   const { problem } = error;
-  if (!looked.model && problem.errors?.some((each) => each.pointer === "#/query/model")) return askForModel();
+  if (!looked.model && found.modelless !== looked.id && problem.errors?.some((each) => each.pointer === "#/query/model")) {
+    found.modelless = looked.id; // no error: its window is shown as a usual model would get it
+    return look(true);
+  }
   const costs = Object.entries(problem.costs ?? {}).map(([name, tokens], index) => [["c-system", "c-user", "c-accent", "c-warn", "c-soft"][index % 5], name, tokens]);
   const near = problem.near?.length ? h("p", { class: "small" }, `Near: ${problem.near.join(", ")}`) : null;
   byId("heard").textContent = `${problem.title}. ${problem.detail}`;
@@ -117,13 +113,14 @@ function drawConversation(window, arrived) {
   const parts = [["c-soft", "priming", tokens.priming], ["c-system", "system and few-shots", tokens.system + tokens.few_shots], ["c-warn", "tools", tokens.tools], ["c-soft", "summary and note", tokens.summary], ["c-accent", "messages", tokens.messages], ["c-system", "reasoning", tokens.reasoning], ["c-user", "documents", tokens.grounding], ["c-quiet", "free", free]];
   const why = { complete: "It holds the whole history.", budget: looked.stable ? "A stable cut ended it, with room for the turns to come." : "The budget ended it.", limit: "A limit ended it.", summary: "The summary ended it.", bytes: "The provider takes no more bytes.", images: "It holds the whole history, without all pictures: the provider takes no more.", price: "Its price ended it: more would cost more." }[window.stop_reason];
   const messages = kept.messages + dropped.messages;
+  const standIn = !looked.model && found.modelless === looked.id ? h("p", { class: "small" }, `The conversation names no model: this is its window for ${STAND_IN}. Choose another above.`) : null;
   const walking = byId("strip")?.contains(document.activeElement) ?? false;
   byId("seen").replaceChildren(
     h("div", { class: "grid" },
       h("section", { class: "card two-thirds", "aria-label": "The window" },
         h("h2", {}, `${window.model}${window.exact ? "" : ", estimated"} · version ${window.version}${arrived ? " · just now" : ""}`),
         h("p", { class: "lead" }, `${say.whole(tokens.total)} of ${say.whole(window.budget)} tokens`, h("span", { class: "small" }, `  ${say.share(tokens.total / window.budget)} full. ${why}`)),
-        stacked(parts.filter(([, name, n]) => n || name === "free"), "The budget", " tokens")),
+        standIn, stacked(parts.filter(([, name, n]) => n || name === "free"), "The budget", " tokens")),
       h("section", { class: "card", "aria-label": "In figures" },
         h("h2", {}, "In figures"),
         pairs(["messages kept", `${say.whole(kept.messages)} of ${say.whole(messages)}`], ["left out", say.count(dropped.messages, "message")], ["their tokens", say.whole(dropped.tokens)],
@@ -219,11 +216,11 @@ async function select(seq, focus) {
   }
   if (found.selected !== seq || !byId("detail")) return;
   byId("detail").replaceChildren(
-    h("div", {}, h("h2", {}, `Message ${seq}`), pairs(["role", line.role ?? message?.message.role], ["sent", line.kept ? "yes" : "no"], ["because", line.reason], ["tokens", say.whole(line.tokens ?? message?.tokens[found.window.encoding])], line.score === undefined ? null : ["score", String(line.score)],
+    h("div", {}, h("h2", {}, `Message ${seq}`), pairs(message ? ["id", h("span", { class: "id" }, message.id)] : null, message?.status ? ["status", message.status.replace("_", " "), message.status === "completed" ? "" : "warn"] : null, ["role", line.role ?? message?.message.role], ["sent", line.kept ? "yes" : "no"], ["because", line.reason], ["tokens", say.whole(line.tokens ?? message?.tokens[found.window.encoding])], line.score === undefined ? null : ["score", String(line.score)],
       line.reasoning ? ["reasoning sent", `${say.whole(line.reasoning)} tokens`] : null, line.reasoning_left_out ? ["reasoning not sent", `${say.whole(line.reasoning_left_out)} tokens`] : null,
       line.trimmed ? ["cut away", `${say.whole(line.trimmed)} tokens`] : null,
       message?.grounding ? ["documents", `${message.grounding.documents.length}, ${say.whole(message.grounding_tokens?.[found.window.encoding])} tokens`] : null,
-      message?.pinned ? ["pinned", "yes"] : null, message ? ["came", new Date(message.created_at).toLocaleString("en-GB")] : null)),
+      message?.pinned ? ["pinned", "yes"] : null, message?.metadata ? ["metadata", JSON.stringify(message.metadata)] : null, message ? ["came", new Date(message.created_at).toLocaleString("en-GB")] : null)),
     h("pre", { tabindex: "0", role: "region", "aria-label": "Text of the message" }, message ? textOf(message.message) : "It could not be read."));
 }
 

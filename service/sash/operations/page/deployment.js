@@ -1,4 +1,5 @@
 const RANGES = { quarter: "Last 15 minutes", hour: "Last hour", day: "Last day", month: "Last 30 days", start: "Since the start" };
+const BRIEFLY = { quarter: "15 min", hour: "1 hour", day: "1 day", month: "30 days", start: "All" };
 const IN_MINUTES = new Set(["quarter", "hour"]);
 const shown = { range: "quarter", model: "", stats: null, at: 0 };
 
@@ -8,7 +9,7 @@ function deploymentView(main) {
       h("div", { class: "verdict", id: "verdict", role: "status" }, h("h1", {}, "Asking…")),
       h("fieldset", { class: "choice", id: "ranges" }, h("legend", { class: "visually-hidden" }, "Time range"),
         Object.entries(RANGES).map(([range, name]) => h("label", {},
-          h("input", { type: "radio", name: "range", value: range, checked: shown.range === range, change: () => { shown.range = range; drawDeployment(); } }), name))),
+          h("input", { type: "radio", name: "range", value: range, checked: shown.range === range, change: () => { shown.range = range; drawDeployment(); } }), h("span", { class: "fully" }, name), h("span", { class: "briefly", "aria-hidden": "true" }, BRIEFLY[range])))),
       h("div", { class: "field" }, h("label", { for: "model" }, "Model"),
         h("select", { id: "model", change: (event) => { shown.model = event.target.value; drawDeployment(); } }, h("option", { value: "" }, "All models")))),
     h("div", { class: "grid", id: "cards" }));
@@ -176,7 +177,7 @@ function leftOutCard(figures) {
 function savedCard(figures) {
   const { saved, stable, sliding, cache, cost } = figures;
   const known = Object.values(saved).filter((value) => value !== null);
-  return card("", "What was saved", h("p", { class: "lead" }, known.length ? say.dollars(known.reduce((a, b) => a + b, 0)) : NONE), h("p", { class: "small" }, "at list prices of input tokens"),
+  return card("tall", "What was saved", h("p", { class: "lead" }, known.length ? say.dollars(known.reduce((a, b) => a + b, 0)) : NONE), h("p", { class: "small" }, "at list prices of input tokens"),
     pairs(["Documents not sent again"], ["tokens", say.short(figures.grounding_tokens_saved)], ["worth", say.dollars(saved.documents_usd)],
       ["Prompt cache, stable cuts"], ["tokens it can serve", say.short(stable.reused_tokens)], ["worth up to", say.dollars(saved.prompt_cache_usd)],
       ["left out by cuts", say.dollars(saved.cuts_usd)], ["below a price tier", say.dollars(saved.tiers_usd)], ["of a window, stable", say.share(stable.share)], ["of a window, sliding", say.share(sliding.share)],
@@ -188,9 +189,9 @@ function savedCard(figures) {
 
 function predictionCard(figures) {
   const { prediction } = figures;
-  if (!prediction.reports) return card("", "Predicted against billed", h("p", { class: "small" }, "Nobody reported usage in this time. ", h("code", {}, "POST …/usage"), " with what the provider billed shows here how exact counts are."));
+  if (!prediction.reports) return card("two-thirds", "Predicted against billed", h("p", { class: "small" }, "Nobody reported usage in this time. ", h("code", {}, "POST …/usage"), " with what the provider billed shows here how exact counts are."));
   const exact = prediction.exact / prediction.reports;
-  return card("", "Predicted against billed", h("p", { class: "lead" }, say.share(exact), h("span", { class: "small" }, ` of ${say.count(prediction.reports, "report")} exact`)),
+  return card("two-thirds", "Predicted against billed", h("p", { class: "lead" }, say.share(exact), h("span", { class: "small" }, ` of ${say.count(prediction.reports, "report")} exact`)),
     stacked([["c-accent", "exact", prediction.exact], ["c-soft", "predicted more", prediction.over], ["c-bad", "predicted less", prediction.under]], "Reports"),
     pairs(["off by, on average", `${prediction.mean_error_tokens > 0 ? "+" : ""}${prediction.mean_error_tokens} tokens`], ["as a part of what was billed", say.share(prediction.mean_error_share)], ["tokens short in all", say.whole(prediction.under_tokens), prediction.under_tokens ? "bad" : ""]));
 }
@@ -214,5 +215,5 @@ function modelsCard(range) {
       say.share(each.cache.hit_share), each.cache.billed_tokens ? say.dollars(each.cache.saved_usd) : NONE, each.cache.billed_tokens ? say.dollars(each.cache.lost_usd) : NONE,
       each.prediction.reports ? say.share(each.prediction.mean_error_share) : NONE];
   };
-  return range.models.length ? table("two-thirds", "By model", heads, range.models.map(row)) : null;
+  return range.models.length ? table("whole", "By model", heads, range.models.map(row)) : null;
 }

@@ -61,7 +61,8 @@ function refusalsCard() {
   const shown = table("whole", "Refused lately, by the worker that answers", ["Latest", "Status", "Cause", "Operation", "Tenant", "Conversation", "Times", "Request id, as in the log"], [...alike.values()].slice(0, 12).map(row), 6);
   const [head, rows] = shown.childNodes;
   const open = byId("refusals")?.open ?? !matchMedia("(max-width: 600px)").matches;
-  shown.replaceChildren(head, h("details", { id: "refusals", open }, h("summary", {}, `${say.count(health.refusals.size, "request")}, ${say.count(alike.size, "kind")}`), rows));
+  head.append(`: ${say.count(health.refusals.size, "request")}, ${say.count(alike.size, "kind")}`);
+  shown.replaceChildren(h("details", { id: "refusals", open }, h("summary", {}, head), rows));
   return shown;
 }
 
