@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 from standin.replies import ANSWER, TOPIC, Said, counted, reply, talk
@@ -27,7 +28,7 @@ __all__ = ["ANSWER", "TOPIC", "Plan", "Provider", "Said", "provided"]
 
 Plan = Callable[[str, dict[str, Any]], Said]
 """Returns what is said to a request, by its format and its body."""
-_MODEL = re.compile(r"/models/([^/:]+):")
+_MODEL = re.compile(r"/models/([^/:]+):|/model/([^/]+)/")
 
 
 class Provider(ThreadingHTTPServer):
@@ -57,7 +58,8 @@ class Provider(ThreadingHTTPServer):
         here = f"http://127.0.0.1:{self.server_port}"
         openai = {"OPENAI_BASE_URL": f"{here}/v1", "OPENAI_API_KEY": "none"}
         google = {"GOOGLE_GEMINI_BASE_URL": here, "GEMINI_API_KEY": "none"}
-        return {**openai, **google, "ANTHROPIC_BASE_URL": here, "ANTHROPIC_API_KEY": "none"}
+        amazon = {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME": here, "AWS_BEARER_TOKEN_BEDROCK": "none"}
+        return {**openai, **google, **amazon, "ANTHROPIC_BASE_URL": here, "ANTHROPIC_API_KEY": "none"}
 
     def handle_error(self, *told: Any) -> None:
         """Print what went wrong, unless a client left."""
@@ -75,8 +77,9 @@ class Provider(ThreadingHTTPServer):
             self.failures -= 1
             return 500, error(form, "The server had an error while processing the request.")
         body = body.get("generateContentRequest", body)
+        body = body["input"]["converse"] if form == "converse" and "input" in body else body
         named = _MODEL.search(path)
-        model = named[1] if named else body["model"]
+        model = named[1] or unquote(named[2]) if named else body["model"]
         request = window_of(form, body)
         if found := refused(form, request, model):
             self.refusals += found

@@ -48,6 +48,7 @@ NAMES = {
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
     "interactions": "gemini-2.5-pro",
+    "converse": "amazon.nova-pro-v1:0",
 }
 
 

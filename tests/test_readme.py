@@ -186,6 +186,23 @@ def test_the_claude_loop_sends_windows_and_reports_the_bill(fresh_server: str, p
     assert httpx.get(f"{fresh_server}/models/claude-sonnet-5").json()["calibration"]["n"] == 2
 
 
+def test_the_bedrock_loop_sends_windows_and_reports_the_bill(fresh_server: str, provider: Provider) -> None:
+    """boto3 sends windows in the form of Converse; both turns are stored, and both bills calibrate the model."""
+    code = block("python", CLIENTS, "## Bedrock, with boto3")
+    keys = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none"}  # boto3 takes a bearer token for https alone
+    environment = {name: value for name, value in provider.environment.items() if "BEARER" not in name}
+    done = run([sys.executable], code, server=fresh_server, environment=environment | keys, typed=TYPED)
+    assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
+    assert [[message["role"] for message in request["messages"]] for request in provider.requests] == [
+        ["user"],
+        ["user", "assistant", "user"],
+    ]
+    told = [(message["role"], message["content"]) for message in stored(fresh_server, "talks-9")]
+    assert told == [(message["role"], message["content"]) for message in (QUESTION, ANSWERED, SECOND, ANSWERED)]
+    model = httpx.get(f"{fresh_server}/models/us.anthropic.claude-sonnet-4-5-20250929-v1:0").json()
+    assert model["calibration"]["n"] == 2
+
+
 @pytest.fixture(params=["an empty folder", "the project's root"])
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a folder in which a page's program runs: an empty one, and a copy of the project."""

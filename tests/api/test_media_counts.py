@@ -28,6 +28,7 @@ MODELS = {
     "anthropic": "claude-haiku-4-5",
     "gemini": "gemini-3-pro-preview",
     "interactions": "gemini-3-pro-preview",
+    "converse": "us.anthropic.claude-haiku-4-5-20251001-v1:0",
 }
 SMALL = {
     "images": 4,

@@ -280,6 +280,7 @@ async def test_windows_of_appended_logs_are_accepted(client: httpx.AsyncClient, 
         "anthropic": CLAUDE,
         "gemini": GEMINI,
         "interactions": GEMINI,
+        "converse": CLAUDE,
     }[form]
     conversation = (await client.post("/conversations", json={})).json()["id"]
     try:

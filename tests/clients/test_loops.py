@@ -5,20 +5,25 @@ Their replies are appended unchanged. A turn has up to three replies with calls,
 Some questions have documents, and some replies are stored as drafts first. Budgets are small, so that the cut moves.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
 import anthropic
+import boto3
 import httpx
 import openai
 import pytest
+from botocore.config import Config
+from clients.standins.bedrock import Bedrock
 from clients.standins.claude import Claude
 from clients.standins.gemini import Gemini
 from clients.standins.google_interactions import Interactions
 from clients.standins.openai_responses import OpenAI
 from clients.standins.serving import Provider, serving, words
 from google import genai
+from validators.converse import as_json, as_sdk
 
 pytestmark = pytest.mark.no_cover
 BUDGET_TOKENS = 4000
@@ -187,6 +192,42 @@ class InteractionsAgent:
         self.client.close()
 
 
+class ConverseAgent:
+    form = "converse"
+    has_ids = True
+
+    def __init__(self, url: str, model: str) -> None:
+        self.model = model
+        self.client: Any = boto3.client(
+            "bedrock-runtime",
+            endpoint_url=url,
+            region_name="us-east-1",
+            aws_access_key_id="none",
+            aws_secret_access_key="none",
+            config=Config(retries={"total_max_attempts": 1}),
+        )
+
+    async def ask(self, request: Object) -> Reply:
+        reply = await asyncio.to_thread(self.client.converse, **as_sdk(request, self.model))
+        message = as_json(reply["output"]["message"])
+        return Reply([message], [block["toolUse"] for block in message["content"] if "toolUse" in block])
+
+    def question(self, text: str) -> Object:
+        return {"role": "user", "content": [{"text": text}]}
+
+    def results(self, calls: list[Any], texts: list[str]) -> list[Object]:
+        pairs = zip(calls, texts, strict=True)
+        blocks = [{"toolResult": {"toolUseId": use["toolUseId"], "content": [{"text": text}]}} for use, text in pairs]
+        return [{"role": "user", "content": blocks}]
+
+    def begun(self, reply: Reply) -> Object:
+        *thoughts, last = reply.messages[0]["content"]
+        return {"role": "assistant", "content": [*thoughts, {"text": last["text"][:20]}]}
+
+    async def close(self) -> None:
+        self.client.close()
+
+
 WINDOW = BUDGET_TOKENS
 ENABLED, ADAPTIVE = {"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}
 AGENTS: dict[str, tuple[Callable[[], Provider], Callable[[str], Agent]]] = {
@@ -205,6 +246,7 @@ AGENTS: dict[str, tuple[Callable[[], Provider], Callable[[str], Agent]]] = {
         lambda: Interactions(WINDOW, strict=False),
         lambda url: InteractionsAgent(url, "gemini-2.5-flash"),
     ),
+    "converse": (lambda: Bedrock(WINDOW), lambda url: ConverseAgent(url, "us.anthropic.claude-opus-4-5-20251101-v1:0")),
 }
 """By the tests' names: functions that make a stand-in, and the agent that uses it."""
 

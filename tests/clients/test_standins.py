@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from clients.standins.bedrock import Bedrock
 from clients.standins.claude import Claude
 from clients.standins.gemini import Gemini
 from clients.standins.google_interactions import Interactions
@@ -78,6 +79,27 @@ def interactions(provider: Provider) -> Object:
     return body
 
 
+def converse(provider: Provider) -> Object:
+    tools = [{"toolSpec": {"name": f"find_talk_{index}", "inputSchema": {"json": {}}}} for index in range(2)]
+    body: Object = {"messages": [], "toolConfig": {"tools": tools}}
+    for question in ASKED:
+        body["messages"].append({"role": "user", "content": [{"text": question}]})
+        while True:
+            message = provider.reply(CONVERSE_PATH, body)["output"]["message"]
+            body["messages"].append(message)
+            uses = [block["toolUse"]["toolUseId"] for block in message["content"] if "toolUse" in block]
+            if not uses:
+                break
+            results = [{"toolResult": {"toolUseId": use, "content": [{"text": "x"}]}} for use in uses]
+            body["messages"].append({"role": "user", "content": results})
+            if question == ASKED[1]:
+                break
+    return body
+
+
+CONVERSE_PATH = "/model/us.anthropic.claude-opus-4-5-20251101-v1%3A0/converse"
+
+
 def refused(provider: Provider, path: str, body: Object, change: Callable[[Object], Any]) -> None:
     """Check that the provider accepts the body, and refuses the changed body."""
     provider.reply(path, deepcopy(body))
@@ -147,6 +169,51 @@ INTERACTIONS: dict[str, Change] = {
     "no content": lambda steps: steps[0].update(content=[]),
     "the first step is a call": lambda steps: [steps.pop(0), steps.pop(0)],
 }
+
+
+CONVERSE: dict[str, Change] = {
+    "reasoning is changed": lambda said: said[1]["content"][0]["reasoningContent"]["reasoningText"].update(
+        text="other"
+    ),
+    "reasoning has no signature": lambda said: said[1]["content"][0]["reasoningContent"]["reasoningText"].pop(
+        "signature"
+    ),
+    "the loop begins without reasoning": lambda said: said[-2]["content"].pop(0),
+    "a result is missing": lambda said: said[2]["content"].pop(),
+    "a call is missing": lambda said: said[1]["content"].pop(),
+    "the first message is the assistant's": lambda said: said.pop(0),
+    "the last message is the assistant's": lambda said: said.pop(),
+    "two messages of one role": lambda said: said.insert(0, said[0]),
+    "a text is blank": lambda said: said[0].update(content=[{"text": " "}]),
+    "no content": lambda said: said[0].update(content=[]),
+    "an unknown member": lambda said: said[0].update(timestamp=1),
+    "a block of two members": lambda said: said[0]["content"][0].update(cachePoint={"type": "default"}),
+    "an id is used twice": lambda said: said.extend(said[1:3]),
+    "five cache points": lambda said: said[0].update(content=[{"text": "x"}, {"cachePoint": {"type": "default"}}] * 5),
+    "words before a result": lambda said: said[-1]["content"].insert(0, {"text": "x"}),
+    "an error without words": lambda said: said[-1]["content"][0]["toolResult"].update(status="error", content=[]),
+    "a document without a text": lambda said: said[0].update(content=[document("a")]),
+    "two documents of one name": lambda said: said[0]["content"].extend([document("a"), document("a")]),
+    "six documents": lambda said: said[0]["content"].extend(document(f"a{index}") for index in range(6)),
+    "a document's name": lambda said: said[0]["content"].append(document("a.b")),
+}
+
+
+def document(name: str) -> Object:
+    return {"document": {"format": "txt", "name": name, "source": {"text": "x"}}}
+
+
+@pytest.mark.parametrize("change", CONVERSE)
+def test_bedrock_refuses(change: str) -> None:
+    """As Claude behind Bedrock, the stand-in refuses each wrong change of a history."""
+    provider = Bedrock(10_000)
+    refused(provider, CONVERSE_PATH, converse(provider), lambda changed: CONVERSE[change](changed["messages"]))
+
+
+def test_bedrock_refuses_calls_without_tools() -> None:
+    """A history with calls is refused without ``toolConfig``."""
+    provider = Bedrock(10_000)
+    refused(provider, CONVERSE_PATH, converse(provider), lambda changed: changed.pop("toolConfig"))
 
 
 @pytest.mark.parametrize("change", CLAUDE)

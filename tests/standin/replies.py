@@ -25,7 +25,7 @@ def talk(form: str, body: Object) -> Said:
     last = body[{"responses": "input", "interactions": "input", "gemini": "contents"}.get(form, "messages")][-1]
     said = json.dumps(last)
     asks = last.get("role") == "user" and "gradle" in said
-    is_result = "functionResponse" in said or "tool_result" in said
+    is_result = any(name in said for name in ("functionResponse", "tool_result", "toolResult"))
     if form != "anthropic" and body.get("tools") and asks and not is_result:
         return Said(calls=(("find_talk", TOPIC),))
     return Said(ANSWER)
@@ -40,6 +40,8 @@ def counted(form: str, tokens: int) -> Object:
     """Return the body of a counting endpoint's answer."""
     if form == "gemini":
         return {"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
+    if form == "converse":
+        return {"inputTokens": tokens}
     return {"input_tokens": tokens} | ({"object": "response.input_tokens"} if form == "responses" else {})
 
 
@@ -154,10 +156,24 @@ def _interaction(said: Said, model: str, number: int, tokens: int) -> Object:
     return {"id": f"int_{number}", "model": model, "status": "completed", "outputs": outputs, "usage": usage}
 
 
+def _converse(said: Said, model: str, number: int, tokens: int) -> Object:
+    del model
+    content: list[Object] = [{"text": said.text}] if said.text else []
+    for identity, (name, given) in zip(_ids(said, number, "tooluse"), said.calls, strict=True):
+        content.append({"toolUse": {"toolUseId": identity, "name": name, "input": json.loads(given)}})
+    return {
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": "tool_use" if said.calls else "end_turn",
+        "usage": {"inputTokens": tokens, "outputTokens": 1, "totalTokens": tokens + 1},
+        "metrics": {"latencyMs": 1},
+    }
+
+
 _REPLIES: dict[str, Callable[[Said, str, int, int], Object]] = {
     "openai": _completion,
     "responses": _response,
     "anthropic": _message,
     "gemini": _content,
     "interactions": _interaction,
+    "converse": _converse,
 }

@@ -4,7 +4,7 @@ with calls that wait."""
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from validators import anthropic, gemini, interactions, limits, openai, responses
+from validators import anthropic, converse, gemini, interactions, limits, openai, responses
 
 Object = dict[str, Any]
 
@@ -14,12 +14,14 @@ _JUDGES: dict[str, Callable[[Object, str], list[str]]] = {
     "anthropic": anthropic.refused,
     "gemini": gemini.refused_by_server,
     "interactions": interactions.refused,
+    "converse": converse.refused,
 }
 _COUNTED = {
     "openai": ("messages", "tools", "tool_choice", "response_format"),
     "responses": ("input", "instructions", "tools", "tool_choice"),
     "anthropic": ("messages", "system", "tools", "tool_choice"),
     "interactions": ("input", "store", "system_instruction", "tools", "generation_config", "response_format"),
+    "converse": ("messages", "system", "toolConfig"),
 }
 _CONFIG = ("systemInstruction", "tools", "toolConfig")
 
@@ -30,12 +32,14 @@ def form_of(path: str) -> str:
         return "openai" if path.endswith("completions") else "anthropic"
     if path.endswith("/interactions"):
         return "interactions"
+    if path.endswith(("/converse", "/count-tokens")):
+        return "converse"
     return "gemini" if path.endswith(("enerateContent", ":countTokens")) else "responses"
 
 
 def is_count(path: str) -> bool:
     """Return whether a path is of an endpoint that only counts."""
-    return path.endswith(("/input_tokens", "/count_tokens", ":countTokens"))
+    return path.endswith(("/input_tokens", "/count_tokens", "/count-tokens", ":countTokens"))
 
 
 def window_of(form: str, body: Object) -> Object:
@@ -66,6 +70,8 @@ def error(form: str, message: str) -> Object:
     """Return the body of an answer 400, as the provider writes it."""
     if form == "anthropic":
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+    if form == "converse":
+        return {"message": message}
     if form in ("gemini", "interactions"):
         return {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
     param = "messages" if form == "openai" else "input"
@@ -98,6 +104,14 @@ def _of_blocks(request: Object) -> Iterator[tuple[str, str]]:
                 yield "result", str(block.get("tool_use_id"))
 
 
+def _of_converse(request: Object) -> Iterator[tuple[str, str]]:
+    for message in request.get("messages") or ():
+        for block in message.get("content") or ():
+            for kind, name in (("call", "toolUse"), ("result", "toolResult")):
+                if name in block:
+                    yield kind, str(block[name].get("toolUseId"))
+
+
 def _of_parts(request: Object) -> Iterator[tuple[str, str]]:
     for content in request.get("contents") or ():
         for part in content.get("parts") or ():
@@ -120,4 +134,5 @@ _EVENTS: dict[str, Callable[[Object], Iterator[tuple[str, str]]]] = {
     "anthropic": _of_blocks,
     "gemini": _of_parts,
     "interactions": _of_steps,
+    "converse": _of_converse,
 }

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from validators import chat_turns, claude_turns, gemini_turns, item_turns, step_turns
+from validators import chat_turns, claude_turns, converse_turns, gemini_turns, item_turns, step_turns
 from validators.logs import Group, Log, Object
 
 MOST_TURNS = 8
@@ -28,6 +28,7 @@ _TURNS = (
     *gemini_turns.TURNS,
     *item_turns.TURNS,
     *step_turns.TURNS,
+    *converse_turns.TURNS,
     *chat_turns.TURNS,
 )
 

@@ -9,6 +9,8 @@ from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter, ValidationError
 
+from validators import converse
+
 Object = dict[str, Any]
 
 _CHAT: TypeAdapter[Any] = TypeAdapter(ChatCompletionMessageParam)
@@ -27,6 +29,8 @@ def refused(form: str, model: str, request: Object) -> list[str]:
             return [why for each in request["input"] for why in _unfit(_ITEM.validate_python, each)]
         case "anthropic":
             return _unfit(_CLAUDE.validate_python, {"model": model, "max_tokens": 1, **request})
+        case "converse":
+            return converse.refused_by_sdk(request, model)
         case "interactions":
             return _unfit(CreateModelInteraction.model_validate, {"model": model, **request})
     contents = [why for each in request["contents"] for why in _unfit(types.Content.model_validate, each)]

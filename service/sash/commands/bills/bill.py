@@ -20,6 +20,7 @@ _VENDORS = {
     ("anthropic", "anthropic"): "Claude",
     ("gemini", "google"): "Gemini",
     ("interactions", "google"): "Gemini",
+    ("converse", "anthropic"): "Claude",
 }
 """Vendors' names, by the format and the maker of the model."""
 _OPENAIS_HOSTS = frozenset({"", "openai", "azure", "api.openai.com"})

@@ -30,7 +30,7 @@ from sash.core.counts.attachments import DETAILS, FILE_CHARACTERS, UPLOADED_FILE
 from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.unicode_scripts import Mix, mix_of
 from sash.core.providers import PROVIDERS
-from sash.core.providers.enclosures import IMAGES, MEDIA, MEDIA_MEMBERS, MEDIA_TYPE
+from sash.core.providers.enclosures import IMAGES, MEDIA, MEDIA_TYPE, is_medium, is_of_words
 from sash.core.providers.members import has_foreign
 from sash.core.providers.sharing import fill, is_reference, repeated
 from sash.core.providers.thoughts import SIGNATURES, is_thought, parts_of
@@ -58,7 +58,19 @@ _RESULTS: Final = frozenset({"functionResponse", "function_response", "function_
 """Gemini's results, by member or type. In a tool message their names are counted with the calls' (``VendorRules.names``)."""
 _STRUCTURE: Final = frozenset(
     {
-        *("type", "role", "id", "call_id", "tool_use_id", "status", "cache_control", "caller", "logprobs"),
+        *(
+            "type",
+            "role",
+            "id",
+            "call_id",
+            "tool_use_id",
+            "toolUseId",
+            "cachePoint",
+            "status",
+            "cache_control",
+            "caller",
+            "logprobs",
+        ),
         *("media_type", "mime_type", "mimeType", "detail", "approval_request_id", "prompt_cache_breakpoint"),
     }
 )
@@ -224,8 +236,8 @@ class _Weighed:
                     self.add(each, thoughts, key)
             case dict() if is_reference(value):
                 self.references[value["$"]] += 1
-            case dict() if str(value.get("type")) in MEDIA or key in MEDIA_MEMBERS:
-                self._add_media(value, thoughts)
+            case dict() if str(value.get("type")) in MEDIA or is_medium(value, key):
+                self._add_media({"type": key, **value}, thoughts)
             case {"type": "reasoning", "summary": _}:
                 thoughts.sealed += _KEPT_BY_OPENAI if "id" in value and not value.get("encrypted_content") else 0
                 self._add_members({name: each for name, each in value.items() if name != "summary"}, thoughts, key)
@@ -240,12 +252,22 @@ class _Weighed:
     def _add_members(self, value: dict[str, Any], thoughts: "_Weighed", key: str) -> None:
         self._add_citing(value)
         for name, each in value.items():
-            if name in SIGNATURES or (name in ("signature", "encrypted_content") and is_thought(value)):
+            if name == "reasoningContent" and isinstance(each, dict):
+                self._add_reasoning(each)
+            elif name in SIGNATURES or (name in ("signature", "encrypted_content") and is_thought(value)):
                 thoughts.sealed += billed_characters(value, name)
                 if name in SIGNATURES and "text" in value and isinstance(each, str):
                     thoughts.texts_sealed += max(0, len(each) - _AROUND)
             elif name not in _STRUCTURE and not (name == "name" and {key, str(value.get("type"))} & self.named):
                 self.add(each, thoughts, name)
+
+    def _add_reasoning(self, content: dict[str, Any]) -> None:
+        """Add Claude's thinking as Converse has it, whose signature is not billed."""
+        match content:
+            case {"reasoningText": {"text": str(text)}}:
+                self.texts.append(text)
+            case {"redactedContent": str(data)}:
+                self.sealed += len(data)
 
     def _add_citing(self, value: dict[str, Any]) -> None:
         """Add the instructions to cite that Anthropic sends with a document or a search result: 6 bills."""
@@ -264,9 +286,9 @@ class _Weighed:
         source = value.get("source", value)
         inner = source if isinstance(source, dict) else {}
         self._add_citing(value)
-        if inner.get("type") in ("content", "text"):
+        if is_of_words(inner):
             self.estimated += _DOCUMENT
-            self.add(inner.get("content", inner.get("data")), thoughts)
+            self.add(inner.get("content", inner.get("text", inner.get("data"))), thoughts)
         elif not any(map(is_reference, inner.values())):
             self._add_bytes(value, [text for text in inner.values() if isinstance(text, str)])
         for name, each in value.items():

@@ -84,7 +84,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     assumed: str | None = None
     """The name of the model or of the family whose figures stand in, for a name that no source lists."""
     limits: RequestLimits = NO_LIMITS
-    """The largest request that its maker takes, in whatever form it is sent."""
+    """The largest request that its maker takes; after ``sent_as``, the largest that is taken in that form."""
 
     @property
     def counting(self) -> Counting:
@@ -132,7 +132,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     def sent_as(self, form: str) -> "Model":
         """Return the model with the rules of requests in ``form``. Responses are billed by rules of their own."""
         rules = _RESPONSES.get(self.rules.family, self.rules) if form == "responses" else self.rules
-        return msgspec.structs.replace(self, format=form, rules=rules, exact=self.exact and rules.is_settled)
+        narrows = PROVIDERS[form].narrows
+        limits = self.limits if narrows is NO_LIMITS else self.limits.within(narrows)
+        exact = self.exact and rules.is_settled
+        return msgspec.structs.replace(self, format=form, rules=rules, exact=exact, limits=limits)
 
     @property
     def is_resold(self) -> bool:

@@ -182,7 +182,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         not records.flags
         or history.outside
         or history.grounding_messages
-        or fixed.tools
+        or fixed.defines(options.format)
         or options.dedupe == "messages"
         or options.summary == "always"
         or TOOL in records.roles

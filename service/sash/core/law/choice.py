@@ -12,6 +12,8 @@ It uses records only: no body is decoded, and only a document that is being cut 
 If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
@@ -22,7 +24,7 @@ from sash.core.law.caching import TURN_OF_A_WINDOW, below_a_tier, caching_of
 from sash.core.law.documents import Documents
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.fillers import came_in, filler_tokens, longest_opening, opening_tokens
-from sash.core.law.fixed import Fixed, Line, fixed_costs
+from sash.core.law.fixed import Fixed, Line, fixed_costs, has_calls
 from sash.core.law.lines import longest_lines
 from sash.core.law.notes import longest_note, note_measure
 from sash.core.law.parameters import WindowQuery
@@ -387,7 +389,7 @@ class _Frame(msgspec.Struct, frozen=True):
         sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
         tokens = {
             **fixed,
-            "tools": self.fixed.tools_tokens(self.model, (*(line.measure for line in lines), *self._leading(seqs))),
+            "tools": self._tools_tokens(lines, seqs),
             "messages": taken.taken + sum(view.always_costs().values()) - sum(reasoning.values()),
             "grounding": sum(costs(view.record(seq), sent, self.model) for seq, sent in grounding.items()),
             "reasoning": sum(sent.values()),
@@ -441,9 +443,17 @@ class _Frame(msgspec.Struct, frozen=True):
         behind = range(history.since(max(history.first_seq, stands + 1)), history.length + 1)
         return max(asked, next((seq for seq in behind if history.role(seq) != ASSISTANT), history.length + 1))
 
+    def _tools_tokens(self, lines: Sequence[Line], seqs: list[int]) -> int:
+        """The tokens of definitions. Where one stands in for tools, it is sent beside calls alone."""
+        beside = (*(line.measure for line in lines), *self._leading(seqs))
+        record = self.view.history.record
+        stands_in = PROVIDERS[self.options.format].stand_in_tool is not None
+        calls = stands_in and any(has_calls(record(seq).measure) for seq in seqs)
+        return self.fixed.tools_tokens(self.model, beside, calls=calls)
+
     def _leading(self, seqs: list[int]) -> list[Measure]:
         """Measures of the messages on which the cost of definitions may depend: the first, and system messages."""
-        if not self.fixed.tools or not seqs:
+        if not self.fixed.defines(self.options.format) or not seqs:
             return []
         leading = {
             seqs[0],

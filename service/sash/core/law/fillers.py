@@ -5,12 +5,14 @@ Neither provider accepts an empty user turn, or a history that begins with the a
 the assistant gets none; Claude bills more tokens for it. Gemini refuses it if the assistant calls.
 """
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
 from sash.core.counts.counting import message_tokens, plain_text_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.measures import Measure
+from sash.core.counts.media_facts import IMAGE
 from sash.core.counts.models import Model
 from sash.core.counts.text import both
 from sash.core.counts.vendors import VendorRules
@@ -18,6 +20,9 @@ from sash.core.law.records import Record
 from sash.core.law.view import View
 from sash.core.providers import PROVIDERS
 from sash.core.providers.turns import NOTHING_SAID
+
+_FILE_NAME = 12
+"""Tokens of the name that a file gets, or of the number behind its own."""
 
 
 @lru_cache(maxsize=64)
@@ -29,6 +34,19 @@ def filler_tokens(model: Model) -> int:
 def is_filled(measure: Measure, form: str) -> bool:
     """Return whether ``form`` sends ``…`` for a message, because it is the user's and has no content."""
     return measure.role == USER and _is_silent(measure, form)
+
+
+def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:
+    """Return a message's tokens with what ``form`` adds: ``…`` in place of nothing, or beside a file, and files' names."""
+    if is_filled(measure, form):  # a name may cost more
+        return max(filler_tokens(model), cost)
+    extra = measure.extra
+    if not PROVIDERS[form].names_files or extra is None:
+        return cost
+    files = sum(each.kind != IMAGE and each.form in ("", form) for each in extra.media)
+    own = extra.native_in(form)  # a document of words is no file there
+    is_alone = (files or (own and own.estimated)) and measure.role == USER and measure.o200k <= 1
+    return cost + math.ceil(files * _FILE_NAME * model.scale) + (filler_tokens(model) if is_alone else 0)
 
 
 def _is_silent(measure: Measure, form: str) -> bool:
@@ -55,7 +73,9 @@ def opening_tokens(
         return longest_opening(model, form)
     calls = first.measure.extra.calls if first.measure.extra is not None else 0
     needs_question = calls or is_followed or _is_silent(first.measure, form)  # then the next message may have calls
-    if is_oldest and came_in(first.measure, form) and not (needs_question and PROVIDERS[form].calls_need_question):
+    sent_in = PROVIDERS[form]
+    needs_question = sent_in.needs_question or (needs_question and sent_in.calls_need_question)
+    if is_oldest and came_in(first.measure, form) and not needs_question:
         return bare_opening(model, form)
     return filler_tokens(model)
 
@@ -95,7 +115,10 @@ def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, 
         return 0
     filler = filler_tokens(model)
     opening = filler if are_first and few_shots[0].role == ASSISTANT else 0
-    return opening + sum(max(0, filler - message_tokens(each, model)) for each in few_shots if is_filled(each, form))
+    costs = [message_tokens(each, model) for each in few_shots]
+    return opening + sum(
+        with_filler(each, cost, model, form) - cost for each, cost in zip(few_shots, costs, strict=True)
+    )
 
 
 def bare_opening(model: Model, form: str) -> int:

@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.counts.counting import first_system, is_system, messages_tokens, tools_tokens
 from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.families import ASSISTANT, DEVELOPER
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import ONE
@@ -69,9 +69,13 @@ class Fixed(msgspec.Struct, frozen=True):
             self._said[vocabulary] = [spoken_tokens(message, vocabulary) for message in self.messages]
         return self._said[vocabulary]
 
-    def tools_tokens(self, model: Model, messages: Sequence[Measure]) -> int:
-        """Tokens of the definitions in a request of the fixed parts and ``messages``."""
-        if not self.tools:
+    def defines(self, form: str) -> bool:
+        """Whether a request in ``form`` may have definitions."""
+        return bool(self.tools) or PROVIDERS[form].stand_in_tool is not None
+
+    def tools_tokens(self, model: Model, messages: Sequence[Measure], *, calls: bool = True) -> int:
+        """Tokens of the definitions in a request of the fixed parts and ``messages``; ``calls``: some message may call."""
+        if not self.defines(model.format):
             return 0
         given = [*self.system, *self.few_shots, *messages]
         if not PROVIDERS[model.format].is_chat_form:
@@ -81,11 +85,13 @@ class Fixed(msgspec.Struct, frozen=True):
             given.sort(key=lambda each: each.role > DEVELOPER or came_in(each, model.format))
         first = first_system(given, model.rules)
         tools, choice = self._tools_in(model.format)
+        if not tools and (stand_in := PROVIDERS[model.format].stand_in_tool) is not None:
+            tools = [stand_in] if calls or any(map(has_calls, (*self.system, *self.few_shots))) else None
         return tools_tokens(model, tools=tools, tool_choice=choice, first_system=first)
 
     def _tools_in(self, form: str) -> tuple[list[dict[str, Any]] | None, Any]:
         """The definitions and the choice as a request in ``form`` has them. It may add members, or leave tools out."""
-        if not PROVIDERS[form].is_chat_form and form not in self._sent:
+        if self.tools and not PROVIDERS[form].is_chat_form and form not in self._sent:
             try:
                 sent = read_request(form, render_request(form, (), tools=self.tools, tool_choice=self.tool_choice))
             except FormatCannotCarry:  # refused when the messages are rendered, with their own refusals
@@ -94,13 +100,18 @@ class Fixed(msgspec.Struct, frozen=True):
         return self._sent.get(form, (self.tools, self.tool_choice))
 
 
+def has_calls(measure: Measure) -> bool:
+    """Whether a message has calls, or answers one."""
+    return measure.role in (TOOL, FUNCTION) or (measure.extra is not None and bool(measure.extra.calls))
+
+
 def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], form: str) -> dict[str, int]:
     """Tokens of the fixed parts by name, sent in ``form``. ``lines`` are between the few-shots and the messages.
 
     The tokens of definitions may depend on the request's first message. If that is not known before history is chosen (no
     fixed message, no line, and the first message may be left out), the larger cost is taken.
     """
-    always = view.always_seqs() if fixed.tools or model.lone else []
+    always = view.always_seqs() if fixed.defines(form) or model.lone else []
     measures = [line.measure for line in lines]
     required = [view.record(seq).measure for seq in always]
     tools = fixed.tools_tokens(model, (*measures, *required))

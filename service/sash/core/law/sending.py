@@ -13,7 +13,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.counts.prices import reasoning_cost
 from sash.core.counts.rows import Row
-from sash.core.law.fillers import blank_line_tokens, filler_tokens, is_filled, joined_systems
+from sash.core.law.fillers import blank_line_tokens, joined_systems, with_filler
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Flags, Records
@@ -116,11 +116,12 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
     between system texts. ``has_system``: a system prompt comes before the messages."""
     first, records = view.history.first_seq, view.history.records
-    is_empty = (np.asarray(records.tokens(0)) == 0) & (np.frombuffer(records.roles, np.uint8) == USER)
-    empty = (first + np.flatnonzero(is_empty)).tolist()
-    seqs = [seq for seq in (*view.outside, *empty) if is_filled(view.record(seq).measure, form)]
-    # A name before the text may cost more.
-    costs = {seq: max(filler_tokens(model), view.cost_of(seq)) for seq in seqs}
+    names_files = PROVIDERS[form].names_files
+    is_empty = (np.asarray(records.tokens(0)) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
+    seqs = {*view.outside, *(first + np.flatnonzero(is_empty)).tolist()}
+    if names_files and records.details:
+        seqs.update(first + index for index in records.media)
+    costs = {seq: with_filler(view.record(seq).measure, view.cost_of(seq), model, form) for seq in seqs}
     joined = joined_systems(view, model, form)[0 if has_system else 1 :]
     return recosted(view, costs | {seq: view.cost_of(seq) + blank_line_tokens(model) for seq in joined})
 

@@ -9,6 +9,7 @@ Messages come in as OpenAI chat messages and go out in one of these forms::
     anthropic   client.messages.create(model=…, max_tokens=…, **request)
     gemini      client.models.generate_content(model=…, **request)
     interactions client.interactions.create(model=…, **request)       Gemini's newer form, with the rules of ``gemini``
+    converse    client.converse(modelId=…, **request)                 Bedrock's, mostly with the rules of ``anthropic``
 
 A part without an exact place in a form goes where it loses least. A part that the form cannot carry is refused by name:
 
@@ -59,6 +60,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from sash.core.providers.anthropic import ANTHROPIC
+from sash.core.providers.converse import CONVERSE
 from sash.core.providers.gemini import GEMINI
 from sash.core.providers.interactions import INTERACTIONS
 from sash.core.providers.mends import Mends
@@ -68,7 +70,7 @@ from sash.core.providers.responses import RESPONSES
 from sash.core.providers.turns import Outgoing, Refusals
 
 PROVIDERS: Final[dict[str, Provider]] = {
-    each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, INTERACTIONS)
+    each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, INTERACTIONS, CONVERSE)
 }
 """Every form, by its name. To add a provider, write its file and name it here."""
 CHAT: Final = OPENAI.name

@@ -13,8 +13,9 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
 
     ``url`` is the maker's address if none of ``url_variables`` is set. ``{model}`` in ``path`` stands for the model's name.
     ``fields`` are the members of a request that the endpoint takes; None stands for all. ``reply_tokens`` is the length of
-    the shortest reply, which ``shortest`` asks for; 0 if the endpoint only counts. ``wrapped`` is the member that holds the
-    request in the body. ``tokens`` is the path to the tokens in the answer.
+    the shortest reply, which ``shortest`` asks for; 0 if the endpoint only counts. ``wrapped`` are the members, each in the
+    one before it, that hold the request in the body; ``named`` stands before the model's name there, None without it.
+    ``tokens`` is the path to the tokens in the answer.
     """
 
     url: str
@@ -30,7 +31,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     shortest: Mapping[str, int | Mapping[str, int]] = MappingProxyType({})
     shortest_elsewhere: Mapping[str, int | Mapping[str, int]] = MappingProxyType({})
     """In place of ``shortest``, for other makers' servers that take the form."""
-    wrapped: str | None = None
+    wrapped: tuple[str, ...] = ()
+    named: str | None = None
     spread: str | None = None
     """The argument of the maker's SDK whose members stand beside the messages in a request."""
 
@@ -43,8 +45,11 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
         given = {name: value for name, value in request.items() if name != self.spread}
         given |= request.get(self.spread) or {} if self.spread is not None else {}
         sent = {name: value for name, value in given.items() if self.fields is None or name in self.fields}
-        if self.wrapped is not None:
-            return {self.wrapped: {"model": f"models/{model}", **sent}}
+        if self.wrapped:
+            held = sent if self.named is None else {"model": f"{self.named}{model}", **sent}
+            for name in reversed(self.wrapped):
+                held = {name: held}
+            return held
         shortest = self.shortest if is_makers else self.shortest_elsewhere
         others = {name: value for name, value in sent.items() if name not in {"stream", "stream_options", "n"}}
         within = {

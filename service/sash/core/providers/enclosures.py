@@ -30,6 +30,8 @@ MEDIA: Final = frozenset(
 IMAGES: Final = frozenset({"image", "input_image", "computer_screenshot"})
 MEDIA_MEMBERS: Final = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
 """Members of Gemini's parts that hold pictures, files or sounds."""
+_MEMBERS_WITH_SOURCE: Final = frozenset({"image", "document", "audio", "video"})
+"""Members of Converse's blocks that hold them, in a member ``source``."""
 MEDIA_TYPE: Final = re.compile(r"[a-z]+/[a-zA-Z0-9.+-]+")
 MADE: Final = "image_generation_call"
 """The type of OpenAI's item with a picture that the model made."""
@@ -108,9 +110,10 @@ def _of_part(part: Object) -> Enclosure:
 def _of_block(block: Object, form: str) -> Enclosure:
     """An enclosure that only the provider's own message has."""
     texts = list(_strings(block))
+    is_picture = "image" in block and is_medium(block["image"], "image")
     data = max(texts, key=len, default="")
     media_type = next((text for text in texts if MEDIA_TYPE.fullmatch(text)), "") or _type_of(data)
-    is_image = str(block.get("type")) in (*IMAGES, MADE) or media_type.startswith("image/")
+    is_image = is_picture or str(block.get("type")) in (*IMAGES, MADE) or media_type.startswith("image/")
     kind: Kind = "image" if is_image else "audio" if media_type.startswith("audio/") else "file"
     return Enclosure(kind, media_type, data, block, form, is_thought(block))
 
@@ -265,15 +268,28 @@ def _is_of_text(text: str) -> bool:
 
 def _is_own_medium(block: Object) -> bool:
     """Whether a part is a picture, a file or a sound, and not a document of texts or of parts."""
-    if any(isinstance(block.get(name), dict) for name in MEDIA_MEMBERS):
-        return True
+    if any(is_medium(value, name) for name, value in block.items()):
+        return not _holds_words(block)
     return str(block.get("type")) in MEDIA and not _holds_words(block)
+
+
+def is_medium(value: Any, name: str) -> bool:
+    """Whether a part's member of this name is a picture, a file or a sound."""
+    if not isinstance(value, dict):
+        return False
+    return name in MEDIA_MEMBERS or (name in _MEMBERS_WITH_SOURCE and isinstance(value.get("source"), dict))
 
 
 def _holds_words(block: Object) -> bool:
     """Whether a part is a document of texts or of parts, which are in the text of the chat message."""
-    source = block.get("source")
-    return isinstance(source, dict) and source.get("type") in ("content", "text")
+    document = block.get("document")
+    source = document.get("source") if isinstance(document, dict) else block.get("source")
+    return isinstance(source, dict) and is_of_words(source)
+
+
+def is_of_words(source: Mapping[str, Any]) -> bool:
+    """Whether a document's source has its words, and not bytes or a link."""
+    return source.get("type") == "text" or not source.keys().isdisjoint({"text", "content"})
 
 
 def _payload(data: str) -> str:

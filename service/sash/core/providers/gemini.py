@@ -569,7 +569,8 @@ _ASKING = Asking(
     key_header="x-goog-api-key",
     key_prefix="",
     path="/v1beta/models/{model}:countTokens",
-    wrapped="generateContentRequest",
+    wrapped=("generateContentRequest",),
+    named="models/",
     spread="config",
     tokens=("totalTokens",),
 )

@@ -149,14 +149,23 @@ def read_turn(
     read_result: Read,
     read_part: Read,
     stands: Callable[[Object], bool] = lambda _: False,
+    is_behind: Callable[[Object], bool] = lambda _: False,
 ) -> list[Piece]:
     """Return the pieces of a message: one for each of the user's tool results, then one for the other parts.
 
     ``parts`` are the member ``key`` of the message ``own``. If the pieces change their order, each has its places in ``at``.
-    A part of the assistant's that ``stands`` for all before it is a piece, too, and so are the parts around it.
+    A part of the assistant's that ``stands`` for all before it is a piece, too, and so are the parts around it. A part that
+    ``is_behind`` another belongs to it.
     """
-    results = [[index] for index, part in enumerate(parts) if role == "user" and is_result(part)]
-    others = [index for index in range(len(parts)) if [index] not in results]
+    results: list[list[int]] = []
+    others: list[int] = []
+    for index, part in enumerate(parts):
+        if role == "user" and is_result(part):
+            results.append([index])
+        elif results and results[-1][-1] == index - 1 and is_behind(part):
+            results[-1].append(index)
+        else:
+            others.append(index)
     if role == "assistant" and any(map(stands, parts)):
         said = [[*run] for _, run in groupby(others, lambda index: index if stands(parts[index]) else -1)]
     else:

@@ -15,7 +15,7 @@ from sash.core.providers.known_kinds import UnknownKind
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.pieces import Keeps, Object, Piece
-from sash.core.providers.request_limits import RequestLimits
+from sash.core.providers.request_limits import NO_LIMITS, RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
 from sash.core.providers.turns import Outgoing, Refusals
 from sash.core.providers.whole import Shape
@@ -45,7 +45,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     called: str
     """What errors call an own message."""
     own_types: str
-    """A pattern of the types of parts and items that only this form has."""
+    """A pattern of the types of parts and items that only this form has; of a part without a type, a dot and its member."""
     carries: frozenset[ReasoningKind]
     """The kinds of reasoning in chat messages that this form sends."""
     seals_calls: bool
@@ -73,6 +73,14 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """What this provider refuses, beside what all refuse (``mends.OF_ALL``), and what is sent in its place."""
     has_system_messages: Callable[[str], bool] = lambda _: True
     """Whether a model, by its name, takes system messages that came in this form among the others."""
+    narrows: RequestLimits = NO_LIMITS
+    """The limits of every request in this form, whoever made the model: a seller's may be smaller than the maker's."""
+    stand_in_tool: Object | None = None
+    """The tool, in chat form, that is declared where messages have calls or results and no tool is sent."""
+    names_files: bool = False
+    """Whether each file has a name, made where it has none, and a message with a file has ``…`` if it has no text."""
+    needs_question: bool = False
+    """Whether a history of own messages may not begin with the assistant."""
     calls_need_question: bool = False
     """Whether a history of own messages may not begin with the assistant's calls."""
     own_members: OwnMembers = OwnMembers()

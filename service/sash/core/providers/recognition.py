@@ -29,13 +29,21 @@ def _other_form(message: dict[str, Any], form: str) -> tuple[str, str] | None:
     """The API that a message is of, if it is not ``form``, and the member or type that shows it."""
     if isinstance(message.get("parts"), list) and not message.get("content") and form != "gemini":
         return "gemini", "parts"
-    kinds = [kind for part in _typed(message) if isinstance(kind := part.get("type"), str)]
+    kinds = [kind for part in _typed(message) if (kind := _kind_of(part))]
     for name, provider in PROVIDERS.items():
         for kind in kinds if name != form else ():
             if re.fullmatch(provider.own_types, kind) and not re.fullmatch(PROVIDERS[form].own_types, kind):
-                return name, kind
+                return name, kind.removeprefix(".")
     is_item = form == "openai" and message.get("type") in ITEMS and not message.keys() & {"role", "content"}
     return ("responses", kinds[0]) if is_item else None
+
+
+def _kind_of(part: dict[str, Any]) -> str:
+    """A part's type; of a part whose one member says what it is, the member's name behind a dot."""
+    kind = part.get("type")
+    if kind is None and len(part) == 1:
+        return f".{next(iter(part))}"
+    return kind if isinstance(kind, str) else ""
 
 
 def _typed(message: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -37,5 +37,11 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         given = {name: value for name, value in msgspec.structs.asdict(other).items() if value is not None}
         return msgspec.structs.replace(self, **given) if given else self
 
+    def within(self, other: "RequestLimits") -> "RequestLimits":
+        """Return the smaller limit of both, for each that is known."""
+        both = ((name, getattr(self, name), getattr(other, name)) for name in self.__struct_fields__)
+        least = {name: min(own, given) if own and given else own or given for name, own, given in both}
+        return RequestLimits(**least)
+
 
 NO_LIMITS: Final = RequestLimits()

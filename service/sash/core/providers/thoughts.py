@@ -48,7 +48,11 @@ def is_thought(part: Any) -> bool:
     if not isinstance(part, dict):
         return False
     is_gemini = part.get("thought") is True and not part.keys() & {"functionCall", "function_call"}
-    return is_gemini or part.get("type") in ("thinking", "redacted_thinking", "reasoning", "thought")
+    return (
+        is_gemini
+        or "reasoningContent" in part
+        or part.get("type") in ("thinking", "redacted_thinking", "reasoning", "thought")
+    )
 
 
 def without_reasoning(message: Mapping[str, Any], *, seals: bool = True) -> dict[str, Any]:
