@@ -23,6 +23,7 @@ HEAVY = 16
 PROBES = 300
 _AT_ONCE = 4 * HEAVY
 _CLAUDE = "model=claude-sonnet-4-5&format=anthropic&stable=true&cache=auto&max_tokens=8000"
+_AGENT = "model=gpt-4o-mini&reserve=0&max_tokens=8000"
 _PLAIN = request("GET", "/conversations/short/window?model=gpt-4o-mini")
 
 
@@ -32,6 +33,10 @@ def kinds() -> dict[str, list[bytes]]:
     appends = [request("POST", f"/conversations/h{place}/messages", body_of(100, 400)) for place in range(HEAVY)]
     return {
         "nobody": [],
+        "windows of an agent": [request("GET", f"/conversations/agent/window?{_AGENT}")],
+        "the same with tool_results_kept=1": [
+            request("GET", f"/conversations/agent/window?{_AGENT}&tool_results_kept=1")
+        ],
         "Claude's windows of an agent, stable, with hints": [request("GET", f"/conversations/agent/window?{_CLAUDE}")],
         "appends of 100 messages": appends,
         "`POST /window` of 1,000 messages": [request("POST", "/window", history)],

@@ -24,7 +24,7 @@ from sash.windows.media_lines import instead_of
 
 _SHORT = 2000
 """Plain messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
-_DETAILED = 10
+_DETAILED = 3
 """The work of a message with details, such as a tool call or another script than Latin, in plain messages."""
 LARGE_BYTES = 65_536
 """The largest tool result, or pictures together, that take a few milliseconds; with a larger one, the window is built in a

@@ -31,6 +31,8 @@ _ARGUMENTS: Final = frozenset({"call_arguments", "call_objects"})
 _OF_CALLS: Final = frozenset(
     {"call_arguments", "call_objects", "call_names", "bare_names", "together", "together_objects"}
 )
+_OF_VENDORS: Final = frozenset({"call_arguments", "call_objects", "call_names", "name", "unpriced"})
+"""Texts beside a message's own that ``VendorRules`` price."""
 _SPOKEN: Final = _OF_CALLS | {"name", "listed", "opens_list", "closes_list"}
 """Texts whose tokens are among those that the model's own vocabulary counted."""
 _BESIDE_TEXT: Final = {name: (name + "0", name + "1") for name in sorted(_SPOKEN | {"unpriced"})}
@@ -244,8 +246,9 @@ def _in_model(sent: Row, model: Model, by: Arithmetic, said: Number) -> Row:
     texts = Row(text=text)
     arguments = by.most(1, by.where(sent["has_call_objects"] != 0, sent["call_objects0"], sent["call_arguments0"]))
     whole = by.most(1, sent["text0"])
+    is_vendors = isinstance(model.rules, VendorRules)
     for name, pair in _BESIDE_TEXT.items():
-        if pair[0] not in sent:
+        if pair[0] not in sent or (is_vendors and name not in _OF_VENDORS):
             continue
         o200k, cl100k = sent[pair[0]], sent[pair[1]]
         of_mix, of = (calls_mix, arguments) if name in _OF_CALLS else (mix, whole)
@@ -317,12 +320,14 @@ def _vendor_cost(sent: Row, texts: Row, model: Model, rules: VendorRules, by: Ar
 def _listed_cost(sent: Row, texts: Row, model: Model, by: Arithmetic, place: Number) -> Number:
     """The tokens for a model of chat completions or Responses, before the margin."""
     rules, role, text = model.rules, sent["role"], texts["text"]
-    listed = by.where(texts["listed"] != 0, texts["listed"], text)
-    listed = listed + by.where(place & LIST_BEGINS, texts["opens_list"], 0)
-    listed = listed + by.where(place & LIST_ENDS, texts["closes_list"], 0)
-    if rules.parallel_unknown:  # no bill has such a list: the larger of the plain and the listed cost
-        listed = by.most(text, listed)
-    result = text if rules.each_call else by.where(place, listed, text)
+    result = text
+    if not rules.each_call and by.some(place):
+        listed = by.where(texts["listed"] != 0, texts["listed"], text)
+        listed = listed + by.where(place & LIST_BEGINS, texts["opens_list"], 0)
+        listed = listed + by.where(place & LIST_ENDS, texts["closes_list"], 0)
+        if rules.parallel_unknown:  # no bill has such a list: the larger of the plain and the listed cost
+            listed = by.most(text, listed)
+        result = by.where(place, listed, text)
     cost = by.where(role == TOOL, result, by.pick(rules.role_costs, role) + text)
     cost += sent["estimated"] + texts["unpriced"] + sent["images"]
     if "has_name" in sent:
@@ -350,14 +355,19 @@ def _calls_cost(sent: Row, texts: Row, rules: Rules, by: Arithmetic) -> Number:
     Text next to calls is billed as a message of its own, so without text the message's own cost is subtracted.
     """
     calls, names, arguments = sent["calls"], texts["call_names"], texts["call_arguments"]
-    bare = by.where(sent["has_bare_names"] != 0, texts["bare_names"], names) if rules.names_bare else names
-    single = calls * rules.single_call + names + bare + arguments
-    together = rules.parallel_calls + texts["together"]
-    if rules.each_call:
-        together = rules.parallel_calls + calls * rules.each_call + names + bare + arguments
-    several = by.most(single, together) if rules.parallel_unknown else together
-    cost = by.where(calls > 1, several, single) - by.where(sent["textless"] != 0, rules.role_costs[ASSISTANT], 0)
-    cost = by.where((sent["legacy_call"] != 0) & (calls == 1), names + arguments + 3, cost)
+    bare = names
+    if rules.names_bare and "has_bare_names" in sent:
+        bare = by.where(sent["has_bare_names"] != 0, texts["bare_names"], names)
+    said = names + bare + arguments
+    cost = calls * rules.single_call + said
+    if by.some(calls > 1):
+        together = rules.parallel_calls + (calls * rules.each_call + said if rules.each_call else texts["together"])
+        several = by.most(cost, together) if rules.parallel_unknown else together
+        cost = by.where(calls > 1, several, cost)
+    if "textless" in sent:
+        cost = cost - by.where(sent["textless"] != 0, rules.role_costs[ASSISTANT], 0)
+    if "legacy_call" in sent:
+        cost = by.where((sent["legacy_call"] != 0) & (calls == 1), names + arguments + 3, cost)
     return by.where(calls > 0, cost, 0)
 
 
