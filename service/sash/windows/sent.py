@@ -24,7 +24,7 @@ from sash.core.counts.measures import Measure, measure
 from sash.core.counts.models import Model
 from sash.core.counts.text import ENCODINGS, count_texts
 from sash.core.law.costs import reference_cost
-from sash.core.law.records import Record, Records, encode_record, plain_records
+from sash.core.law.records import Record, Records, plain_records
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.store.data.entries import content_digest
@@ -134,10 +134,8 @@ class SentChat:
         return plain_records(self._roles[place:], self._counts[place:], map(len, bodies), digests), bodies
 
     def _records(self, records: Sequence[Record]) -> Records:
-        if all(record.measure.extra is None for record in records):
-            found = Records(b"".join(map(encode_record, records)))  # costs of plain texts need no details
-        else:
-            found = Records.of(records)
+        is_plain = all(record.measure.extra is None for record in records)  # then their costs need no details
+        found = Records.bare(records) if is_plain else Records.of(records)
         said = [record.said + 1 for record in records if record.said is not None]
         return Records(found.packed, found.details, said) if said else found
 

@@ -161,7 +161,7 @@ class GrowingTail:
 
     async def apart(self, records: Mapping[int, Record]) -> dict[int, bytes]:
         """Read the bodies of single messages, by seq, beside those of the window."""
-        found = await self._read([(seq, Records.of([record])) for seq, record in records.items()])
+        found = await self._read([(seq, Records.bare([record])) for seq, record in records.items()])
         return dict(zip(records, found, strict=True))
 
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
@@ -214,6 +214,6 @@ def _stretches(seqs: Sequence[int], history: History) -> Iterator[tuple[int, Rec
     """Runs of consecutive ``seqs``: the first seq and the records of each run."""
     before = bisect_left(seqs, history.first_seq)
     for first, last in runs(seqs, 0, before):
-        yield first, Records.of([history.outside[seq] for seq in range(first, last + 1)])
+        yield first, Records.bare([history.outside[seq] for seq in range(first, last + 1)])
     for first, last in runs(seqs, before):
         yield first, history.records[first - history.first_seq : last - history.first_seq + 1]

@@ -251,6 +251,11 @@ class Records(Sequence[Record]):
         nobodies = (Identity("", stamp, b"") for stamp in stamps)
         return cls(b"".join(map(encode_record, records)), list(map(details_of, records, nobodies)))
 
+    @classmethod
+    def bare(cls, records: Iterable[Record]) -> "Records":
+        """The columns of these records, without their details."""
+        return cls(b"".join(map(encode_record, records)))
+
     def __len__(self) -> int:
         return len(self.flags)
 
