@@ -38,6 +38,13 @@ like = "{HAIKU}"
 [models.small.limits]
 images = 10
 tools = 5
+
+[models.tiny]
+context_window = 200000
+like = "{HAIKU}"
+
+[models.tiny.limits]
+bytes = 40000
 """
 
 
@@ -48,7 +55,8 @@ async def small(
     encryption_key: tuple[bytes, ...],
     nothing_left: None,  # noqa: ARG001
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of an application whose models file has a model that takes ten pictures and five tools."""
+    """Yield a client of an application whose models file has a model that takes ten pictures and five tools, and one that
+    takes 40 kB."""
     models = tmp_path / "models.toml"
     models.write_text(MODELS)
     settings = Settings(redis_url=store.url, durability="fast", models_file=models, encryption_key=encryption_key)
@@ -227,6 +235,16 @@ async def test_tools_of_a_conversation_without_a_model_are_checked_at_its_window
     refused = await client.get(f"/conversations/{conversation}/window", params={"model": "gpt-4o-mini"})
     assert (refused.status_code, refused.json()["limit"], refused.json()["needed"]) == (422, "tools", 200)
     assert (await window(client, conversation, model=CLAUDE))["stop_reason"] == "complete"
+    named = await client.patch(f"/conversations/{conversation}", json={"model": "gpt-4o-mini"})
+    assert (named.status_code, named.json()["limit"]) == (422, "tools")
+    assert "model" not in (await client.get(f"/conversations/{conversation}")).json()
+
+
+async def test_count_names_the_bytes_of_a_request_that_is_over(small: httpx.AsyncClient) -> None:
+    """POST /count names ``bytes`` where the request as JSON has more than the model takes."""
+    for characters, over in ((39_000, []), (41_000, ["bytes"])):
+        asked = {"model": "tiny", "messages": [{"role": "user", "content": "x " * (characters // 2)}]}
+        assert (await small.post("/count", json=asked)).json()["over_limits"] == over
 
 
 async def test_count_names_the_limits_that_a_request_is_over(client: httpx.AsyncClient) -> None:
