@@ -152,7 +152,8 @@ class BadRequest(Problem):
 
 
 class InvalidCursor(BadRequest):
-    """The cursor is not from this listing, or the conversation was erased and created again since.
+    """The cursor is not from this listing, the conversation was erased and created again since, or a rewind took away the
+    messages that followed.
 
     List again without ``cursor``, and send each ``next_cursor`` unchanged.
     """

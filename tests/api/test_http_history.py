@@ -104,6 +104,20 @@ async def test_bad_queries(client: httpx.AsyncClient, conversation: str, query: 
     assert problem(answer, 400, "bad-request")["errors"][0]["pointer"] == pointer
 
 
+async def test_a_cursor_behind_a_rewind_is_refused(client: httpx.AsyncClient, conversation: str) -> None:
+    """Where a rewind took away what follows a cursor, it is 400 and says so; newest first, what is left follows."""
+    await append(client, conversation, *(user(str(number)) for number in range(10)))
+    path = f"/conversations/{conversation}/messages"
+    up = (await client.get(f"{path}?limit=5")).json()["next_cursor"]
+    down = (await client.get(f"{path}?limit=3&order=desc")).json()["next_cursor"]
+    for keep in (3, 0):
+        await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": keep})
+        refused = problem(await client.get(f"{path}?cursor={up}"), 400, "invalid-cursor")
+        assert "A rewind took away the messages" in refused["detail"]
+        left = (await client.get(f"{path}?order=desc&cursor={down}")).json()
+        assert ([each["seq"] for each in left["messages"]], left["next_cursor"]) == ([*range(keep, 0, -1)], None)
+
+
 async def test_cursors_of_nobody(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
     """An invalid cursor, or one of the other order, is 400."""
     conversation = fresh()

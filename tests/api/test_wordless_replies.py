@@ -1,5 +1,7 @@
 """Replies that were interrupted before a word came: stored, and not sent to any provider."""
 
+import json
+
 import httpx
 import pytest
 from dialogue import append, assistant, history, user, window
@@ -66,3 +68,17 @@ async def test_what_came_is_sent(client: httpx.AsyncClient, conversation: str, m
     await append(client, conversation, assistant("", id="r-2", status="completed"))
 
     assert (await window(client, conversation))["kept"]["messages"] == 3
+
+
+@pytest.mark.parametrize("content", [None, "", []])
+@pytest.mark.parametrize(("form", "model"), WAYS)
+async def test_a_question_without_words_is_taken(
+    client: httpx.AsyncClient, conversation: str, content: object, form: str, model: str
+) -> None:
+    """A user's message without words is stored, and sent as the empty text, or as an ellipsis where that is refused."""
+    appended = await append(client, conversation, {"role": "user", "content": content}, model=model, format="openai")
+    assert appended["window"]["request"]["messages"] == [{"role": "user", "content": ""}]
+
+    sent = json.dumps((await window(client, conversation, model=model, format=form))["request"], ensure_ascii=False)
+
+    assert ("…" in sent) == (form not in ("openai", "responses"))

@@ -162,6 +162,15 @@ def test_a_turn_has_its_calls(programs: Path, served: Served) -> None:
 
 
 @pytest.mark.clients
+def test_a_reply_that_was_taken_away_is_not_stored_anew(programs: Path, served: Served) -> None:
+    """With ``continues`` the end of a reply that was regenerated meanwhile is 410, and the new reply stands alone."""
+    httpx.delete(f"{served.url}/conversations/ts-9")
+    found = seen(programs, "continued", served.url)
+    assert found["refused"] == [410, "/problems/reply-gone"]
+    assert found["stored"] == ["is there a talk?", "No."]
+
+
+@pytest.mark.clients
 def test_what_came_of_a_broken_stream_is_stored(programs: Path, served: Served) -> None:
     """A reader that goes away, a connection that breaks and a stream that ends early leave an interrupted reply."""
     for number in range(4, 8):

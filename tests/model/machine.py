@@ -49,6 +49,7 @@ from model.drawn import (
 from model.world import (
     MARK,
     REDACTED,
+    SEQS,
     Kept,
     Name,
     Op,
@@ -679,7 +680,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(place=PLACES, via=numbers(2), which=ANY, limit=numbers(7))
     def old_cursor(self, place: Any, via: int, which: int, limit: int) -> None:
-        """A cursor continues where it was given, and is refused in another life."""
+        """A cursor continues where it was given, and is refused in another life, and where a rewind took what followed."""
         name, limit = self.name(place), limit + 1
         if name not in self.cursors:
             return
@@ -690,6 +691,8 @@ class Machine(RuleBasedStateMachine):
             assert answer.slug in ("not-found", "invalid-cursor"), self._told("not there", answer)
         elif life != talk.life:
             assert answer.slug == "invalid-cursor", self._told("a cursor of another life", answer)
+        elif order == "asc" and following >= talk.length:
+            assert answer.slug == "invalid-cursor", self._told("a cursor of messages that were rewound", answer)
         else:
             self._check_page(name, talk, answer, _from(talk, order, min(following, talk.length), limit))
 
@@ -908,7 +911,10 @@ class Machine(RuleBasedStateMachine):
     def _replay(self, via: int, kept: Kept) -> None:
         op, first = kept.op, kept.answer
         if first is None:
-            self.do(via, op)
+            seq = next((op.given[name] for name in SEQS if name in op.given), 0)
+            talk = self.world.talks.get(op.name)
+            if not op.entry_id or (talk and talk.length >= seq and talk.entries[seq - 1].id == op.entry_id):
+                self.do(via, op)  # else its entry's id names none now, or one at another place
             return
         answer = self.ask(via, op.name[0], op.request(), if_match=op.if_match, idempotency_key=op.key)
         talk = self.world.talks.get(op.target)

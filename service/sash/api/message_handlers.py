@@ -110,7 +110,7 @@ class AppendQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=
         | None,
         Meta(
             description="Forget the messages after this one first, in the same step: its seq, or `id:` and its own id. "
-            "It may be given in the body instead."
+            "0 forgets all messages. It may be given in the body instead."
         ),
     ] = None
 
@@ -412,6 +412,9 @@ async def list_messages(request: Req) -> Response[bytes]:
         following = first - 1 if first > 1 else None
     if life not in (None, page.life):
         raise _no_cursor()
+    if query.order == "asc" and start and start > page.length:  # a cursor is given only where a message follows
+        what = "A rewind took away the messages that followed this cursor: list again without one"
+        raise InvalidCursor.at("#/query/cursor", what)
     headers = {"ETag": etag(page.etag)}
     if is_known(request, page.etag):
         return Response(b"", status_code=304, headers=headers)

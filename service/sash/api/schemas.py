@@ -116,7 +116,8 @@ class Conversation(ExportedConversation, frozen=True, kw_only=True, omit_default
 AfterSeq = Annotated[
     EntryName,
     Meta(
-        description="Forget the messages after this one first, in the same step, to regenerate or edit the last question. "
+        description="Forget the messages after this one first, in the same step, to regenerate or edit the last question: "
+        "its seq, or `id:` and its own id. 0 forgets all messages. "
         "The same entries again, which stand right there, are a retry, which forgets nothing."
     ),
 ]

@@ -118,6 +118,16 @@ const cases: Record<string, () => Promise<unknown>> = {
       window: window.kept.messages,
     };
   },
+  /** A reply is stored as it comes; its end is refused after another request has regenerated it. */
+  async continued() {
+    const reply = { id: "r-1", role: "assistant" } as const;
+    await sash.append("ts-9", [{ ...question, id: "q-1" }, { ...reply, content: "", status: "in_progress" }]);
+    await sash.append("ts-9", [{ ...reply, content: "Yes", status: "in_progress", continues: true }]);
+    await sash.append("ts-9", [{ role: "assistant", content: "No." }], { after_seq: "id:q-1" });
+    const end = sash.append("ts-9", [{ ...reply, content: "Yes.", status: "completed", continues: true }]);
+    const refused = await end.catch((error) => [error.status, error.problem.type]);
+    return { refused, stored: (await sash.messages("ts-9")).messages.map(({ message }) => message["content"]) };
+  },
   /** A reader that goes away, a stream that breaks, and one that ends early leave what came. */
   async interrupted() {
     const waits = await provider(CALLS, "waits");

@@ -66,6 +66,7 @@ export interface WindowQuery {
   images_kept?: number;
   unanswered?: "note" | "drop";
   uncarried?: "error" | "drop";
+  history_tools?: boolean;
   cache?: "none" | "auto";
   price?: "none" | "auto";
   explain?: boolean;

@@ -274,7 +274,10 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     metadata: Metadata | None = None
     status: Annotated[
         Status | None,
-        msgspec.Meta(description="A reply's status. A reply in progress may be sent again under its id, longer."),
+        msgspec.Meta(
+            description="A reply's status. A reply in progress may be sent again under its id, longer. Windows leave it "
+            "out, and one that was interrupted before a word came."
+        ),
     ] = None
     continues: Annotated[
         bool,
