@@ -20,7 +20,8 @@ import math
 import random
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from concurrent.futures import ProcessPoolExecutor
+from itertools import accumulate, chain, pairwise, repeat
 from pathlib import Path
 
 import msgspec
@@ -30,7 +31,7 @@ from sash.core.counts.families import ROLE_INDEX
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model, find_model
 from sash.core.counts.price_tiers import PriceTier
-from sash.core.law.caching import caching_of, settled
+from sash.core.law.caching import caching_of, cheapest_step, settled
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import PromptCache
 from sash.core.law.records import Record, Records
@@ -142,37 +143,110 @@ def lived(conversations: Sequence[Conversation], model: Model, rules: Caching, r
     return Lived(cost, [turn.history for turn in turns], [turn.cut for turn in turns])
 
 
-def table(conversations: Sequence[Conversation]) -> list[str]:
-    """The table, as lines of Markdown."""
+class VendorRows(msgspec.Struct):
+    """The rows of one vendor: as Markdown, what each rule brought, and each turn's part of the history."""
+
+    lines: list[str] = []
+    brought: list[list[float]] = []
+    shares: list[float] = []
+
+
+def vendor_rows(conversations: Sequence[Conversation], name: str, form: str) -> VendorRows:
+    """The rows of a vendor: three rhythms, without and with a tier that is near."""
+    rows = VendorRows()
+    for tier in (False, True):
+        model = find_model(name).sent_as(form)
+        tiers = tuple(PriceTier(TIER, 2 * (model.input_price or 0)) for _ in range(tier))
+        model = msgspec.structs.replace(model, price_tiers=tiers)
+        rules = caching_of(model)
+        assert rules is not None
+        for rhythm in RHYTHMS:
+            base = lived(conversations, model, rules, rhythm, Way(priced=False, timed=False, asks=False))
+            found = [lived(conversations, model, rules, rhythm, way) for way in RULES.values()]
+            pairs = list(zip(found[-1].history, base.history, base.cut, strict=True))
+            kept = [new / old for new, old, _ in pairs if old]
+            cut = [new / old for new, old, is_cut in pairs if old and is_cut]
+            parts = [each.cost / base.cost for each in found]
+            rows.shares += kept
+            rows.brought.append([after - before for before, after in pairwise((1.0, *parts))])
+            costs = [f"{part - 1:+.1%}" for part in parts]
+            medians = [f"{statistics.median(each):.0%}" for each in (kept, cut)]
+            cells = (name, rhythm, "yes" if tier else "", *costs, *medians)
+            rows.lines.append(f"| {' | '.join(cells)} |")
+            Console(stderr=True).print(rows.lines[-1])
+    return rows
+
+
+def table(conversations: Sequence[Conversation], vendors: Sequence[tuple[str, str]], jobs: int) -> list[str]:
+    """The table, as lines of Markdown, made by so many processes."""
     heads = ("vendor", "rhythm", "near a tier", *RULES, "history", "history of turns that are cut")
     lines = [f"| {' | '.join(heads)} |", f"| --- | --- | --- |{' ---: |' * (len(heads) - 3)}"]
-    shares: list[float] = []
-    for name, form in VENDORS:
-        for tier in (False, True):
-            model = find_model(name).sent_as(form)
-            tiers = tuple(PriceTier(TIER, 2 * (model.input_price or 0)) for _ in range(tier))
-            model = msgspec.structs.replace(model, price_tiers=tiers)
-            rules = caching_of(model)
-            assert rules is not None
-            for rhythm in RHYTHMS:
-                base = lived(conversations, model, rules, rhythm, Way(priced=False, timed=False, asks=False))
-                found = [lived(conversations, model, rules, rhythm, way) for way in RULES.values()]
-                pairs = list(zip(found[-1].history, base.history, base.cut, strict=True))
-                kept = [new / old for new, old, _ in pairs if old]
-                cut = [new / old for new, old, is_cut in pairs if old and is_cut]
-                shares += kept
-                costs = [f"{each.cost / base.cost - 1:+.1%}" for each in found]
-                medians = [f"{statistics.median(each):.0%}" for each in (kept, cut)]
-                cells = (name, rhythm, "yes" if tier else "", *costs, *medians)
-                lines.append(f"| {' | '.join(cells)} |")
-                Console(stderr=True).print(lines[-1])
-    lines += ["", f"Median of the history over all {len(shares):,} turns: {statistics.median(shares):.0%}."]
+    with ProcessPoolExecutor(jobs) as pool:
+        found = list(pool.map(vendor_rows, repeat(conversations), *zip(*vendors, strict=True)))
+    lines += [line for rows in found for line in rows.lines]
+    means = map(statistics.mean, zip(*(each for rows in found for each in rows.brought), strict=True))
+    told = ", ".join(f"*{rule}* {mean:+.1%}" for rule, mean in zip(RULES, means, strict=True))
+    shares = [share for rows in found for share in rows.shares]
+    lines += ["", f"What each rule brought, mean of the rows: {told}."]
+    lines += [f"Median of the history over all {len(shares):,} turns: {statistics.median(shares):.0%}."]
     return lines
+
+
+STEPS = (0.1, 0.25, 0.5, 0.75)
+"""Steps to compare. ``stable_step`` allows at most half a budget."""
+
+
+def steps_table(conversations: Sequence[Conversation], vendors: Sequence[tuple[str, str]], jobs: int) -> list[str]:
+    """What a step for each conversation would bring: by the usual size of its turns, and the best one with hindsight."""
+    heads = ("vendor", "rhythm", *(f"step {step}" for step in STEPS), "by the size of turns", "best with hindsight")
+    lines = [f"| {' | '.join(heads)} |", f"| --- | --- |{' ---: |' * (len(heads) - 2)}"]
+    with ProcessPoolExecutor(jobs) as pool:
+        lines += chain.from_iterable(pool.map(_step_rows, repeat(conversations), *zip(*vendors, strict=True)))
+    return lines
+
+
+def _step_rows(conversations: Sequence[Conversation], name: str, form: str) -> list[str]:
+    """The rows of a vendor, for three rhythms."""
+    lines = []
+    model = msgspec.structs.replace(find_model(name).sent_as(form), price_tiers=())
+    rules = caching_of(model)
+    assert rules is not None
+    turns = {(each.id, step): _stepped(each, model, rules, step) for each in conversations for step in STEPS}
+    sizes = {each.id: _usual_turn(turns[each.id, 0.5]) for each in conversations}
+    for rhythm in RHYTHMS:
+        costs = []
+        for each in conversations:
+            times = times_of(each, rhythm)
+            own = {step: sum(billed(turns[each.id, step], each, times, rules, model, asks=False)) for step in STEPS}
+            best = min(own[step] for step in STEPS if step <= 0.5)
+            costs.append((*own.values(), own[cheapest_step(rules, BUDGET, sizes[each.id])], best))
+        sums = [sum(column) for column in zip(*costs, strict=True)]
+        base = sums[STEPS.index(0.5)]
+        cells = (name, rhythm, *(f"{each / base - 1:+.1%}" for each in sums))
+        lines.append(f"| {' | '.join(cells)} |")
+        Console(stderr=True).print(lines[-1])
+    return lines
+
+
+def _stepped(conversation: Conversation, model: Model, rules: Caching, step: float) -> list[Turn]:
+    query = WindowQuery(stable=True, stable_step=step, format=model.format)
+    return turns_of(conversation, model, BUDGET, query, (), (rules.kind,))
+
+
+def _usual_turn(turns: Sequence[Turn]) -> float:
+    """The median of what a turn adds to the window, in tokens: replies and results with the next question."""
+    grown = [after.tokens - before.tokens for before, after in pairwise(turns) if before.first == after.first]
+    return max(1.0, statistics.median(grown)) if grown else 1.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what price=auto saves.")
     parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--only", default="", metavar="WORD", help="only models whose name contains the word")
+    parser.add_argument(
+        "--steps", action="store_true", help="print what other steps would bring, in place of the rules"
+    )
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes [default: 2]")
     parser.add_argument("--readme", action="store_true", help="put the table into README.md beside this file")
     wanted = parser.parse_args()
     files = wanted.files or [*sorted(DATA.glob("sgd_*.jsonl")), DATA / "recall.jsonl"]
@@ -181,10 +255,13 @@ def main() -> None:
     model = find_model("gpt-4o-mini")
     given = [conversation for path in files for conversation in read(path)]
     whole = [msgspec.structs.replace(each, entries=each.entries or each.messages) for each in given]
-    text = "\n".join(table([each for each in whole if longer_than(each, model, BUDGET)]))
+    long = [each for each in whole if longer_than(each, model, BUDGET)]
+    made, name = (steps_table, "steps") if wanted.steps else (table, "cheapest")
+    vendors = [each for each in VENDORS if wanted.only in each[0]]
+    text = "\n".join(made(long, vendors, wanted.jobs))
     print(text)
     if wanted.readme:
-        into_readme("cheapest", text)
+        into_readme(name, text)
 
 
 if __name__ == "__main__":

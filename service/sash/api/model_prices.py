@@ -1,6 +1,7 @@
 """A model's prices and its prompt cache, as ``/models`` shows them."""
 
 from sash.api.schemas import CacheLifetime, ModelCache, ModelPrices, TierPrices
+from sash.core.counts.listings import LISTED
 from sash.core.counts.models import Model
 from sash.core.counts.price_tiers import PriceTier
 from sash.core.law.caching import caching_of
@@ -8,7 +9,7 @@ from sash.core.providers import PROVIDERS
 
 
 def prices_of(model: Model) -> ModelPrices | None:
-    """A model's list prices with their tiers; None if they are unknown."""
+    """A model's list prices with their tiers, their source and their day; None if they are unknown."""
     first = model.input_price
     if not first:
         return None
@@ -16,7 +17,9 @@ def prices_of(model: Model) -> ModelPrices | None:
         TierPrices(**_prices(tier), above=tier.above, factor=round((tier.input_price or first) / first, 4))
         for tier in model.price_tiers
     ]
-    return ModelPrices(**_prices(model), tiers=tiers)
+    version, day = LISTED
+    source, as_of = ("operator", None) if model.own_prices else (f"genai-prices {version}", day.isoformat())
+    return ModelPrices(**_prices(model), tiers=tiers, source=source, as_of=as_of)
 
 
 def _prices(of: Model | PriceTier) -> dict[str, float | None]:

@@ -326,6 +326,14 @@ class ModelPrices(Prices, frozen=True, kw_only=True):
     """List prices, and other ones of longer requests. A tier's prices are those of all tokens of a request."""
 
     tiers: list[TierPrices]
+    source: Annotated[
+        str,
+        Meta(description="Where the prices are from: `genai-prices` with its version, or `operator`: the models file."),
+    ]
+    as_of: Annotated[
+        str | None,
+        Meta(description="The day whose list prices these are; null for the operator's.", examples=["2026-11-26"]),
+    ]
 
 
 class CacheLifetime(msgspec.Struct, frozen=True):

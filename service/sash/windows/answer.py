@@ -209,6 +209,7 @@ def made(
             window,
             history,
             model,
+            documents=documents,
             stable=bool(query.stable),
             hinted=hints and hints.expected,
             lifetime=hints and hints.lifetime,

@@ -7,12 +7,17 @@ that sell the same model, in case the maker does not state the context window.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sash.core.counts.names import ModelName, is_typo, read_name, shape_of
 from sash.core.counts.price_tiers import PriceTier
+
+LISTED: Final = ("0.2.3", date(2026, 11, 26))
+"""The version of genai-prices, and the day whose prices are taken, of those that it lists from a day on: a price of next
+year is not today's. Change both together."""
 
 
 class ListedModel(NamedTuple):
@@ -222,10 +227,20 @@ def _window(listed: Sequence[ListedModel]) -> int | None:
 
 
 def _listed(provider_id: str, model: Any) -> ListedModel:
-    prices = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
+    prices = _on(LISTED[1], model.prices) if isinstance(model.prices, list) else model.prices
     clauses = (getattr(clause, "equals", None) for clause in (model.match, *getattr(model.match, "or_", ())))
     names = dict.fromkeys(map(bare_name, filter(None, (model.id, *clauses))))
     return ListedModel(model.id, provider_id, model.context_window, _prices(prices), tuple(names))
+
+
+def _on(day: date, dated: Sequence[Any]) -> Any:
+    """The prices of a day. Those of certain hours alone are left out, because a window does not say when it is sent."""
+    found = dated[0].prices
+    for each in dated:
+        start = getattr(each.constraint, "start_date", None)
+        if each.constraint is None or (start is not None and start <= day):
+            found = each.prices
+    return found
 
 
 _PRICES = {

@@ -69,6 +69,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """The price of writing for the longer of the provider's two lifetimes; None if it has one, or is not listed."""
     price_tiers: tuple[PriceTier, ...] = ()
     """Other prices of longer requests, ascending. The prices above are those of the first tier."""
+    own_prices: bool = False
+    """Whether the prices are the operator's."""
     correction: float | None = None
     """The margin, if it was computed from reported bills."""
     format: str = "openai"
@@ -373,5 +375,6 @@ def _own(name: str, fields: Any) -> Model:
         "max_input_tokens": own.context_window,
         "max_output_tokens": base.max_output_tokens,
         "context_window_source": "listed",
+        "own_prices": base.own_prices or own.input_price is not None,
     }
     return msgspec.structs.replace(base, **{**defaults, **given})

@@ -61,17 +61,32 @@ def settled(query: Q, model: Model, budget: int) -> Q:
     rules, budget = caching_of(model), below_a_tier(query, model, budget)
     if rules is None:
         return msgspec.structs.replace(query, stable=False)
-    step = min(_STEPS, key=lambda step: _turn_cost(rules, budget, step))
-    return msgspec.structs.replace(query, stable=True, stable_step=step)
+    return msgspec.structs.replace(query, stable=True, stable_step=cheapest_step(rules, budget))
 
 
-def _turn_cost(rules: Caching, budget: int, step: float) -> float:
+def least_share(rules: Caching, cached: int, shorter: float) -> float:
+    """The least share of warm windows with which windows of ``cached`` tokens, which are cached, cost no more than windows
+    of ``shorter`` tokens, which are not; 0 if the shorter ones are cached, too."""
+    if shorter >= cached:
+        return 0.0
+    return (1 - shorter / cached) / max(1e-9, 1 - rules.read_price)
+
+
+def cheapest_step(rules: Caching, budget: int, turn: float | None = None) -> float:
+    """The step, as a share of the budget, with which turns are cheapest; ``turn`` are a turn's tokens, else the usual ones.
+
+    The size of turns hardly matters (tests/bench/README.md), so windows ask for no other.
+    """
+    return min(_STEPS, key=lambda step: _turn_cost(rules, budget, step, turn or budget / _TURNS_A_BUDGET))
+
+
+def _turn_cost(rules: Caching, budget: int, step: float, turn: float) -> float:
     """The average cost of a turn, in uncached tokens, while a window grows by ``step`` and is cut again.
 
     The window is read from the cache, or at full price below the minimum. The turn's tokens are written. After a cut, the
     kept tokens are written again.
     """
-    least, turn = (1 - step) * budget, budget / _TURNS_A_BUDGET
+    least = (1 - step) * budget
     short = min(1.0, max(0.0, (rules.minimum_tokens - least) / (budget - least)))
     held = (least + budget) / 2
     read = held * (short + (1 - short) * rules.read_price)

@@ -9,14 +9,15 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from sash.core.counts.families import ASSISTANT, USER
+from sash.core.counts.families import ASSISTANT
 from sash.core.counts.models import Model
 from sash.core.counts.price_tiers import PriceTier
 from sash.core.law.caching import caching_of
-from sash.core.law.expected import Expected
+from sash.core.law.documents import Documents
+from sash.core.law.expected import Expected, expect_unhinted
 from sash.core.law.view import History
 from sash.core.law.window import Window
-from sash.core.providers.cache_marks import Caching, Lifetime
+from sash.core.providers.cache_marks import Lifetime
 
 CacheState = Annotated[
     Literal["warm", "cold", "unknown"],
@@ -26,8 +27,6 @@ CacheState = Annotated[
         "there is none. `unknown`: the messages have no times, or the model has no documented cache.",
     ),
 ]
-_AROUND = 4
-"""Tokens around a message's text, to estimate those of messages that were not in the window before."""
 
 
 class ReachedTier(msgspec.Struct, frozen=True):
@@ -65,32 +64,30 @@ class Cost(msgspec.Struct, frozen=True):
     expected_write_tokens: int
 
 
-_NOTHING = Expected(0, 0)
-
-
 def cost_of(
     window: Window,
     history: History,
     model: Model,
     *,
+    documents: Documents,
     stable: bool,
     hinted: Expected | None = None,
     lifetime: Lifetime | None = None,
 ) -> Cost | None:
     """The window's cost; None if the model's prices are unknown.
 
-    ``hinted`` are the expected tokens of a window with hints for the cache; without hints they are estimated from numbers of
-    messages. ``lifetime`` is the one that the hints ask for, in place of the model's usual one.
+    ``hinted`` are the expected tokens of a window with hints for the cache. ``lifetime`` is the one that the hints ask for,
+    in place of the model's usual one.
     """
     total, rules = window.tokens["total"], caching_of(model)
     prices = input_prices(model, total, lifetime)
     if prices is None:
         return None
-    expected, lives_ms = hinted or _NOTHING, 0
+    expected, lives_ms = hinted or Expected(0, 0), 0
     if rules is not None:
         lives_ms = 1000 * (lifetime.seconds if lifetime else rules.lifetime_seconds)
-        if hinted is None and total >= rules.minimum_tokens and rules.kind != "cache_control":  # else nothing is marked
-            expected = _unhinted(rules, window, history, model, stable=stable)
+        if hinted is None:
+            expected = expect_unhinted(rules, model, history, window, documents=documents, stable=stable)
     read, written = expected.expected_read_tokens, expected.expected_write_tokens
     warm = prices.dollars(total, read, written)
     cold = prices.dollars(total, 0, 0 if rules is None or rules.kind == "implicit" else read + written)
@@ -119,25 +116,3 @@ def input_prices(model: Model, total: int, lifetime: Lifetime | None = None) -> 
     written = lifetime.write_price * uncached if lifetime else prices.cache_write_price or uncached
     above = prices.above if isinstance(prices, PriceTier) else 0
     return InputPrices(uncached, cached, written, ReachedTier(above, round(uncached / first, 4)))
-
-
-def _unhinted(rules: Caching, window: Window, history: History, model: Model, *, stable: bool) -> Expected:
-    """The expected tokens of a window without hints: those before the newest reply are the same as in the window before.
-
-    If the beginning of history has moved, only the fixed parts are. Documents of an earlier question are not sent again.
-    """
-    tokens, total, records, first = window.tokens, window.tokens["total"], history.records, history.first_seq
-    end = records.roles.rfind(ASSISTANT)
-    shared = sum(tokens[part] for part in ("priming", "system", "few_shots", "tools"))
-    slides = window.dropped["messages"] and window.stop_reason != "summary"
-    if end < 0:
-        shared = 0  # the first window
-    elif not slides or (stable and (window.cut is None or window.cut.since_seq < first + end)):
-        is_new = history.question >= first + end
-        if is_new and history.grounding_messages:
-            end = max(0, records.roles.rfind(USER, 0, end))
-        newer = sum(records.tokens(model.column)[end:]) + _AROUND * (len(records) - end)
-        documents = tokens["grounding"] if is_new else 0
-        shared = max(shared, total - documents - int(newer * model.scale))
-    read = shared // rules.step_tokens * rules.step_tokens if shared >= rules.minimum_tokens else 0
-    return Expected(read, 0 if rules.kind == "implicit" else total - read)

@@ -4,6 +4,8 @@ The previous request is assumed to be the window that ended before the newest re
 common beginning of both is read, up to the last entry that the provider's rules allow (``core/providers``).
 """
 
+from bisect import bisect_left
+
 import msgspec
 
 from sash.core.counts.counting import reasoning_tokens
@@ -88,10 +90,57 @@ def expect(
     costs = WindowCosts(window, history, model, documents)
     ends = ends_of(rules.kind, model, history, window, places)
     read = _read(rules, costs, history, before, ends, differs_at=differs_at) if before else 0
+    return _billed(rules, read, costs.up_to(max(ends, default=0)))
+
+
+def expect_unhinted(
+    rules: Caching, model: Model, history: History, window: Window, *, documents: Documents, stable: bool
+) -> Expected:
+    """The tokens read and written of a window without hints.
+
+    The window before is not made for this. It had this one's messages before the newest reply, or no part but the fixed
+    ones if the beginning of history has moved since.
+    """
+    if rules.kind == "cache_control" or window.tokens["total"] < rules.minimum_tokens:  # nothing is marked, or cached
+        return Expected(0, 0)
+    costs = WindowCosts(window, history, model, documents)
+    common = _common_unhinted(history, window, stable=stable)
+    if rules.kind == "breakpoints":
+        end = costs.up_to(_last_turn(history, window, len(window.seqs)))
+        common = common and _last_turn(history, window, common)
+    else:
+        end = window.tokens["total"]
+    return _billed(rules, 0 if common is None else costs.up_to(common), end)
+
+
+def _billed(rules: Caching, read: int, last: int) -> Expected:
+    """The tokens read and written of a request with this common beginning, and with its last entry's end."""
     read = read // rules.step_tokens * rules.step_tokens if read >= rules.minimum_tokens else 0
-    last = costs.up_to(max(ends, default=0))
     written = 0 if rules.kind == "implicit" or last < rules.minimum_tokens else max(0, last - read)
     return Expected(read, written)
+
+
+def _common_unhinted(history: History, window: Window, *, stable: bool) -> int | None:
+    """The number of messages at the window's beginning that the window before began with; None for the first window."""
+    roles, seqs, reply = history.records.roles, window.seqs, history.records.roles.rfind(ASSISTANT)
+    if reply < 0:
+        return None
+    first = history.first_seq
+    slides = window.dropped["messages"] and window.stop_reason != "summary"
+    if slides and not (stable and (window.cut is None or window.cut.since_seq < first + reply)):
+        return 0
+    if history.question >= first + reply and history.grounding_messages:  # its question had documents
+        reply = max(0, roles.rfind(USER, 0, reply))
+    common = bisect_left(seqs, first + reply)
+    if window.recalled is not None and window.recalled.lines:
+        return min(common, window.recalled.place(seqs)) if window.recalled.block else 0
+    return common
+
+
+def _last_turn(history: History, window: Window, count: int) -> int:
+    """The number of the last of a window's first ``count`` messages that is a user's or a result; 0 without one."""
+    places = range(count - 1, -1, -1)
+    return next((place + 1 for place in places if history.role(window.seqs[place]) in (USER, TOOL)), 0)
 
 
 def _read(
