@@ -59,7 +59,8 @@ class Provider(ThreadingHTTPServer):
         openai = {"OPENAI_BASE_URL": f"{here}/v1", "OPENAI_API_KEY": "none"}
         google = {"GOOGLE_GEMINI_BASE_URL": here, "GEMINI_API_KEY": "none"}
         amazon = {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME": here, "AWS_BEARER_TOKEN_BEDROCK": "none"}
-        return {**openai, **google, **amazon, "ANTHROPIC_BASE_URL": here, "ANTHROPIC_API_KEY": "none"}
+        local = {"OLLAMA_HOST": here, "OLLAMA_API_KEY": "none"}
+        return {**openai, **google, **amazon, **local, "ANTHROPIC_BASE_URL": here, "ANTHROPIC_API_KEY": "none"}
 
     def handle_error(self, *told: Any) -> None:
         """Print what went wrong, unless a client left."""

@@ -49,6 +49,7 @@ NAMES = {
     "gemini": "gemini-2.5-pro",
     "interactions": "gemini-2.5-pro",
     "converse": "amazon.nova-pro-v1:0",
+    "ollama": "llama3.2:3b",
 }
 
 

@@ -71,6 +71,7 @@ RUN_BY = {
             "## Bedrock, with boto3",
             "python",
         ): "test_readme.py::test_the_bedrock_loop_sends_windows_and_reports_the_bill",
+        ("## Ollama", "python"): "test_readme.py::test_the_ollama_loop_sends_windows",
         ("## A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
         ("## Tools for the model", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
         ("## LlamaIndex", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",

@@ -203,6 +203,14 @@ def test_the_bedrock_loop_sends_windows_and_reports_the_bill(fresh_server: str, 
     assert model["calibration"]["n"] == 2
 
 
+def test_the_ollama_loop_sends_windows(fresh_server: str, provider: Provider) -> None:
+    """The client for Ollama sends windows in its form; both turns are stored."""
+    code = block("python", CLIENTS, "## Ollama")
+    done = run([sys.executable], code, server=fresh_server, environment=provider.environment, typed=TYPED)
+    assert printed(done) == [f"> {ANSWER}", f"> {ANSWER}", "> "]
+    assert stored(fresh_server, "talks-10") == [QUESTION, ANSWERED, SECOND, ANSWERED]
+
+
 @pytest.fixture(params=["an empty folder", "the project's root"])
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a folder in which a page's program runs: an empty one, and a copy of the project."""

@@ -29,6 +29,7 @@ MODELS = {
     "gemini": "gemini-3-pro-preview",
     "interactions": "gemini-3-pro-preview",
     "converse": "us.anthropic.claude-haiku-4-5-20251001-v1:0",
+    "ollama": "llama3.2:3b",
 }
 SMALL = {
     "images": 4,

@@ -281,6 +281,7 @@ async def test_windows_of_appended_logs_are_accepted(client: httpx.AsyncClient, 
         "gemini": GEMINI,
         "interactions": GEMINI,
         "converse": CLAUDE,
+        "ollama": "qwen3:8b",
     }[form]
     conversation = (await client.post("/conversations", json={})).json()["id"]
     try:

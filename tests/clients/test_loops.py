@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import anthropic
 import boto3
 import httpx
+import ollama
 import openai
 import pytest
 from botocore.config import Config
@@ -20,6 +21,7 @@ from clients.standins.bedrock import Bedrock
 from clients.standins.claude import Claude
 from clients.standins.gemini import Gemini
 from clients.standins.google_interactions import Interactions
+from clients.standins.ollama_server import Ollama
 from clients.standins.openai_responses import OpenAI
 from clients.standins.serving import Provider, serving, words
 from google import genai
@@ -228,6 +230,32 @@ class ConverseAgent:
         self.client.close()
 
 
+class OllamaAgent:
+    form = "ollama"
+    has_ids = False
+
+    def __init__(self, url: str, model: str) -> None:
+        self.model = model
+        self.client = ollama.AsyncClient(host=url)
+
+    async def ask(self, request: Object) -> Reply:
+        reply: Any = await self.client.chat(model=self.model, options={"num_ctx": BUDGET_TOKENS}, **request)
+        return Reply([reply.message.model_dump(exclude_none=True)], list(reply.message.tool_calls or ()))
+
+    def question(self, text: str) -> Object:
+        return {"role": "user", "content": text}
+
+    def results(self, calls: list[Any], texts: list[str]) -> list[Object]:
+        pairs = zip(calls, texts, strict=True)
+        return [{"role": "tool", "tool_name": call.function.name, "content": text} for call, text in pairs]
+
+    def begun(self, reply: Reply) -> Object:
+        return {**reply.messages[0], "content": reply.messages[0]["content"][:20]}
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
 WINDOW = BUDGET_TOKENS
 ENABLED, ADAPTIVE = {"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}
 AGENTS: dict[str, tuple[Callable[[], Provider], Callable[[str], Agent]]] = {
@@ -246,6 +274,7 @@ AGENTS: dict[str, tuple[Callable[[], Provider], Callable[[str], Agent]]] = {
         lambda: Interactions(WINDOW, strict=False),
         lambda url: InteractionsAgent(url, "gemini-2.5-flash"),
     ),
+    "ollama": (lambda: Ollama(WINDOW), lambda url: OllamaAgent(url, "qwen3:8b")),
     "converse": (lambda: Bedrock(WINDOW), lambda url: ConverseAgent(url, "us.anthropic.claude-opus-4-5-20251101-v1:0")),
 }
 """By the tests' names: functions that make a stand-in, and the agent that uses it."""

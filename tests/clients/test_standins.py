@@ -9,6 +9,7 @@ from clients.standins.bedrock import Bedrock
 from clients.standins.claude import Claude
 from clients.standins.gemini import Gemini
 from clients.standins.google_interactions import Interactions
+from clients.standins.ollama_server import Ollama
 from clients.standins.openai_responses import OpenAI
 from clients.standins.serving import Provider, RefusedError
 
@@ -97,6 +98,20 @@ def converse(provider: Provider) -> Object:
     return body
 
 
+def ollama(provider: Provider) -> Object:
+    body: Object = {"model": "qwen3:8b", "messages": [], "options": {"num_ctx": 10_000}}
+    for question in ASKED:
+        body["messages"].append({"role": "user", "content": question})
+        while True:
+            message = provider.reply("/api/chat", body)["message"]
+            body["messages"].append(message)
+            names = [call["function"]["name"] for call in message.get("tool_calls") or ()]
+            body["messages"] += [{"role": "tool", "tool_name": name, "content": "x"} for name in names]
+            if question == ASKED[1] or not names:
+                break
+    return body
+
+
 CONVERSE_PATH = "/model/us.anthropic.claude-opus-4-5-20251101-v1%3A0/converse"
 
 
@@ -169,6 +184,26 @@ INTERACTIONS: dict[str, Change] = {
     "no content": lambda steps: steps[0].update(content=[]),
     "the first step is a call": lambda steps: [steps.pop(0), steps.pop(0)],
 }
+
+
+OLLAMA: dict[str, Change] = {
+    "a content is a list": lambda said: said[0].update(content=[{"type": "text", "text": "x"}]),
+    "arguments are a string": lambda said: said[1]["tool_calls"][0]["function"].update(arguments="{}"),
+    "a picture is a data URL": lambda said: said[0].update(images=["data:image/png;base64,AAAA"]),
+    "a role is unknown": lambda said: said[0].update(role="developer"),
+    "a member is unknown": lambda said: said[0].update(timestamp=1),
+    "a result names no tool": lambda said: said[2].pop("tool_name"),
+    "results are in another order": lambda said: said.insert(2, said.pop(3)),
+    "a result is missing": lambda said: said.pop(),
+    "the last message is the model's": lambda said: said.append({"role": "assistant", "content": "x"}),
+}
+
+
+@pytest.mark.parametrize("change", OLLAMA)
+def test_ollama_refuses(change: str) -> None:
+    """The stand-in of Ollama refuses each wrong change of a history."""
+    provider = Ollama(10_000)
+    refused(provider, "/api/chat", ollama(provider), lambda changed: OLLAMA[change](changed["messages"]))
 
 
 CONVERSE: dict[str, Change] = {

@@ -169,6 +169,14 @@ def _converse(said: Said, model: str, number: int, tokens: int) -> Object:
     }
 
 
+def _local(said: Said, model: str, number: int, tokens: int) -> Object:
+    del number
+    calls = [{"function": {"name": name, "arguments": json.loads(given)}} for name, given in said.calls]
+    message = {"role": "assistant", "content": said.text, **({"tool_calls": calls} if calls else {})}
+    ended = {"done": True, "done_reason": "stop", "prompt_eval_count": tokens, "eval_count": 1}
+    return {"model": model, "created_at": "2026-01-01T00:00:00Z", "message": message, **ended}
+
+
 _REPLIES: dict[str, Callable[[Said, str, int, int], Object]] = {
     "openai": _completion,
     "responses": _response,
@@ -176,4 +184,5 @@ _REPLIES: dict[str, Callable[[Said, str, int, int], Object]] = {
     "gemini": _content,
     "interactions": _interaction,
     "converse": _converse,
+    "ollama": _local,
 }

@@ -4,7 +4,7 @@ with calls that wait."""
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from validators import anthropic, converse, gemini, interactions, limits, openai, responses
+from validators import anthropic, converse, gemini, interactions, limits, ollama, openai, responses
 
 Object = dict[str, Any]
 
@@ -15,6 +15,7 @@ _JUDGES: dict[str, Callable[[Object, str], list[str]]] = {
     "gemini": gemini.refused_by_server,
     "interactions": interactions.refused,
     "converse": converse.refused,
+    "ollama": ollama.refused,
 }
 _COUNTED = {
     "openai": ("messages", "tools", "tool_choice", "response_format"),
@@ -22,6 +23,7 @@ _COUNTED = {
     "anthropic": ("messages", "system", "tools", "tool_choice"),
     "interactions": ("input", "store", "system_instruction", "tools", "generation_config", "response_format"),
     "converse": ("messages", "system", "toolConfig"),
+    "ollama": ("messages", "tools", "format"),
 }
 _CONFIG = ("systemInstruction", "tools", "toolConfig")
 
@@ -32,6 +34,8 @@ def form_of(path: str) -> str:
         return "openai" if path.endswith("completions") else "anthropic"
     if path.endswith("/interactions"):
         return "interactions"
+    if path == "/api/chat":
+        return "ollama"
     if path.endswith(("/converse", "/count-tokens")):
         return "converse"
     return "gemini" if path.endswith(("enerateContent", ":countTokens")) else "responses"
@@ -70,8 +74,8 @@ def error(form: str, message: str) -> Object:
     """Return the body of an answer 400, as the provider writes it."""
     if form == "anthropic":
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
-    if form == "converse":
-        return {"message": message}
+    if form in ("converse", "ollama"):
+        return {"message" if form == "converse" else "error": message}
     if form in ("gemini", "interactions"):
         return {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
     param = "messages" if form == "openai" else "input"
@@ -112,6 +116,16 @@ def _of_converse(request: Object) -> Iterator[tuple[str, str]]:
                     yield kind, str(block[name].get("toolUseId"))
 
 
+def _of_names(request: Object) -> Iterator[tuple[str, str]]:
+    waiting: list[str] = []
+    for index, message in enumerate(request.get("messages") or ()):
+        if message.get("role") == "tool" and waiting:
+            yield "result", waiting.pop(0)
+        for place, _ in enumerate(message.get("tool_calls") or ()):
+            waiting.append(f"{index}.{place}")
+            yield "call", waiting[-1]
+
+
 def _of_parts(request: Object) -> Iterator[tuple[str, str]]:
     for content in request.get("contents") or ():
         for part in content.get("parts") or ():
@@ -135,4 +149,5 @@ _EVENTS: dict[str, Callable[[Object], Iterator[tuple[str, str]]]] = {
     "gemini": _of_parts,
     "interactions": _of_steps,
     "converse": _of_converse,
+    "ollama": _of_names,
 }

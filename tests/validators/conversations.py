@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from validators import chat_turns, claude_turns, converse_turns, gemini_turns, item_turns, step_turns
+from validators import chat_turns, claude_turns, converse_turns, gemini_turns, item_turns, ollama_turns, step_turns
 from validators.logs import Group, Log, Object
 
 MOST_TURNS = 8
@@ -29,6 +29,7 @@ _TURNS = (
     *item_turns.TURNS,
     *step_turns.TURNS,
     *converse_turns.TURNS,
+    *ollama_turns.TURNS,
     *chat_turns.TURNS,
 )
 

@@ -9,7 +9,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter, ValidationError
 
-from validators import converse
+from validators import converse, ollama
 
 Object = dict[str, Any]
 
@@ -31,6 +31,8 @@ def refused(form: str, model: str, request: Object) -> list[str]:
             return _unfit(_CLAUDE.validate_python, {"model": model, "max_tokens": 1, **request})
         case "converse":
             return converse.refused_by_sdk(request, model)
+        case "ollama":
+            return ollama.refused_by_sdk(request)
         case "interactions":
             return _unfit(CreateModelInteraction.model_validate, {"model": model, **request})
     contents = [why for each in request["contents"] for why in _unfit(types.Content.model_validate, each)]

@@ -21,7 +21,7 @@ from sash.core.counts.models import find_model
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
 from sash.windows.request import WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
-from validators import anthropic, converse, gemini, interactions, openai, responses, sdk_types
+from validators import anthropic, converse, gemini, interactions, ollama, openai, responses, sdk_types
 from validators.conversations import SETTINGS, conversations
 from validators.logs import Group, Object, words
 
@@ -32,11 +32,13 @@ JUDGES: dict[str, tuple[str, Callable[[Object, str], list[str]]]] = {
     "gemini": ("contents", gemini.refused),
     "interactions": ("input", interactions.refused),
     "converse": ("messages", converse.refused),
+    "ollama": ("messages", ollama.refused),
 }
 MODELS = (
     *("gpt-4o-mini", "gpt-5", "claude-sonnet-4-5", "claude-opus-5-5", "gemini-2.5-flash", "gemini-3-pro-preview"),
     *("deepseek-chat", "llama-3.3-70b", "gpt-4", "claude-opus-4-8", "gemini-3.8-flash"),
     *("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon.nova-pro-v1:0"),
+    *("llama3.2:3b", "qwen3:8b"),
 )
 HISTORIES = int(os.environ.get("HISTORIES", "16000"))
 SDK_EVERY = 20

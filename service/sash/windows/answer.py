@@ -477,7 +477,7 @@ def _is_foreign(extra: Extra | None) -> bool:
 def _is_exact(asked: Asked, history: History, window: Window) -> bool:
     """Whether the total of an exact model's window is what the provider bills."""
     query, model = asked.query, asked.limits.model
-    if PROVIDERS[query.format].fills:  # they join messages, which then cost less than each by itself
+    if not PROVIDERS[query.format].is_openais:  # others join messages, which then cost less than each by itself
         return False
     fixed, summary = asked.parts.fixed, window.summary
     return (

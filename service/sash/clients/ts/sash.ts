@@ -5,7 +5,7 @@
  * a `fetch` for SDKs that keeps their chats in Sash. A running service has it at /clients/sash.ts.
  */
 
-export type Format = "openai" | "responses" | "anthropic" | "gemini" | "interactions" | "converse";
+export type Format = "openai" | "responses" | "anthropic" | "gemini" | "interactions" | "converse" | "ollama";
 export type Status = "in_progress" | "completed" | "interrupted";
 
 /** A chat message; with `format`, a message or an item of that provider. */

@@ -61,9 +61,9 @@ def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
     # Numbers may be sent in a longer form: 1e5 as 100000.0.
     texts += [max(arguments_of(call), compact(arguments_of(call)), key=len) for call in called]
     apart = sum(vocabulary.count(text) for text in texts if text and isinstance(text, str))
-    if message["role"] not in ("system", "developer") or len(parts) == 1:
+    if len(parts) == 1:
         return apart
-    joined = "".join(part.get("text") or "" for part in parts)  # as other forms send it
+    joined = "".join(part.get("text") or "" for part in parts)  # as some forms send it
     return apart + max(0, vocabulary.count(joined) - sum(vocabulary.count(part.get("text") or "") for part in parts))
 
 

@@ -10,6 +10,7 @@ Messages come in as OpenAI chat messages and go out in one of these forms::
     gemini      client.models.generate_content(model=…, **request)
     interactions client.interactions.create(model=…, **request)       Gemini's newer form, with the rules of ``gemini``
     converse    client.converse(modelId=…, **request)                 Bedrock's, mostly with the rules of ``anthropic``
+    ollama      client.chat(model=…, **request)                       near ``openai``, without ids of calls
 
 A part without an exact place in a form goes where it loses least. A part that the form cannot carry is refused by name:
 
@@ -64,13 +65,14 @@ from sash.core.providers.converse import CONVERSE
 from sash.core.providers.gemini import GEMINI
 from sash.core.providers.interactions import INTERACTIONS
 from sash.core.providers.mends import Mends
+from sash.core.providers.ollama import OLLAMA
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.provider import Provider
 from sash.core.providers.responses import RESPONSES
 from sash.core.providers.turns import Outgoing, Refusals
 
 PROVIDERS: Final[dict[str, Provider]] = {
-    each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, INTERACTIONS, CONVERSE)
+    each.name: each for each in (OPENAI, RESPONSES, ANTHROPIC, GEMINI, INTERACTIONS, CONVERSE, OLLAMA)
 }
 """Every form, by its name. To add a provider, write its file and name it here."""
 CHAT: Final = OPENAI.name

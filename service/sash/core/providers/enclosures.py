@@ -162,10 +162,13 @@ def _own(message: Object, chat: Object, lines: Mapping[int, str], *, is_result: 
     first = len(found) + ("audio" in message)  # a spoken reply has no own message
     alone = {id(block): lines.get(place) for place, block in enumerate((*listed.alone, *listed.in_thoughts), first)}
 
+    told: set[str] = set()
+
     def in_place(place: int | None, block: Object) -> Object | None:
         line = alone[id(block)] if place is None else lines.get(place)
         if line is None:
             return None
+        told.add(line)
         if block.get("type") == MADE:
             return {"role": "assistant", "content": line}
         mark = {"cache_control": block["cache_control"]} if "cache_control" in block else {}
@@ -175,7 +178,9 @@ def _own(message: Object, chat: Object, lines: Mapping[int, str], *, is_result: 
 
     visit = _Visit(found, in_place)
     own = visit.messages(given)
-    if not visit.is_placed:
+    if not visit.is_placed or told != {
+        *lines.values()
+    }:  # not in a list, or no part of its own, as in Ollama's messages
         return None
     if not is_result:
         return own

@@ -49,6 +49,7 @@ from sash.core.providers.pieces import (
     convert,
     data_url,
     file_part,
+    made_id,
     read_turn,
     rest_of,
     to_json,
@@ -141,7 +142,7 @@ class _Names:
     def of(self, name: str) -> str:
         before = self._counts.get(name, 0)
         self._counts[name] = before + 1
-        return f"call_{name[:200]}" + (f"_{before}" if before else "")
+        return made_id(name, before)
 
 
 def _identified(value: Any) -> Any:
@@ -600,6 +601,7 @@ GEMINI = Provider(
     mends=MENDS,
     has_system_messages=lambda _: False,
     calls_need_question=True,
+    makes_ids=True,
     parts_apart=True,
     media_apart=True,
 )

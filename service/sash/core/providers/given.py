@@ -162,8 +162,11 @@ def _messages(entry: NativeEntry, value: Object, place: int, prefix: str) -> lis
 
 def is_chat(form: str, message: Mapping[str, Any]) -> bool:
     """Return whether a message is a chat message, and not one of the provider's."""
+    provider = PROVIDERS[form]
+    if provider.is_like_chat:
+        return provider.is_chat(message)
     is_result = message.get("role") in ("tool", "function") and "parts" not in message
-    return is_result or bool(message.keys() & _CHAT_MEMBERS) or PROVIDERS[form].is_chat(message)
+    return is_result or bool(message.keys() & _CHAT_MEMBERS) or provider.is_chat(message)
 
 
 def _chat_entry(

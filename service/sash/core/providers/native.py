@@ -27,6 +27,7 @@
 * The chat form never says more than the provider's message: ``check_native`` reads the kept message again.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ from sash.core.chat.messages import own_member
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers import PROVIDERS
 from sash.core.providers.members import EVERY_MEMBER, Names, has_foreign, object_at
-from sash.core.providers.pieces import Object, Piece, chat_message
+from sash.core.providers.pieces import Object, Piece, chat_message, made_id
 from sash.core.providers.recognition import foreign
 from sash.core.providers.requests_read import ChatRequest
 from sash.core.providers.sharing import fill, restore, share
@@ -63,8 +64,14 @@ def read_messages(
     turns: list[Turn] = []
     said: list[Piece] = []  # neighbouring pieces of the assistant
     first = 0
+    answered = Counter[str]()
     for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
         pieces = _read(form, message, pointer, send)
+        if name := PROVIDERS[form].answers_name(message):
+            pieces[0].answers = made_id(name, answered[name])
+            answered[name] += 1
+        else:
+            answered.clear()
         # The assistant's next message joins those before it if they are items of a reply, or calls answered together.
         goes_on = PROVIDERS[form].replies_are_items or any(piece.calls for piece in said)
         is_apart = any(piece.stands for piece in pieces)  # a compaction is a message of its own, as its neighbours are
@@ -218,7 +225,7 @@ def check_native(message: Mapping[str, Any], pointer: str) -> None:
     if len(pieces) > 1 and pieces[0].role != "assistant":
         raise refused
     pieces[0].at = native.at
-    if pieces[0].role == "tool" and native.format == "gemini":  # an id made by Sash may count results of other pieces
+    if pieces[0].role == "tool" and PROVIDERS[native.format].makes_ids:  # an id may count results of others
         pieces[0].answers = message.get("tool_call_id", "")
     kept = {name: value for name, value in message["native"].items() if name != "beside"}
     stored = {**message, "native": kept}

@@ -73,6 +73,13 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """What this provider refuses, beside what all refuse (``mends.OF_ALL``), and what is sent in its place."""
     has_system_messages: Callable[[str], bool] = lambda _: True
     """Whether a model, by its name, takes system messages that came in this form among the others."""
+    is_like_chat: bool = False
+    """Whether own messages look like chat messages, so that ``is_chat`` alone tells them apart."""
+    makes_ids: bool = False
+    """Whether calls and results may come without ids, which are then made of the tools' names."""
+    answers_name: Callable[[Mapping[str, Any]], str] = lambda _: ""
+    """The tool's name in an own result without an id, which is a message of its own; empty for all else. Neighbouring
+    results of one name answer its calls in order."""
     narrows: RequestLimits = NO_LIMITS
     """The limits of every request in this form, whoever made the model: a seller's may be smaller than the maker's."""
     stand_in_tool: Object | None = None

@@ -32,7 +32,11 @@ SIGNATURES: Final = frozenset({"thoughtSignature", "thought_signature"})
 
 def parts_of(messages: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
     """Yield the blocks, parts or items of a provider's messages."""
-    for message in messages:
+    for given in messages:
+        message = given
+        if "thinking" in given and "type" not in given:  # of Ollama
+            yield {"type": "thinking", "thinking": given["thinking"]}
+            message = {name: value for name, value in given.items() if name != "thinking"}
         parts = message.get("content") if message.get("type") in (None, "", "message") else None
         parts = message.get("parts") if parts is None else parts
         if isinstance(parts, list):
@@ -81,6 +85,8 @@ def _without_parts(message: Object, *, seals: bool) -> list[Object]:
     """Return the message without thoughts; nothing where it held only thoughts."""
     if message.get("role") == "user":  # it has none of its own
         return [message]
+    if "thinking" in message and "type" not in message:  # of Ollama
+        return [{name: value for name, value in message.items() if name != "thinking"}]
     if is_thought(message):
         return []
     for key in ("content", "parts"):

@@ -257,6 +257,7 @@ def _as_it_came(outgoing: Outgoing, native: Block, calls: "_Calls", shape: Shape
     answers = "" if answered is None or keeps_id else answered.id
     whole = whole_of(shape, outgoing.seq, outgoing.message, outgoing.before, outgoing.after, answers=answers)
     whole = msgspec.structs.replace(whole, begins=True) if outgoing.begins else whole
+    whole = msgspec.structs.replace(whole, order=answered.order) if answered is not None else whole
     return msgspec.structs.replace(whole, ids=[call.id for call in made]) if is_renamed else whole
 
 

@@ -34,6 +34,7 @@ class Whole(msgspec.Struct, frozen=True):
 
     ``piece`` of ``pieces`` numbers the parts of one message; ``at`` are the places of its blocks in that message. ``ids``
     are the ids of its calls as they are sent, where one may not be sent as it came. ``begins``: as in ``Outgoing``.
+    ``order`` is the place of the call that it answers among the request's calls; -1 for other messages.
     """
 
     seq: int
@@ -43,6 +44,7 @@ class Whole(msgspec.Struct, frozen=True):
     at: Sequence[int] = ()
     ids: Sequence[str] = ()
     begins: bool = False
+    order: int = -1
 
     @property
     def role(self) -> str:

@@ -1,0 +1,321 @@
+"""Write Ollama's /api/chat: messages with one text each, pictures beside it, and calls without ids.
+
+A result answers a call by its tool's name, and by its place among the results of that name: results stand behind their
+calls, in the calls' order. Ollama answers 400 to a content that is a list, to arguments that are a string, and to pictures
+that are no base64. It cuts a request that is longer than ``num_ctx`` without a word, so ``options`` must have a window's
+length: 4,096 without it.
+
+Read messages of Ollama, of a request or of a reply (``response.message``).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.arguments import ProviderObject
+from sash.core.chat.mistakes import problem_at
+from sash.core.providers.asking import Asking
+from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
+from sash.core.providers.known_kinds import UnknownKind, unknown_name
+from sash.core.providers.media import is_web, read_data_url, read_file
+from sash.core.providers.mends import AS_TEXT, Mend
+from sash.core.providers.own_members import OwnMembers
+from sash.core.providers.pieces import Keeps, Name, Object, Piece, convert, data_url, made_id, rest_of, to_json
+from sash.core.providers.provider import Provider
+from sash.core.providers.request_limits import NO_LIMITS
+from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
+from sash.core.providers.tools import Choice, Function, read_choice, read_functions
+from sash.core.providers.turns import (
+    Block,
+    HistoryStep,
+    Outgoing,
+    Part,
+    PlainRun,
+    Refusals,
+    Result,
+    Said,
+    as_line,
+    only_text,
+    read_steps,
+)
+from sash.core.providers.whole import Shape, Whole
+
+# ---- reading messages
+
+_ROLES: Final = ("system", "user", "assistant", "tool")
+_MEMBERS: Final = OwnMembers(
+    messages={
+        "": frozenset({"role", "content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id"}),
+    }
+)
+"""Members of ``Message`` in ollama 0.6.3, and the id that newer servers take with a result."""
+_OWN: Final = frozenset({"images", "thinking", "tool_name"})
+"""Members that chat messages do not have."""
+_MAGIC: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp"))
+"""How base64 of each type of picture begins."""
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: str | None = None
+    thinking: str | None = None
+    images: list[str] | None = None
+    tool_calls: list[Object] | None = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+
+
+class _Called(msgspec.Struct):
+    name: Name
+    arguments: Object | None = None
+
+
+def _read_message(message: Mapping[str, Any], pointer: str) -> list[Piece]:
+    """Return the piece of one message. Raises InvalidEntry."""
+    given = convert(message, _Message, pointer)
+    piece = Piece(role=given.role, own=dict(message))
+    piece.add_text(given.content or "")
+    for data in given.images or ():
+        _add_image(data, piece)
+    if given.role == "tool":
+        piece.answers = given.tool_call_id or made_id(given.tool_name or "", 0)
+        if not (given.tool_call_id or given.tool_name):
+            raise problem_at("A result names its tool: the field 'tool_name' is missing", f"#{pointer}")
+    counts: dict[str, int] = {}
+    for index, each in enumerate(given.tool_calls or ()):
+        call = convert(each.get("function"), _Called, f"{pointer}/tool_calls/{index}/function")
+        number = counts.get(call.name, 0)
+        counts[call.name] = number + 1
+        identity = each.get("id")
+        piece.add_call(
+            identity if isinstance(identity, str) and identity else made_id(call.name, number),
+            call.name,
+            to_json(call.arguments or {}),
+        )
+    return [piece]
+
+
+def _answers_name(message: Mapping[str, Any]) -> str:
+    return "" if message.get("tool_call_id") else str(message.get("tool_name") or "")
+
+
+def _add_image(data: str, piece: Piece) -> None:
+    media_type = next((kind for begins, kind in _MAGIC if data.startswith(begins)), "image/png")
+    part = {"type": "image_url", "image_url": {"url": data_url(media_type, data)}}
+    if piece.role == "user":
+        piece.parts.append(part)
+    else:  # other forms have no place for it, or only some
+        piece.add_told("image", part if piece.role == "tool" else as_line(part))
+
+
+def _unknown_kinds(message: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
+    yield from unknown_name(message.get("role"), f"{pointer}/role", "role", _ROLES)
+
+
+def _is_chat(message: Mapping[str, Any]) -> bool:
+    """Whether a message is a chat message: it has nothing that only Ollama writes."""
+    if not _OWN.isdisjoint(message):
+        return False
+    calls = message.get("tool_calls")
+    return not (isinstance(calls, list) and calls and all(map(_is_own_call, calls)))
+
+
+def _is_own_call(call: Any) -> bool:
+    function = call.get("function") if isinstance(call, dict) else None
+    return isinstance(function, dict) and isinstance(function.get("arguments"), dict) and "type" not in call
+
+
+# ---- reading a whole request
+
+
+class _Request(msgspec.Struct):
+    messages: list[Object]
+    tools: list[Object] | None = None
+    format: str | Object | None = None
+
+
+def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
+    given = convert(request, _Request, "")
+    functions = [function for tool in given.tools or () if isinstance(function := tool.get("function"), dict)]
+    asked = {"type": "json_object"} if given.format == "json" else schema_format(given.format)
+    return ChatRequest(
+        messages=chat(given.messages, "/messages"),
+        tools=[chat_function(function, function.get("parameters"), "parameters") for function in functions],
+        response_format=asked,
+        rest=rest_of(request, "options", "think", "keep_alive", "logprobs", *_Request.__struct_fields__),
+    )
+
+
+# ---- writing
+
+RESULT_ORDER: Final = Mend(
+    name="result_order",
+    refused="Results in another order than their calls, which pairs them wrongly, because they have no ids",
+    sent="The results in the order of the calls",
+    evidence="'The Ollama chat API allows no identification of tool results' (ollama/ollama 11417, 6708)",
+)
+_SHAPE: Final = Shape(name="ollama", messages="messages", parts="content", text={})
+
+
+def _write(
+    messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
+) -> dict[str, Any]:
+    """Return ``messages``, with ``tools`` if there are any. Ollama has no choice of a tool but to have none."""
+    made: list[Block] = []
+    steps = read_steps(messages, _SHAPE, refusals)
+    for is_result, group in groupby(steps, _is_result):
+        run, behind = list(group), list[Block]()
+        for step in _in_call_order(run, refusals) if is_result else run:
+            made += _sent(step, behind, refusals)
+        made += behind
+    request: dict[str, Any] = {"messages": made}
+    if allowed := _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals)):
+        request["tools"] = allowed
+    return request
+
+
+def _is_result(step: HistoryStep) -> bool:
+    return isinstance(step, Result) or (isinstance(step, Whole) and step.role == "tool")
+
+
+def _in_call_order(run: list[Any], refusals: Refusals) -> list[Any]:
+    """Return neighbouring results in the order of their calls."""
+
+    def order(step: Result | Whole) -> int:
+        return step.call.order if isinstance(step, Result) else step.order
+
+    ordered = sorted(run, key=order)
+    for was, now in zip(run, ordered, strict=True):
+        if was is not now:
+            refusals.mends.add(RESULT_ORDER, now.seq)
+    return ordered
+
+
+def _sent(step: HistoryStep, behind: list[Block], refusals: Refusals) -> Iterator[Block]:
+    """Yield what is sent of a step. Pictures of results go ``behind`` all results, in the user's name."""
+    match step:
+        case PlainRun():
+            yield from ({"role": said["role"], "content": said["content"]} for said in step.messages)
+        case Whole():
+            yield from step.messages
+        case Result():
+            texts, images = _content(step.parts, step.seq, refusals, told=True)
+            yield {"role": "tool", "tool_name": step.call.name, "content": texts}
+            if images:
+                behind.append({"role": "user", "content": "", "images": images})
+        case Said(role="assistant"):
+            text = "".join(part.text or "" for part in only_text(step.parts, refusals, "assistant"))
+            calls = [{"function": {"name": call.name, "arguments": call.arguments_object()}} for call in step.calls]
+            if text or calls:
+                yield {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+        case _:
+            texts, images = _content(step.parts, step.seq, refusals)
+            role = "system" if step.is_system else "user"
+            yield {"role": role, "content": texts, **({"images": images} if images else {})}
+
+
+def _content(parts: Iterable[Part], seq: int, refusals: Refusals, *, told: bool = False) -> tuple[str, list[str]]:
+    """Return the text and the pictures of a message; with ``told``, other files are a line, as links are."""
+    texts, images = [], []
+    for part in parts:
+        match part.body:
+            case {"type": "text", "text": str(text)}:
+                texts.append(text)
+            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if not is_web(url):
+                if media := read_data_url(url, part.place, refusals):
+                    images.append(media.data)
+            case {"type": "file", "file": {"file_data": str(data)} as file} if data.startswith("data:text/"):
+                media = read_file(file, part.place, refusals)
+                texts.append((media.text() if media else None) or as_line(part.body)["text"])
+            case {"type": kind} if told or kind == "image_url":
+                refusals.mends.add(AS_TEXT, seq)
+                texts.append(as_line(part.body)["text"])
+            case _:
+                refusals.add(part.place, "has no place in Ollama's messages, which take text and images")
+    return "".join(texts), images
+
+
+def _tools(functions: list[Function], choice: Choice | None) -> list[Object]:
+    if choice is not None and choice.mode == "none":
+        return []
+    allowed = [each for each in functions if choice is None or choice.names is None or each.name in choice.names]
+    return [
+        {
+            "type": "function",
+            "function": {"name": each.name, "parameters": each.schema}
+            | ({"description": each.description} if each.description else {}),
+        }
+        for each in allowed
+    ]
+
+
+def _with_result_text(own: Block, text: str, keeps: Keeps) -> Block:
+    changed = {**own, "content": text}
+    if "images" in changed and not keeps({"type": "image"}):
+        del changed["images"]
+    return changed
+
+
+def _caching(name: str, prices: CachePrices) -> Caching | None:
+    """None: a server of one's own bills nothing. It keeps the last request's prefix in memory (docs: FAQ)."""
+    del name, prices
+    return None
+
+
+def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> Block:
+    del cache, places, key
+    return request
+
+
+class OllamaRequest(msgspec.Struct):
+    """The arguments of ``ollama.Client().chat``, except the model and ``options``."""
+
+    messages: list[ProviderObject]
+    tools: list[ProviderObject] = []
+
+
+_SHORTEST: Final[Mapping[str, Any]] = {"options": {"num_predict": 1}, "stream": False}
+# github.com/ollama/ollama/blob/main/docs/api.md, "Generate a chat completion"
+_ASKING: Final = Asking(
+    url="http://127.0.0.1:11434",
+    url_variables=("OLLAMA_HOST",),
+    key_variables=("OLLAMA_API_KEY",),
+    path="/api/chat",
+    reply_tokens=1,
+    shortest=_SHORTEST,
+    shortest_elsewhere=_SHORTEST,
+    tokens=("prompt_eval_count",),
+)
+
+OLLAMA = Provider(
+    arguments=OllamaRequest,
+    called="a message of Ollama",
+    own_types=r"(?!)",
+    shape=_SHAPE,
+    read=_read_message,
+    read_request=_read_request,
+    write=_write,
+    is_chat=_is_chat,
+    is_like_chat=True,
+    makes_ids=True,
+    answers_name=_answers_name,
+    carries=frozenset(),
+    seals_calls=False,
+    replies_are_items=False,
+    fills=False,
+    is_call=lambda part: isinstance(part.get("function"), dict),
+    unknown_kinds=_unknown_kinds,
+    with_result_text=_with_result_text,
+    maker="ollama",
+    caching=_caching,
+    mark=_mark,
+    limits=lambda _name, _window: NO_LIMITS,
+    asking=_ASKING,
+    mends=(RESULT_ORDER,),
+    own_members=_MEMBERS,
+    one_string=frozenset(_ROLES),
+    parts_apart=True,
+    media_apart=True,
+)
