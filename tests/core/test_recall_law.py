@@ -237,3 +237,16 @@ def test_tokens_set_aside_leave_a_plain_chat_the_same_window(
     except WindowDoesNotFit:
         return
     assert build_window(history, options=query, **asked) == expected
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_what_the_window_says_is_not_recalled(stable: bool) -> None:  # noqa: FBT001
+    """A message whose content is in the window anyway does not take the tokens of another."""
+    fact = {"role": "assistant", "content": "the spare key is under the blue flowerpot"}
+    chatter = [{"role": ("user", "assistant")[n % 2], "content": f"chatter {n} " + "so " * 20} for n in range(40)]
+    question = {"role": "user", "content": "is the spare key under the flowerpot?"}
+    asked = {"max_tokens": 250, "recall_max_tokens": 100, "stable": stable}
+    once = window([fact, *chatter, question], **asked)
+    assert 1 in once["recalled"]["seqs"]
+    again = window([fact, *chatter, fact, question], **asked)
+    assert 1 not in again["recalled"]["seqs"]

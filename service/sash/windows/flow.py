@@ -36,6 +36,7 @@ from sash.windows.recalling import (
     block_place,
     chosen,
     costs_of,
+    digests_of,
     first_seen,
     in_block,
     in_places,
@@ -179,7 +180,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     records: Mapping[int, Record] = yield WholeRecords(sorted(needed), old)
     wanted = without_later_results(wanted, old, records)
     costs = costs_of(records, old, model, query)
-    taken = chosen(wanted, old, draft, room, costs)
+    taken = chosen(wanted, old, digests_of(draft.seqs, history), room, costs)
     recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
     if not query.stable:
         return _replace(asked, recollection=in_places(taken, old, costs)), seen, recalled

@@ -183,11 +183,21 @@ def without_later_results(wanted: list[Candidate], old: Old, records: Mapping[in
 
 
 def chosen(
-    wanted: Sequence[Candidate], old: Old, window: Window, room: int, costs: Mapping[int, int]
+    wanted: Sequence[Candidate], old: Old, sent: set[bytes], room: int, costs: Mapping[int, int]
 ) -> list[Candidate]:
-    """The candidates to recall within ``room`` tokens, each content once. ``costs`` are the messages' tokens by seq."""
-    said = {old.said(seq) for seq in window.seqs if seq >= old.first_seq}
-    return choose(wanted, room, costs.__getitem__, old.said, said)
+    """The candidates to recall within ``room`` tokens, each content once. ``costs`` are the messages' tokens by seq.
+
+    ``sent`` are the digests of the window's messages.
+    """
+    return choose(wanted, room, costs.__getitem__, old.said, sent)
+
+
+def digests_of(seqs: Sequence[int], history: History) -> set[bytes]:
+    """The digests of what these messages of a history say."""
+    first, packed = history.first_seq, history.records.packed
+    ends = [(seq - first + 1) * RECORD_BYTES for seq in seqs if seq >= first]
+    found = {packed[end - DIGEST_BYTES : end] for end in ends}
+    return found.union(history.outside[seq].content_digest for seq in seqs if seq < first)
 
 
 def in_places(taken: Sequence[Candidate], old: Old, costs: Mapping[int, int]) -> Recollection:
