@@ -65,21 +65,18 @@ async def run_in_turn_if_large(size_bytes: int, function: Callable[..., T], *arg
     return await PROCESSOR.run(function, *arguments)
 
 
-def query_of(request: Req, kind: type[T]) -> T:
-    """The query string as a Struct. Raises BadRequest with the parameter's name."""
-    return _read_query(request, request.scope["query_string"], kind)
-
-
-def _read_query(request: Req, raw: bytes, kind: type[T]) -> T:
+def query_of(request: Req, kind: type[T], raw: bytes | None = None) -> T:
+    """The query string, or ``raw`` in its place, as a Struct. Raises BadRequest with the parameter's name."""
+    raw = request.scope["query_string"] if raw is None else raw
     try:
         query: T = _query_of(raw, kind)  # type: ignore[arg-type] # a class is hashable
     except msgspec.ValidationError:
-        body = (
-            operation_of(request.route_handler).takes if isinstance(request.route_handler, HTTPRouteHandler) else None
-        )
+        handler = request.route_handler
+        body = operation_of(handler).takes if isinstance(handler, HTTPRouteHandler) else None
         in_body = getattr(body, "__struct_encode_fields__", ())
-        values = dict(_pairs(raw))
-        raise invalid("/query", BadRequest, of=kind, value=values, from_text=True, in_body=in_body) from None
+        raise invalid(
+            "/query", BadRequest, of=kind, value=dict(_pairs(raw)), from_text=True, in_body=in_body
+        ) from None
     return query
 
 
@@ -97,7 +94,7 @@ def query_with_metadata(request: Req, kind: type[T]) -> tuple[T, dict[str, str]]
         if not name or [each for each, _ in wanted].count(name) > 1:
             raise BadRequest.at(f"#/query/{_METADATA}{name}", "Give each member of metadata once, with its name")
     rest = urlencode([pair for pair in pairs if not pair[0].startswith(_METADATA)])
-    return _read_query(request, rest.encode(), kind), dict(wanted)
+    return query_of(request, kind, rest.encode()), dict(wanted)
 
 
 class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -114,7 +111,7 @@ async def check_no_query(request: Req) -> None:
     if raw and isinstance(handler := request.route_handler, HTTPRouteHandler):
         operation = operation_of(handler)
         if operation.query is None and operation.tag != OPERATORS:
-            _read_query(request, raw, _NoQuery)
+            query_of(request, _NoQuery, raw)
 
 
 @lru_cache(maxsize=1024)

@@ -25,7 +25,7 @@ AnswerTokens = Annotated[
 ]
 
 
-class ToolCall(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class HistoryToolCall(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A call that a model made of a history tool."""
 
     call_id: Annotated[str, Meta(min_length=1, max_length=256, description="The id of the call, as the model gave it.")]
@@ -45,11 +45,11 @@ class ToolAnswer(msgspec.Struct, frozen=True):
     tokens: int
 
 
-_decoder = msgspec.json.Decoder(ToolCall)
+_decoder = msgspec.json.Decoder(HistoryToolCall)
 
 
 @post("/conversations/{conversation_id:str}/tools/{name:str}", operation_id="answerTool", status_code=200)
-@documented("Answer a call of a history tool", "windows", takes=ToolCall, etag=False, errors=(422,))
+@documented("Answer a call of a history tool", "windows", takes=HistoryToolCall, etag=False, errors=(422,))
 async def answer_tool(request: Req, name: FromPath[str]) -> ToolAnswer:
     """The answer to a call of `history_search` or `history_read`, which `history_tools=true` adds to windows.
 

@@ -15,6 +15,7 @@ from sash.api.openapi.faults import problem_responses, problem_schemas, response
 from sash.api.openapi.links import all_links, links_of
 from sash.api.openapi.operation import ANY_TYPE, OPERATORS, Operation, operation_of
 from sash.api.request_parameters import HEADERS, all_parameters, declarer
+from sash.api.ring.idempotency import is_pure
 from sash.api.ring.layer import FIGURES_PATHS, is_open
 from sash.api.ring.paths import template_of
 from sash.api.schemas import WINDOWS
@@ -79,7 +80,8 @@ class Route:
         self.declared: Operation = operation_of(handler)
         self.reads = self.method == "GET"
         self.of_conversations = self.path.startswith("/conversations")
-        self.writes = not self.reads and (self.of_conversations or self.path.startswith("/owners"))
+        is_below = self.of_conversations or self.path.startswith("/owners")
+        self.writes = not self.reads and is_below and not is_pure(self.path)
         self.unchanged = self.reads and self.of_conversations
 
     def operation(self) -> Json:

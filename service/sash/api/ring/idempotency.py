@@ -23,8 +23,8 @@ from sash.store.data.layout import life_of
 from sash.tasks import end_tasks
 
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_PURE = frozenset({"/count", "/window"})
-"""Operations that store nothing: a repeated request is simply computed again."""
+_PURE = re.compile(r"/(?:count|window|mcp|conversations/[^/]+/tools/[^/]+)")
+"""Paths of operations that store nothing: a repeated request is simply computed again."""
 _STREAMED = "/conversations/import"
 _KEY = re.compile(rb"[\x21-\x7e]{1,255}")
 _CONVERSATION = re.compile(r"/conversations/([^/]+)")
@@ -134,9 +134,14 @@ class Idempotent:
                 await self._claims.hold(claim, wall_ms())
 
 
+def is_pure(path: str) -> bool:
+    """Whether the operation at a path, or at a path's template, stores nothing."""
+    return _PURE.fullmatch(path) is not None
+
+
 def _key(scope: Scope) -> str | None:
     """The request's key; None for operations that store nothing. Raises BadRequest."""
-    if scope["method"] not in _METHODS or scope["path"] in _PURE:
+    if scope["method"] not in _METHODS or is_pure(scope["path"]):
         return None
     keys = [value for name, value in scope["headers"] if name == b"idempotency-key"]
     if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
