@@ -74,9 +74,7 @@ def query_of(request: Req, kind: type[T], raw: bytes | None = None) -> T:
         handler = request.route_handler
         body = operation_of(handler).takes if isinstance(handler, HTTPRouteHandler) else None
         in_body = getattr(body, "__struct_encode_fields__", ())
-        raise invalid(
-            "/query", BadRequest, of=kind, value=dict(_pairs(raw)), from_text=True, in_body=in_body
-        ) from None
+        raise invalid("/query", BadRequest, of=kind, value=dict(_pairs(raw)), from_text=True, in_body=in_body) from None
     return query
 
 

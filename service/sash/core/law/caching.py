@@ -64,14 +64,6 @@ def settled(query: Q, model: Model, budget: int) -> Q:
     return msgspec.structs.replace(query, stable=True, stable_step=cheapest_step(rules, budget))
 
 
-def least_share(rules: Caching, cached: int, shorter: float) -> float:
-    """The least share of warm windows with which windows of ``cached`` tokens, which are cached, cost no more than windows
-    of ``shorter`` tokens, which are not; 0 if the shorter ones are cached, too."""
-    if shorter >= cached:
-        return 0.0
-    return (1 - shorter / cached) / max(1e-9, 1 - rules.read_price)
-
-
 def cheapest_step(rules: Caching, budget: int, turn: float | None = None) -> float:
     """The step, as a share of the budget, with which turns are cheapest; ``turn`` are a turn's tokens, else the usual ones.
 

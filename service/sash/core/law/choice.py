@@ -12,17 +12,15 @@ It uses records only: no body is decoded, and only a document that is being cut 
 If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
 """
 
-import math
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.law.binding import keeps_reasoning_from
-from sash.core.law.caching import TURN_OF_A_WINDOW, below_a_tier, caching_of, least_share
+from sash.core.law.caching import TURN_OF_A_WINDOW, below_a_tier, caching_of
 from sash.core.law.documents import Documents
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.fillers import came_in, filler_tokens, longest_opening, opening_tokens
@@ -33,7 +31,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Summary
 from sash.core.law.results import Edit
-from sash.core.law.rhythm import colds_of
+from sash.core.law.rhythm import is_cold
 from sash.core.law.sending import (
     Trimming,
     begins_turn,
@@ -293,31 +291,26 @@ class _Frame(msgspec.Struct, frozen=True):
             documents=self.documents,
             mode=options.grounding,
             limit=options.tool_result_max_tokens,
-            cold=self._cold(length, room) if options.price == "auto" else None,
+            cold=self._cold(length) if options.price == "auto" else None,
         )
         if isinstance(found, Before):
             return back_to(self.line.history, found.place)
         since = history.since(found.since_seq) if found.since_seq else 0
         return Cut(history.since(found.seq), since, found.for_price)
 
-    def _cold(self, length: int, room: int) -> Cold | None:
-        """When the provider's cache was cold, and the step that is left out then; None without a cache, or
-        with windows that are too short for it.
+    def _cold(self, length: int) -> Cold | None:
+        """When the provider's cache was cold, and the step that is left out then; None for a model without a cache.
 
-        What stays is long enough to be cached again, if that is cheaper with the recent pauses. ``length`` are the tokens of
-        the window, ``room`` those of messages.
+        What stays is long enough to be cached again.
         """
         rules, history = caching_of(self.model), self.line.history
         if rules is None:
             return None
+        least = rules.minimum_tokens + round(2 * length * TURN_OF_A_WINDOW)
+        step = min(length * self.options.stable_step, length - least)
         asks = self.options.cache == "auto" and PROVIDERS[self.options.format].takes_marks(rules.kind)
-        cached = rules.minimum_tokens + round(2 * length * TURN_OF_A_WINDOW)
-        if cached >= length:
-            return None
-        share = least_share(rules, cached, length * (1 - self.options.stable_step))
-        found = colds_of(history.records, rules, whole=history.is_whole, asks=asks, shares=share > 0)
-        least = np.where(found.warm > share, cached - (length - room), 0)
-        return Cold(found.cold, found.told, least, math.ceil(length * self.options.stable_step))
+        cold, told = is_cold(history.records, rules, whole=history.is_whole, asks=asks)
+        return Cold(cold, told, int(step)) if step > 0 else None
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""

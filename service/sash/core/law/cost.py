@@ -86,7 +86,7 @@ def cost_of(
     expected, lives_ms = hinted or Expected(0, 0), 0
     if rules is not None:
         lives_ms = 1000 * (lifetime.seconds if lifetime else rules.lifetime_seconds)
-        if hinted is None:
+        if hinted is None and total >= rules.minimum_tokens and rules.kind != "cache_control":  # else nothing is marked
             expected = expect_unhinted(rules, model, history, window, documents=documents, stable=stable)
     read, written = expected.expected_read_tokens, expected.expected_write_tokens
     warm = prices.dollars(total, read, written)

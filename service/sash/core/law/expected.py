@@ -96,13 +96,11 @@ def expect(
 def expect_unhinted(
     rules: Caching, model: Model, history: History, window: Window, *, documents: Documents, stable: bool
 ) -> Expected:
-    """The tokens read and written of a window without hints.
+    """The tokens read and written of a window without hints, for a cache that needs no marks.
 
     The window before is not made for this. It had this one's messages before the newest reply, or no part but the fixed
     ones if the beginning of history has moved since.
     """
-    if rules.kind == "cache_control" or window.tokens["total"] < rules.minimum_tokens:  # nothing is marked, or cached
-        return Expected(0, 0)
     costs = WindowCosts(window, history, model, documents)
     common = _common_unhinted(history, window, stable=stable)
     if rules.kind == "breakpoints":

@@ -53,36 +53,18 @@ def pauses_of(records: Records, *, whole: bool) -> Pauses:
     return Pauses(pauses, (reply > 0) | whole, np.searchsorted(ends + 1, index, side="right"), ends)
 
 
-class Colds(NamedTuple):
-    """At each message, as arrays: whether the cache was cold when it was the newest, the share of the recent windows for
-    which the cache was warm (1 without any), and whether the tail tells both. One warm window less is counted: one alone may
-    be a chance."""
+def is_cold(records: Records, rules: Caching, *, whole: bool, asks: bool) -> tuple[Number, Number]:
+    """Whether the cache was cold when each message was the newest, and whether the tail tells it.
 
-    cold: Number
-    warm: Number
-    told: Number
-
-
-def colds_of(records: Records, rules: Caching, *, whole: bool, asks: bool, shares: bool) -> Colds:
-    """When the cache was cold. ``asks``: windows ask for the lifetime that their recent pauses make cheapest. Without
-    ``shares`` every share is 1."""
+    ``asks``: windows ask for the lifetime that their recent pauses make cheapest.
+    """
     pauses = pauses_of(records, whole=whole)
-    lives, known, warm = np.full(len(records), rules.lifetime_seconds), pauses.known, np.ones(len(records))
-    longer = rules.longer if asks else None
-    if longer is not None or shares:
-        short, middle, long = _recent(pauses, rules, longer or _usual(rules))
+    lives, known = np.full(len(records), rules.lifetime_seconds), pauses.known
+    if asks and rules.longer is not None:
+        short, middle, long = _recent(pauses, rules, rules.longer)
+        lives = np.where(_is_longer_cheaper(rules, rules.longer, short, middle, long), rules.longer.seconds, lives)
         known = known & ((pauses.windows > RECENT) | whole)
-        if longer is not None:
-            lives = np.where(_is_longer_cheaper(rules, longer, short, middle, long), longer.seconds, lives)
-        if shares:
-            served, count = short + (middle if longer else 0), short + middle + long
-            warm = np.where(count > 0, np.maximum(0, served - 1) / np.maximum(1, count), 1.0)
-    return Colds(pauses.milliseconds > 1000 * lives, warm, known)
-
-
-def _usual(rules: Caching) -> Lifetime:
-    """The usual lifetime in place of a longer one that the model does not have."""
-    return Lifetime(rules.lifetime_seconds, rules.write_price, "")
+    return pauses.milliseconds > 1000 * lives, known
 
 
 def asks_of(records: Records, rules: Caching) -> Asks:
@@ -90,7 +72,7 @@ def asks_of(records: Records, rules: Caching) -> Asks:
     if rules.kind == "implicit" or not len(records):
         return Asks()
     pauses = pauses_of(records, whole=False)
-    longer = rules.longer or _usual(rules)
+    longer = rules.longer or Lifetime(rules.lifetime_seconds, rules.write_price, "")
     short, middle, long = (int(count[-1]) for count in _recent(pauses, rules, longer))
     usual = _cost(rules.read_price, rules.write_price, short, middle + long)
     lasting = _cost(rules.read_price, longer.write_price, short + middle, long)

@@ -39,8 +39,6 @@ from sash.core.law.results import RESULTS
 from sash.core.law.units import Units
 from sash.core.law.view import View, unit_at
 
-_NEVER = np.iinfo(np.int64).max // 2
-"""More tokens than a history has: nothing is left out."""
 _RESULT = bytes(role in RESULTS for role in range(256))
 
 
@@ -88,13 +86,11 @@ class Cut(NamedTuple):
 class Cold(NamedTuple):
     """Whether the provider's cache was cold when each message, or one of each unit, came; and whether the tail tells it.
 
-    Then ``step`` tokens more are left out, and at least ``least`` tokens of messages stay, which is a number for each. Both
-    are in the model's tokens.
+    Then ``step`` tokens more are left out, in the model's tokens.
     """
 
     cold: Number
     told: Number
-    least: Number
     step: int
 
     def by_unit(self, units: Units) -> "Cold":
@@ -102,16 +98,14 @@ class Cold(NamedTuple):
         if units.single:
             return self
         cold, told = np.logical_or.reduceat(self.cold, units.begins), np.logical_and.reduceat(self.told, units.begins)
-        # Of the messages of a unit that are cold: as more come, it may become less, and the cut moves on.
-        least = np.minimum.reduceat(np.where(self.cold, self.least, _NEVER), units.begins)
-        return Cold(cold, told, least, self.step)
+        return Cold(cold, told, self.step)
 
 
 class _ColdCut(NamedTuple):
     """The index of the first kept span, and of the span that moved the cut there.
 
-    ``unknown`` is behind the last span whose need the tail does not tell. ``covered`` are the tokens before such a cut of a
-    whole step when each span was the newest, as an array.
+    ``unknown`` is behind the last span whose need the tail does not tell. ``covered`` are the tokens before such a cut when
+    each span was the newest, as an array.
     """
 
     cut: int
@@ -138,7 +132,7 @@ def cut_seq(
     tokens. ``mode`` is the ``grounding`` parameter and ``limit`` is ``tool_result_max_tokens``. ``cold`` tells when more
     is left out.
     """
-    history, given = view.history, room
+    history = view.history
     spans, steady = _spans(view, room, model=model, documents=documents, mode=mode, limit=limit)
     room -= steady
     asked = None
@@ -155,8 +149,7 @@ def cut_seq(
     whole = history.is_whole
     later = None
     if cold is not None and len(view.units):
-        cold = cold._replace(least=cold.least - (given - room))  # required messages are cached, too
-        later = _cold_cut(spans, cold.by_unit(view.units), room, asked, whole=whole)
+        later = _cold_cut(spans, cold.by_unit(view.units), room - cold.step, asked, whole=whole)
     covered = later.covered if later is not None else None
     found = stable_cut(
         spans, end=history.tokens, room=room, step=step, block=block, whole=whole, asked=asked, covered=covered
@@ -298,22 +291,16 @@ def stable_cut(
 
 
 def _cold_cut(spans: Spans, cold: Cold, room: int, asked: EarlierQuestion | None, *, whole: bool) -> _ColdCut:
-    """The cut that the spans need at which the cache was cold, each with this room, less a step, for history and documents.
-
-    Tokens that stay are those of the history without its documents, which the next window does not have.
-    """
+    """The cut that the spans need at which the cache was cold, each with this room for history and documents."""
     gone = np.concatenate(([0], np.cumsum(spans.cost)))
-    needs, before_question = _needs(spans, gone, room - cold.step, asked, whole=whole)
-    needed = np.searchsorted(gone, np.maximum(needs, 0))
-    allowed = np.searchsorted(gone, gone[1:] - np.maximum(0, cold.least), side="right") - 1
-    cuts = np.maximum.accumulate(np.where(cold.cold, np.maximum(np.minimum(needed, allowed), 0), 0))
+    needs, before_question = _needs(spans, gone, room, asked, whole=whole)
+    needs = np.maximum.accumulate(np.where(cold.cold, np.maximum(needs, 0), 0))
+    cuts = np.searchsorted(gone, needs)
     cut = int(cuts[-1])
-    since = int(np.searchsorted(cuts, cut)) if cut else 0
+    since = int(np.searchsorted(needs, gone[cut - 1], side="right")) if cut else 0
     untold = np.flatnonzero(np.logical_not(cold.told))
     unknown = max(int(untold[-1]) + 1 if len(untold) else 0, int(np.searchsorted(gone, before_question)))
-    # Where fewer than a step are left out, a step because of the budget may leave out more.
-    whole_steps = np.maximum.accumulate(np.where(cold.cold & (needed <= allowed), needed, 0))
-    return _ColdCut(cut, since, unknown, gone[whole_steps])
+    return _ColdCut(cut, since, unknown, gone[cuts])
 
 
 def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:
