@@ -66,7 +66,6 @@ _STRUCTURE: Final = frozenset(
             "tool_use_id",
             "toolUseId",
             "cachePoint",
-            "tool_name",
             "status",
             "cache_control",
             "caller",

@@ -48,8 +48,10 @@ class Content:
 
 
 def declared_function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a tool's function. A custom tool becomes a function whose description ends with its format."""
+    """Return a tool's function, without a mark for a cache. A custom tool's description ends with its format."""
     if isinstance(function := tool.get("function"), Mapping):
+        if "cache_control" in function:
+            return {name: value for name, value in function.items() if name != "cache_control"}
         return function
     custom = tool.get("custom")
     if not isinstance(custom, Mapping):
