@@ -1,7 +1,9 @@
 """The sent parts of each message: reasoning, unknown members, and tool results, which may be cut."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from types import FrameType
 from typing import Any, Literal
 
 import msgspec
@@ -275,6 +277,32 @@ def test_another_form_leaves_out_a_member_without_a_place() -> None:
         mends = Mends()
         assert render_request(form, outgoing, mends=mends) == render_request(form, plain)
         assert (mends.of(1), mends.of(2)) == (["foreign_members"], [])
+
+
+def test_claude_gets_usual_tool_groups_as_it_gets_others() -> None:
+    """Calls with the usual members alone are written in a shorter way, and are sent as those with another null member."""
+    usual = [said("user", "go")]
+    for turn in range(20):
+        usual += [calling(f"a{turn}", f"b{turn}"), result(f"b{turn}", words(9)), result(f"a{turn}", "")]
+    other = [each | {"refusal": None} if each["role"] == "assistant" else each for each in usual]
+    outgoing, others = ([*map(Outgoing, range(1, 99), each)] for each in (usual, other))
+    assert render_request("anthropic", outgoing) == render_request("anthropic", others)
+    assert functions_entered(lambda: render_request("anthropic", outgoing)) < 11 * len(usual)
+
+
+def functions_entered(work: Callable[[], object]) -> int:
+    """Return the number of Sash's and Python's own functions that this thread enters meanwhile."""
+    entered: list[str] = []
+
+    def enter(_: FrameType, event: str, __: object) -> None:
+        entered.append(event) if event == "call" else None
+
+    sys.setprofile(enter)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return len(entered)
 
 
 def test_anthropic_carries_thinking_blocks() -> None:

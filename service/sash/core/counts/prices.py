@@ -153,7 +153,7 @@ def _as_sent(row: Row, model: Model, sent_in: Provider, by: Arithmetic) -> Row:
     if "parts" in sent and not is_native:
         _join(sent, sent_in)
     if sent_in.parts_apart:
-        _part(sent, by)
+        _part(sent, model, by)
     return sent
 
 
@@ -197,20 +197,22 @@ def _sized(mix: Mix, size: Number) -> Mix:
     return Mix(size, mix.digits, mix.shares, mix.characters, mix.indents)
 
 
-def _part(sent: Row, by: Arithmetic) -> None:
+def _part(sent: Row, model: Model, by: Arithmetic) -> None:
     """Change the numbers to those of a form that counts parts apart, and has arguments as objects.
 
     A result's place in the list of results does not change its cost there, because the form may order results in another
-    way. A blank result costs as much as an empty one.
+    way. A blank result costs as much as an empty one. ``VendorRules`` price neither lists nor calls together.
     """
-    if "has_call_objects" in sent:
+    is_listed_cost = not isinstance(model.rules, VendorRules)
+    if "has_call_objects" in sent and model.vocabulary is not None:
         # These tokens are counted in our encodings. A vendor's own vocabulary may need three more for a call.
         has = sent["has_call_objects"] != 0
         more = by.most(*(sent["call_objects" + column] - sent["call_arguments" + column] for column in COLUMNS))
         sent["more_said"] += by.where(has & (more > 0), more + 3 * sent["calls"], 0)
+    if "has_call_objects" in sent and is_listed_cost:
         _choose(sent, "call_objects", "call_arguments", by)
         _choose(sent, "together_objects", "together", by)
-    if "listed0" in sent:
+    if "listed0" in sent and is_listed_cost:
         is_listed = (sent["listed0"] != 0) | (sent["listed1"] != 0)
         for column in COLUMNS:
             opens, closes = sent.pop("opens_list" + column, 0), sent.pop("closes_list" + column, 0)
@@ -295,7 +297,9 @@ def _vendor_cost(sent: Row, texts: Row, model: Model, rules: VendorRules, by: Ar
     cost = by.pick(rules.role_costs, role) + texts["text"] * by.where(role == TOOL, rules.result, 1.0)
     if "unfitted0" in sent:
         cost += _unfitted(sent, model, by)
-    names = rules.names * texts["call_names"] + by.where(sent["has_name"] != 0, texts["name"] + rules.name, 0)
+    names = rules.names * texts["call_names"]
+    if "has_name" in sent:
+        names = names + by.where(sent["has_name"] != 0, texts["name"] + rules.name, 0)
     arguments = by.where(sent["has_call_objects"] != 0, texts["call_objects"], texts["call_arguments"])
     cost += names + arguments + texts["unpriced"]
     if "calls" in sent:

@@ -172,8 +172,10 @@ class _Frame(msgspec.Struct, frozen=True):
         if view.units.single and not view.outside and FUNCTION not in history.records.roles:
             return self
         room = self._room(history.summary if self.options.summary == "always" else None) + sum(self.always.values())
-        view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages())
+        view = self.trimming.required(self.trimming.overlong(view, room), room, self._beside_messages)
         line = view if self.line is self.view else self.trimming.overlong(self.line, room)
+        if view is self.view and line is self.line:
+            return self
         return msgspec.structs.replace(self, view=view, line=line, always=view.always_costs())
 
     def select(self, summary: Summary | None, *, noted: bool = False) -> _Selected | NeedOlder:

@@ -257,7 +257,7 @@ def _says_system_first(model: Model) -> bool:
 def ends_of(kind: CacheKind, model: Model, history: History, window: Window, places: Places) -> list[int]:
     """The ends of a window's cache entries, as numbers of messages; 0 is the end of the system text."""
     roles = history.roles_of(window.seqs)
-    question = max((index for index, role in enumerate(roles) if role == USER), default=0)
+    question = next((index for index in range(len(roles) - 1, -1, -1) if roles[index] == USER), 0)
     if kind == "breakpoints":
         ends = _leading_end(model, window, roles)
         said = [index + 1 for index, role in enumerate(roles) if role in (USER, TOOL)]

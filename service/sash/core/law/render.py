@@ -265,7 +265,8 @@ def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGroundin
     pieces: list[Body] = []
     seqs = window.seqs
     if seqs and not window.grounding and seqs[0] >= bodies.first_seq and seqs[-1] - seqs[0] == len(seqs) - 1:
-        pieces += bodies.run(seqs[0], seqs[-1])
+        start = seqs[0] - bodies.first_seq
+        pieces += bodies.tail[start : start + len(seqs)]
         for seq in bodies.edited.keys() & set(seqs) if bodies.edited else ():
             pieces[seq - seqs[0]] = bodies.edited[seq]
         return pieces

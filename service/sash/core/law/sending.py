@@ -209,20 +209,23 @@ class Trimming(msgspec.Struct, frozen=True):
                 view = self._shared(view, results, share - beside)
         return view
 
-    def required(self, view: View, room: int, beside: int) -> View:
+    def required(self, view: View, room: int, beside: Callable[[], int]) -> View:
         """The view with required results cut to their share of ``room``, or to less if the required messages do not fit.
 
-        ``beside`` is the smallest number of tokens for documents and an opening.
+        ``beside`` tells the smallest number of tokens for documents and an opening.
         """
         if self.options.tool_result_overflow != "trim":
             return view
         if self.options.stable:
             # Also pinned groups whose other results have not come yet.
             pinned = {unit_at(view.units, index) for index in view.history.records.pinned()}
-            view = self._shared(view, _results_in(view, view.history.outside, sorted(pinned)), share_of(room))
+            kept = _results_in(view, view.history.outside, sorted(pinned))
+            view = self._shared(view, kept, share_of(room)) if kept else view
         results = _results_in(view, view.outside, view.always)
+        if not results:
+            return view
         cost = sum(map(view.cost_of, results))
-        most = min(share_of(room), cost + room - beside - sum(view.always_costs().values()))
+        most = min(share_of(room), cost + room - beside() - sum(view.always_costs().values()))
         return self._shared(view, results, most) if cost > most else view
 
     def grown(self, view: View, room: int) -> View:
