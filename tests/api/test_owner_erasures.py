@@ -55,12 +55,12 @@ def create(served: Served, count: int, owner: str = OWNER) -> None:
 
 async def create_in_store(served: Served, count: int) -> None:
     """Create conversations of the owner as the service does, but without requests, which takes a fraction of the time."""
-    client = Client(str(socket_url(served.data_dir)))
+    client = Client(str(socket_url(served.data_dir)), timeout_seconds=60)
     await client.open()
     stores = stores_of(client, retention_seconds=None, encryption_keys=())
     settings = encode_settings(ConversationSettings(owner=OWNER))
-    for start in range(0, count, 500):
-        targets = [target_at("default", f"ann-{number}") for number in range(start, start + 500)]
+    for start in range(0, count, 200):
+        targets = [target_at("default", f"ann-{number}") for number in range(start, start + 200)]
         made = (stores.conversations.create(each, settings, ttl_ms=None, now_ms=1, token=each.id) for each in targets)
         await asyncio.gather(*made)
         for target in targets:
