@@ -258,7 +258,7 @@ _CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] =
     (
         EntryConflict,
         "This id is stored with other content, and only a reply in progress can still change",
-        "give this entry another id, or append it with ?after_seq= the seq before the stored one, which forgets that one",
+        "give this entry another id, or append it with ?after_seq= the seq before that one, which forgets what came since",
     ),
     (
         EntryConflict,
