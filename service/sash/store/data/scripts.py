@@ -739,6 +739,42 @@ read_page = script("read_page", _ReadPage, _ok(PageReply))
 """Read a page. It takes the keys ``HISTORY``. The call raises NotFound, ConversationDamaged."""
 
 
+class ChangesReply(NamedTuple):
+    """Stored values from ``read_changes``: the state, and the messages that were asked for."""
+
+    name: bytes
+    version: bytes
+    life: bytes
+    change: bytes
+    edited: bytes | None
+    updated: bytes | None
+    changes: bytes | None
+    length: int
+    records: bytes
+    details: list[bytes]
+
+
+class _ReadChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages to read with the state: at most ``limit``, from ``first_seq`` on."""
+
+    first_seq: int
+    limit: int
+
+
+read_changes = script("read_changes", _ReadChanges, _ok(ChangesReply))
+"""Read a conversation's changes, of the keys ``HISTORY``. The call raises NotFound, ConversationDamaged."""
+
+
+class _Follow(msgspec.Struct, frozen=True, kw_only=True):
+    """Until when changes are published, in milliseconds since 1970."""
+
+    until_ms: int
+
+
+follow = script("follow", _Follow, bool)
+"""Have a conversation's changes published, of its first key; gives False where there is none."""
+
+
 class StateReply(NamedTuple):
     """Stored values from ``read_state``. ``expires_ms`` is less than 0 where the conversation does not expire."""
 

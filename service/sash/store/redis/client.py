@@ -12,7 +12,8 @@ one slot, because a conversation's keys share a hash tag.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -36,8 +37,9 @@ from sash.store.redis.durability import Durability, Inspection, Level
 from sash.store.redis.lua import SCRIPTS, Effect, ScriptCall
 from sash.store.redis.permissions import denial, denied_call, is_denial
 from sash.store.redis.pipeline import Commands, NoObserver, Observer, key_of
-from sash.store.redis.redis_parts import connect_to, key_slot, primary_of
+from sash.store.redis.redis_parts import Connect, connect_to, connect_to_primary, key_slot, primary_of
 from sash.store.redis.servers import Health, NodeLost, Server, Setup
+from sash.store.redis.subscriptions import Place, Subscriptions
 from sash.tasks import end_tasks
 
 T = TypeVar("T")
@@ -131,6 +133,25 @@ class Client:
                 await each.close(StoreUnavailable("The service is stopping."))
         if self._sentinel is not None:
             await self._sentinel.aclose()
+
+    def subscriptions(self, told: Callable[[str, bytes], None], gap: Callable[[str], None]) -> Subscriptions:
+        """Return subscriptions to channels that are called like keys. ``told`` and ``gap`` are as there."""
+        return Subscriptions(
+            told=told, gap=gap, find=self._place_of, moved=self._look_for_nodes, connect=self._listening_to
+        )
+
+    def _place_of(self, channel: str) -> Place | bool:
+        """Return the node that serves a channel's slot; False while it is unknown."""
+        return None if self._cluster is None else self._cluster.place_of(_channel_slot(channel)) or False
+
+    def _look_for_nodes(self) -> None:
+        if self._cluster is not None:
+            self._cluster.refresh()
+
+    def _listening_to(self, place: Place) -> Connect:
+        if self._sentinel is not None:
+            return connect_to_primary(self._sentinel, self._address, self._timeout_seconds)
+        return connect_to(self._address, self._timeout_seconds, place)
 
     @property
     def _servers(self) -> list[Server]:
@@ -420,6 +441,11 @@ def _raise_unless_later(error: ResponseError) -> None:
         raise denied_call(error) from None
     if not isinstance(error, _LATER_ERRORS) and not str(error).startswith(_TRY_LATER):
         raise error
+
+
+@lru_cache(maxsize=16_384)
+def _channel_slot(channel: str) -> int:
+    return int(key_slot(channel.encode()))
 
 
 def _slots(words: Commands) -> list[int]:

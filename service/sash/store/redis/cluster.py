@@ -49,6 +49,10 @@ class Cluster:
         """Return the servers that are known now."""
         return list(self._servers.values())
 
+    def place_of(self, slot: int) -> Place | None:
+        """Return the node that serves the slot; None while none does."""
+        return self._slots.get(slot)
+
     def find(self, slot: int) -> Server:
         """Return the node that serves the slot. Raises NodeLost while none does."""
         place = self._slots.get(slot)

@@ -35,7 +35,8 @@ def _load(name: str) -> Script:
 
 def _included(line: re.Match[bytes]) -> bytes:
     """Return the parts that a script includes. It includes what it uses only: each call makes their functions anew."""
-    return b"".join((_FOLDER / "parts" / f"{part}.lua").read_bytes() for part in line[1].decode().split(", "))
+    parts = ((_FOLDER / "parts" / f"{part}.lua").read_bytes() for part in line[1].decode().split(", "))
+    return b"".join(_INCLUDE.sub(_included, part) for part in parts)
 
 
 def _script(name: str, source: bytes) -> Script:

@@ -26,7 +26,7 @@ HGETALL KEY; HINCRBY KEY field 1; HKEYS KEY; HLEN KEY; HMGET KEY field; HRANDFIE
 HSET KEY field value; HSETNX KEY field value; LINDEX KEY 0; LLEN KEY; LPUSH KEY value; LRANGE KEY 0 1; LSET KEY 0 value
 LTRIM KEY 0 1; RPUSH KEY value; SADD KEY member; SMEMBERS KEY; SREM KEY member; ZADD KEY 1 member; ZRANGE KEY 0 1
 ZREM KEY member; ZSCORE KEY member; EXISTS KEY; PERSIST KEY; PEXPIRE KEY 1; PEXPIRETIME KEY; PTTL KEY
-RENAME KEY OTHER; UNLINK KEY
+RENAME KEY OTHER; UNLINK KEY; SPUBLISH KEY message; SSUBSCRIBE KEY
 """
 _NAMES = {"KEY": _KEY, "OTHER": _OTHER, "UNTAGGED": _UNTAGGED}
 NEEDED = tuple(tuple(_NAMES.get(word, word) for word in words.split()) for words in re.split("; |\n", _NEEDED.strip()))
@@ -43,7 +43,9 @@ Without MEMORY USAGE and RANDOMKEY there are no metrics of keys by kind."""
 
 _ASKED = (*NEEDED, *SOMETIMES)
 _SHOWN = 8
-_KEYED = frozenset(words[0] for words in NEEDED if _KEY in words or _UNTAGGED in words)
+_CHANNELED = frozenset({"SPUBLISH", "SSUBSCRIBE"})
+"""Commands about a channel, which is called like a key."""
+_KEYED = frozenset(words[0] for words in NEEDED if _KEY in words or _UNTAGGED in words) - _CHANNELED
 _QUOTED = re.compile(r"'([^']+)'")
 _UNNAMED = "The user executing the script can't run this command"
 """Redis 7.0's answer for a command of a script, which it does not name."""
@@ -94,7 +96,8 @@ def denial(denied: Collection[str], what: str = "") -> StorePermissionDenied:
     names = sorted(denied)
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     rules = " ".join("+" + name.lower().replace(" ", "|") for name in names)
-    return StorePermissionDenied(f"{user} may not run {', '.join(names[:_SHOWN])}{more}: allow it {rules} ~sash:*.")
+    rules += " ~sash:*" + (" &sash:*" if _CHANNELED & set(denied) else "")
+    return StorePermissionDenied(f"{user} may not run {', '.join(names[:_SHOWN])}{more}: allow it {rules}.")
 
 
 def denied_call(error: Exception) -> StorePermissionDenied:

@@ -32,6 +32,7 @@ __all__ = [
     "Socket",
     "ask",
     "connect_to",
+    "connect_to_primary",
     "key_slot",
     "primary_of",
     "reason_of",
@@ -101,7 +102,12 @@ def primary_of(address: Address, timeout_seconds: float) -> tuple[Connect, Senti
     options: dict[str, Any] = {"socket_connect_timeout": _SENTINEL_SECONDS, "socket_timeout": _SENTINEL_SECONDS}
     options |= {**address.sentinel_options, "retry": None, "protocol": 2, "ssl": address.tls}
     sentinel = Sentinel(address.hosts, sentinel_kwargs=options)  # type: ignore[no-untyped-call]
-    return partial(_connect_to_primary, sentinel, address, timeout_seconds), sentinel
+    return connect_to_primary(sentinel, address, timeout_seconds), sentinel
+
+
+def connect_to_primary(sentinel: Sentinel, address: Address, timeout_seconds: float) -> Connect:
+    """Return a function that connects to the primary that these sentinels name."""
+    return partial(_connect_to_primary, sentinel, address, timeout_seconds)
 
 
 async def _connect_to_primary(sentinel: Sentinel, address: Address, timeout_seconds: float) -> Connection:

@@ -46,16 +46,16 @@ local asked = ARGV[7] ~= '' and cmsgpack.unpack(ARGV[7]) or {}
 local fields, with_tail -- with_tail adds the tail to the reply
 if asked.reach then
 -- include pins, tail
-  fields = read_fields('created', 'updated', 'g0', 'g1', 'summary', 'open', 'stale')
+  fields = read_fields('created', 'updated', 'g0', 'g1', 'summary', 'open', 'stale', 'changes', 'followed')
   with_tail = function(told, now_fields, now_length)
     local is_read, tail = pcall(read_tail, now_fields, now_length, asked.reach)
     return {told, is_read and tail or {}} -- what is written stays written, so an error here must not be the reply
   end
 else
-  fields = read_fields('open', 'stale')
+  fields = read_fields('open', 'stale', 'changes', 'followed')
 end
 local name, version, life, change, standing, t0, t1, gn, ttl, user, edited, sealed, rich, pins, compactions = unpack(fields)
-local waiting, stale = unpack(fields, #fields - 1)
+local waiting, stale, changes, followed = unpack(fields, #fields - 3)
 local exists, length = name ~= false, redis.call('LLEN', log)
 version = tonumber(version or 0)
 if exists and name ~= ARGV[1] then return {'foreign'} end
@@ -274,6 +274,12 @@ if after then release_all(after.media) end -- last: a medium that a new message 
 if replaced and not replaced.rest.progress then drafts_now()[replaced.seq] = nil end
 local draft = drafts_field(length + #added)
 if draft then note('draft', draft) end
+local forgot = whole_length - length
+local kinds = (#added > 0 and APPENDED or 0) + (replaced and REPLACED or 0) + (forgot > 0 and REWOUND or 0)
+if kinds > APPENDED or #added > 1 then -- one message more is what a version is where nothing else is noted
+  local about = replaced and replaced.seq or 0
+  note('changes', with_change(changes, kinds, version + 1, length + #added, about, #added, forgot))
+end
 if grounded > 0 then
   local before = redis.call('HMGET', conversation, 'g0', 'g1')
   note('gn', (gn or 0) + grounded)
@@ -303,4 +309,5 @@ told[6] = now_waiting
 told[2], told[3] = version + 1, write_version(version + 1, life, this_change, now, changed)
 if stale then sweep(length + #added, tonumber(stale)) end
 renew(ttl)
+wake(followed, now, kinds == REPLACED and replaced.rest.progress and 'text')
 return reply()

@@ -5,7 +5,7 @@
 -- Gives {'ok', version, '', then each object in object storage, as in media.lua}, {'moved', version, etag}, or {} when that life
 -- has ended
 -- include conversation, versions, writing, media
-local version, life, change = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change'))
+local version, life, change, followed = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'followed'))
 if not version then
 -- include remains
   if not left then return {} end
@@ -19,4 +19,5 @@ for _, name in ipairs(redis.call('HKEYS', media)) do
   if #name == NAME then release(name, math.huge) end
 end
 redis.call('UNLINK', unpack(KEYS))
+wake(followed, 0)
 return with_freed({'ok', version, ''})

@@ -62,10 +62,17 @@ if is_usual then
     if now_waiting ~= (waiting or '') then changed[#changed + 1], changed[#changed + 2] = 'open', now_waiting end
     if now_rich ~= rich then changed[#changed + 1], changed[#changed + 2] = 'rich', now_rich end
     if now_sealed ~= sealed then changed[#changed + 1], changed[#changed + 2] = 'sealed', now_sealed end
+    if entries > 1 then
+-- include changes
+      changed[#changed + 1] = 'changes'
+      changed[#changed + 1] = with_change(changes, 1, version + 1, length + entries, 0, entries, 0)
+    end
     redis.call('HSET', conversation, 'v', now_version, 'change', short, 'updated', now, 't0', sum0, 't1', sum1, unpack(changed))
+    if followed and tonumber(followed) > tonumber(now) then redis.pcall('SPUBLISH', conversation, '') end
     if not with_tail then return told end
     fields[2], fields[4], fields[6], fields[7], fields[10] = now_version, short, sum0, sum1, question
     fields[12], fields[13], fields[17], fields[21], fields[22] = now_sealed, now_rich, now, nil, nil
+    fields[23], fields[24] = nil, nil
     return with_tail(told, fields, length + entries)
   end
 end

@@ -1,4 +1,5 @@
 -- Functions of scripts that write a new version of a conversation.
+-- include changes
 local function stands(if_match, etag) return if_match == '' or if_match == '*' or if_match == etag end
 
 -- The error of the first of these commands that the user may not run. A script is not undone where a command in its middle is
@@ -11,9 +12,30 @@ local function denial_of(commands)
   end
 end
 
+-- Kinds of changes, in changes.py.
+local APPENDED, REPLACED, REWOUND, REDACTED, AMENDED, SETTINGS, SUMMARY, BEGUN = 1, 2, 4, 8, 16, 32, 64, 128
+
+-- Wake those who follow the conversation, where somebody does. The channel is called like the key, and so is in its slot. A
+-- message that the user may not send is missed until the next look (followers look every few seconds).
+local function wake(followed, now, told)
+  if followed and tonumber(followed) > tonumber(now) then redis.pcall('SPUBLISH', conversation, told or '') end
+end
+
 -- Write a new version, with other fields and their values; gives its entity tag.
 local function write_version(version, life, change, now, fields)
   local short = string.sub(change, 1, 8)
   redis.call('HSET', conversation, 'v', version, 'change', short, 'updated', now, unpack(fields or {}))
   return etag_of(version, life, short)
+end
+
+-- Write a new version of this kind, about the message `seq` if it is about one, which forgot so many messages; wake those who
+-- follow the conversation.
+local function write_change(kind, seq, forgot, version, life, change, now, fields)
+  local changes, followed = unpack(redis.call('HMGET', conversation, 'changes', 'followed'))
+  local changed = fields or {}
+  changed[#changed + 1] = 'changes'
+  changed[#changed + 1] = with_change(changes, kind, tonumber(version), redis.call('LLEN', log), seq, 0, forgot)
+  local etag = write_version(version, life, change, now, changed)
+  wake(followed, now)
+  return etag
 end
