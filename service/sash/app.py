@@ -35,6 +35,9 @@ from sash.api import (
 from sash.api.body import check_no_query
 from sash.api.context import Context, Recall, Watching
 from sash.api.direct import Direct
+from sash.api.events import event_handlers
+from sash.api.events.event_bodies import Events
+from sash.api.events.followers import Followers
 from sash.api.openapi.operation import operation_of
 from sash.api.ring import errors
 from sash.api.ring.asgi import App
@@ -82,6 +85,7 @@ ROUTES = (
     message_handlers.append_messages,
     message_handlers.list_messages,
     message_handlers.get_message,
+    event_handlers.follow_conversation,
     media_handlers.get_media,
     history_handlers.redact_message,
     history_handlers.change_message,
@@ -118,6 +122,8 @@ ROUTES = (
     docs.get_runbook,
 )
 
+_DIRECT = (message_handlers.append_messages, window_handlers.get_window, event_handlers.follow_conversation)
+
 
 def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends_on_sigterm: bool = False) -> Ring:
     """An ASGI application. Its lifespan connects to the store, and disconnects at the end.
@@ -133,6 +139,14 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
     embedder = _embedder(settings, metrics)
     counts = Counts(store.reader, store.columns, store.media)
     recall = _recall(settings, store, counts, embedder)
+    watching = _watching(store, metrics, models, log)
+    followers = Followers(
+        store.following,
+        Events(store.following, store.reader),
+        metrics.events,
+        limit=settings.max_followers,
+        went_back=watching.watch.backwards.seen_ms,
+    )
     context = Context(
         settings=settings,
         models=models,
@@ -141,10 +155,11 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
             store.conversations, store.calibrations, counts, models, recall.recaller, settings.send_members
         ),
         recall=recall,
-        watching=_watching(store, metrics, models, log),
+        watching=watching,
+        followers=followers,
         summarizer=_summarizer(settings, store),
     )
-    stored = (store.owners, store.tenants, store.client)
+    stored = (followers, store.owners, store.tenants, store.client)
     parts = [part for part in (context.summarizer, recall.indexer, embedder, *stored) if part]
 
     @asynccontextmanager
@@ -153,9 +168,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         await PROCESSOR.run(load_vocabularies)
         metrics.windows.know(model.id for model in list_models(models))
         await store.client.open()
-        watching = context.watching
         eraser = Eraser(store.owner_erasures, store.owners)
-        running = (watching.watch, watching.statistics, store.erasures, store.tenants, eraser)
+        running = (watching.watch, watching.statistics, store.erasures, store.tenants, eraser, followers)
         tasks = [asyncio.create_task(each.run()) for each in running]
         try:
             yield
@@ -181,8 +195,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         logging_config=None,
     )
     app = cast("App", framework)
-    return Ring(
-        Direct(framework, app, (message_handlers.append_messages, window_handlers.get_window)),
+    ring = Ring(
+        Direct(framework, app, _DIRECT),
         once=Idempotent(app, store.claims, paths),
         keys=Callers(
             settings.api_keys, store.api_keys, required=settings.require_keys, metrics_key=settings.metrics_key
@@ -200,6 +214,8 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         cors=Cors(settings.cors_origins) if settings.cors_origins else None,
         ends_on_sigterm=ends_on_sigterm,
     )
+    ring.drain.also.append(followers.drain)
+    return ring
 
 
 def _hosts(settings: Settings) -> re.Pattern[bytes] | None:

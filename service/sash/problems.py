@@ -530,6 +530,19 @@ class StoreUnavailable(Problem):
     retry_after_seconds = 1
 
 
+class TooManyFollowers(Problem):
+    """The worker has as many followers of conversations as it takes.
+
+    Come back after ``Retry-After``: another worker may have room. The operator sets the limit in ``SASH_MAX_FOLLOWERS``.
+    """
+
+    slug, title, status = "too-many-followers", "There are too many followers", 503
+    retry_after_seconds = 5
+
+    class Figures(msgspec.Struct):
+        limit: Annotated[int, Meta(description="Followers that a worker takes.", examples=[4000])]
+
+
 class StorePermissionDenied(StoreUnavailable):
     """The service's user in the store has no permission for a command that the service needs.
 

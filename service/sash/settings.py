@@ -102,6 +102,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_entries: Annotated[int, Variable(integer(1, 10_000))] = 100
     allow_items: Annotated[tuple[str, ...], Variable(words)] = ()
     """Kinds of items, blocks and parts that are taken though no provider is known to have them; ``*`` are all."""
+    max_followers: Annotated[int, Variable(integer(0, 1_000_000))] = 4_000
+    """Open streams of events that a worker takes."""
     log_format: Annotated[LogFormat, Variable(choice(LogFormat))] = "json"
     log_level: Annotated[Level, Variable(choice(Level))] = "info"
     library_log_level: Annotated[Level, Variable(choice(Level))] = "warning"

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from litestar import Request
 
+from sash.api.events.followers import Followers
 from sash.api.ring.exchange import Exchange
 from sash.core.counts.models import Model
 from sash.operations.indexer import Indexer
@@ -59,6 +60,7 @@ class Context(msgspec.Struct, frozen=True):
     windows: Windows
     recall: Recall
     watching: Watching
+    followers: Followers
     summarizer: Summarizer | None = None
     long_lines: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while an import's line that is longer than a body may be is decoded."""

@@ -40,6 +40,11 @@ class Backwards:
         found = self._latest
         return found if found is not None and wall_ms() - found.at_ms < _SHOWN_MS else None
 
+    def seen_ms(self) -> int:
+        """When the store was last seen to go back, in milliseconds since 1970; 0 if it did not within a day."""
+        found = self.went_back
+        return found.at_ms if found is not None else 0
+
     async def look(self) -> list[str]:
         """Look at the store and at the clock; returns the events that were logged. Raises StoreUnavailable, StoreFull."""
         events: list[str] = []

@@ -12,6 +12,7 @@ from typing import Any
 from prometheus_client.process_collector import ProcessCollector
 
 from sash import __version__
+from sash.operations.event_metrics import EventMetrics
 from sash.operations.logging import best_effort
 from sash.operations.registry import SECONDS, Registry
 from sash.operations.tracing import OpenTelemetry
@@ -34,6 +35,7 @@ class Metrics:
         """Requests in progress."""
         self.spans: OpenTelemetry | None = None
         self.windows = WindowMetrics(registry)
+        self.events = EventMetrics(registry)
         counter, histogram = registry.counter, registry.histogram
         self.append_seconds = histogram("sash_append_duration_seconds", "Appends, from body to answer.", SECONDS)
         self.tokenise_seconds = histogram("sash_tokenise_duration_seconds", "Counting the tokens of an input.", SECONDS)

@@ -13,7 +13,7 @@ from sash.api.openapi import examples
 from sash.api.openapi.components import Json, components, plain, schema_of, union
 from sash.api.openapi.faults import problem_responses, problem_schemas, response_name
 from sash.api.openapi.links import all_links, links_of
-from sash.api.openapi.operation import ANY_TYPE, OPERATORS, Operation, operation_of
+from sash.api.openapi.operation import ANY_TYPE, EVENTS, OPERATORS, Operation, operation_of
 from sash.api.request_parameters import HEADERS, all_parameters, declarer
 from sash.api.ring.idempotency import is_pure
 from sash.api.ring.layer import FIGURES_PATHS, is_open
@@ -82,7 +82,7 @@ class Route:
         self.of_conversations = self.path.startswith("/conversations")
         is_below = self.of_conversations or self.path.startswith("/owners")
         self.writes = not self.reads and is_below and not is_pure(self.path)
-        self.unchanged = self.reads and self.of_conversations
+        self.unchanged = self.reads and self.of_conversations and self.declared.gives_types != EVENTS
 
     def operation(self) -> Json:
         """The OpenAPI operation object."""
@@ -136,6 +136,8 @@ class Route:
                 "content": {"*/*": {"schema": {}, "example": ""}},
             }
         schema, said = schema_of(declared.gives)
+        if declared.gives_types == EVENTS:
+            schema = {"type": "string", "description": said, "contentSchema": schema}
         example = examples.example_of(str(self.handler.operation_id), status).answer
         if declared.also and declared.also[0] == status:
             said = declared.also[1]

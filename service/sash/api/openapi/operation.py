@@ -9,6 +9,8 @@ from litestar.handlers import HTTPRouteHandler
 JSON: Final = "application/json"
 ANY_TYPE: Final = ("*/*",)
 """The media types of an answer that is a picture or a file."""
+EVENTS: Final = ("text/event-stream",)
+"""The media type of server-sent events, an answer that goes on; ``gives`` is what the data of each event is."""
 OPERATORS: Final = "operations"
 """The tag of pages and probes for operators, which ignore query parameters, as scrapers and balancers may add their own."""
 _Handler = TypeVar("_Handler", bound=Callable[..., Any])

@@ -26,6 +26,8 @@ class Drain:
 
     def __init__(self, idle_seconds: Callable[[], float]) -> None:
         self.began = False
+        self.also: list[Callable[[], None]] = []
+        """What is called as the drain begins."""
         self._idle_seconds = idle_seconds
         self._last = 0.0
 
@@ -38,6 +40,8 @@ class Drain:
         """Begin the drain; the process ends within four seconds. A second call changes nothing."""
         if not self.began:
             self.began, self._last = True, time.monotonic() + _LONGEST_SECONDS
+            for each in self.also:
+                each()
             self._look()
 
     def _look(self) -> None:

@@ -55,6 +55,8 @@ class Exchange(msgspec.Struct, eq=False):
     is_page: bool = True
     """Whether the charge is that of a page, whose size was not known."""
     was_cut: bool = False
+    begun_seconds: float = 0.0
+    """Seconds until the answer began, of one that goes on for as long as its reader stays; else 0."""
     status: int = 0
     size_bytes: int = 0
 
@@ -113,6 +115,11 @@ class Exchange(msgspec.Struct, eq=False):
         """Move the deadline to a full timeout from now: a transfer that makes progress may go on."""
         if not self.was_cut:
             self.deadline = time.monotonic() + self.shared.timeout_seconds
+
+    def goes_on(self, running: set[Any]) -> None:
+        """Note that the answer goes on for as long as its reader stays: it has no deadline, and is not in progress."""
+        self.begun_seconds, self.deadline = time.monotonic() - self.started, math.inf
+        running.discard(self)
 
     def cut(self) -> None:
         """Cancel the request's task, as at the deadline."""

@@ -205,6 +205,7 @@ class Ring:
         else:
             scope["sash.tenant"] = await self._tenant(path, headers, exchange.body)
         TENANT.set(scope["sash.tenant"])
+        scope["sash.keys"] = self._keys
         if method in READS:
             scope["method"] = "GET"
             if path.endswith(_PAGE):
@@ -260,7 +261,8 @@ class Ring:
         if not self._keys.anonymous and (path in FIGURES_PATHS or is_open(path)):
             scope.pop("sash.tenant", None)  # no tenant's request
         quiet = path in _QUIET and exchange.status != HTTPStatus.UNAUTHORIZED
-        self._requests.answered(line, time.monotonic() - exchange.started, scope, quiet=quiet)
+        seconds = exchange.begun_seconds or time.monotonic() - exchange.started
+        self._requests.answered(line, seconds, scope, quiet=quiet)
 
     def _cut_late(self) -> None:
         """Cut requests past their deadline, and call this again after _LOOK_SECONDS while any request runs."""

@@ -10,6 +10,7 @@ from sash.store.data.claims import Claims
 from sash.store.data.columns import Columns
 from sash.store.data.conversations import Conversations
 from sash.store.data.datakeys import DataKeys
+from sash.store.data.following import Following
 from sash.store.data.histories import Histories
 from sash.store.data.indexing import Index
 from sash.store.data.media_contents import MediaContents
@@ -30,6 +31,7 @@ class Stores(msgspec.Struct, frozen=True):
     data_keys: DataKeys
     conversations: Conversations
     reader: Reader
+    following: Following
     media: MediaContents
     erasures: MediaErasures
     histories: Histories
@@ -60,6 +62,7 @@ def stores_of(
         data_keys=data_keys,
         conversations=conversations,
         reader=conversations.reader,
+        following=Following(client),
         media=conversations.media,
         erasures=conversations.erasures,
         histories=Histories(client, conversations),

@@ -4,8 +4,9 @@
 
     Subscriptions ── channel → place ──▶ _Link (a task) ─── Listener (an open socket)
 
-A channel is called like a key and is sharded (SSUBSCRIBE), so that in a cluster it is on the node that has the key. A message
-may be lost with its connection, so whoever subscribes is told of each channel that was subscribed to again, and looks there.
+A channel is called like a key and is sharded (SSUBSCRIBE), so that in a cluster it is on the node that has the key. A
+message may be lost with its connection, so whoever subscribes is told of each channel that was subscribed to again, and
+looks there.
 """
 
 import asyncio
@@ -48,9 +49,9 @@ class _Channel(msgspec.Struct, eq=False):
 class Subscriptions:
     """One worker's subscriptions.
 
-    ``told`` is called with each message: its channel and its payload. ``gap`` is called with each channel that was subscribed
-    to again, because messages may have been lost. ``find`` returns a channel's place, and False while it is unknown; ``moved``
-    asks for another map of a cluster; ``connect`` makes a connection to a place.
+    ``told`` is called with each message: its channel and its payload. ``gap`` is called with each channel that was
+    subscribed to again, because messages may have been lost. ``find`` returns a channel's place, and False while it is
+    unknown; ``moved`` asks for another map of a cluster; ``connect`` makes a connection to a place.
     """
 
     def __init__(
@@ -226,7 +227,7 @@ class Listener(asyncio.Protocol):
         """Seconds since the server sent anything."""
         return time.monotonic() - self._heard
 
-    def send(self, *words: str) -> None:
+    def send(self, *words: Any) -> None:
         """Send a command."""
         self._transport.write(pack_command(words))
 

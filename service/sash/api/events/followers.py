@@ -1,0 +1,170 @@
+"""All readers of events on this worker: how many there may be, when they are looked at, and how they end."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+from sash.api.events.event_steps import EventMaker
+from sash.api.events.event_stream import EventStream
+from sash.api.events.feed import Feed
+from sash.operations.event_metrics import EventMetrics
+from sash.operations.logging import describe, get_logger
+from sash.problems import NotFound, Problem, StoreUnavailable, TooManyFollowers, Unauthorized
+from sash.store.data.following import LEASE_SECONDS, Following
+from sash.store.data.layout import Target
+
+HEARTBEAT_SECONDS: Final = 15.0
+_LOOK_SECONDS: Final = 0.5
+_RETRY_MS: Final = (500, 3000)
+"""When readers come back after a drain: not all at once."""
+_BEAT: Final = b":\n\n"
+_log = get_logger()
+
+
+class Followers:
+    """The feeds of this worker. ``went_back`` returns when the store last went back (milliseconds since 1970), or 0."""
+
+    def __init__(
+        self,
+        following: Following,
+        events: EventMaker,
+        metrics: EventMetrics,
+        *,
+        limit: int,
+        went_back: Callable[[], int],
+    ) -> None:
+        self.events = events
+        self._following = following
+        self._metrics = metrics
+        self._limit = limit
+        self._went_back = went_back
+        self._seen_back = 0
+        self._feeds: dict[str, Feed] = {}
+        self._channels: dict[str, Feed] = {}
+        self._streams: set[EventStream] = set()
+        self._is_draining = False
+        following.listen(self._told, self._gap)
+
+    # ---- readers
+
+    def enter(self, stream: EventStream) -> None:
+        """Count a reader. Raises TooManyFollowers, StoreUnavailable where the worker is stopping."""
+        if self._is_draining:
+            raise StoreUnavailable("The service is stopping: come again, to another worker.")
+        if len(self._streams) >= self._limit:
+            raise TooManyFollowers(
+                f"This worker has {self._limit} followers, the most that it takes: come back later, or to another worker.",
+                members={"limit": self._limit},
+            )
+        self._streams.add(stream)
+        self._metrics.followers(len(self._streams), len(self._feeds))
+
+    def leave(self, stream: EventStream) -> None:
+        """Count a reader no more."""
+        self._streams.discard(stream)
+        self._metrics.ended(stream.ended or "gone")
+        self._metrics.followers(len(self._streams), len(self._feeds))
+
+    async def feed(self, target: Target) -> Feed:
+        """The feed of a conversation; it is used until ``release``. Raises NotFound, StoreUnavailable."""
+        feed = self._feeds.get(target.name)
+        if feed is None:
+            feed = self._feeds[target.name] = Feed(target, self._following, self.events, sent=self._metrics.sent)
+            self._channels[target.keys.conversation] = feed
+        feed.users += 1
+        try:
+            await feed.ready()
+        except BaseException:
+            self.release(feed, None)
+            raise
+        return feed
+
+    def release(self, feed: Feed, stream: EventStream | None) -> None:
+        """Use a feed no more; the last one closes it."""
+        feed.users -= 1
+        if stream is not None:
+            feed.readers.discard(stream)
+        if feed.users == 0 and self._feeds.get(feed.target.name) is feed:
+            self._forget(feed)
+
+    def _forget(self, feed: Feed) -> None:
+        del self._feeds[feed.target.name]
+        del self._channels[feed.target.keys.conversation]
+        feed.close()
+
+    # ---- wake-ups
+
+    def _told(self, channel: str, what: bytes) -> None:
+        if feed := self._channels.get(channel):
+            feed.told(what)
+
+    def _gap(self, channel: str) -> None:
+        if feed := self._channels.get(channel):
+            feed.renewed = 0.0  # a fail-over may have lost the note that somebody follows
+            feed.told(b"")
+
+    async def run(self) -> None:
+        """Look at feeds every 15 seconds: beat, renew, check keys, and read what a lost message would have told."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                await self._look()
+            except Exception as error:  # noqa: BLE001 - the look goes on
+                _log.error("events failed", **describe(error))
+
+    async def _look(self) -> None:
+        now = time.monotonic()
+        back = self._went_back()
+        if back != self._seen_back:
+            self._seen_back = back
+            for feed in self._feeds.values():
+                feed.reset()
+        for feed in list(self._feeds.values()):
+            with suppress(Problem):
+                if not feed.renewed or now - feed.renewed > LEASE_SECONDS / 2:
+                    await self._renew(feed, now)
+            if now - feed.looked > HEARTBEAT_SECONDS:
+                feed.looked = now
+                feed.told(b"")
+                await self._beat(feed.readers)
+
+    async def _renew(self, feed: Feed, now: float) -> None:
+        with suppress(NotFound):  # reading it tells so too
+            await self._following.renew(feed.target)
+        feed.renewed = now
+        feed.told(b"")
+
+    async def _beat(self, readers: Iterable[EventStream]) -> None:
+        """Send a comment to each reader, which keeps proxies from closing the connection, and end those without a key."""
+        for stream in list(readers):
+            stream.put(_BEAT)
+            stream.look()
+            await self._check_key(stream)
+
+    async def _check_key(self, stream: EventStream) -> None:
+        try:
+            is_valid = (await stream.keys.caller(stream.authorization)).tenant == stream.tenant
+        except Unauthorized:
+            is_valid = False
+        except Problem:
+            return  # the store is away: the key stands until it is back
+        if not is_valid:
+            stream.end("revoked")
+
+    # ---- the end
+
+    def drain(self) -> None:
+        """End all streams, each with another time to come back."""
+        self._is_draining = True
+        for stream in list(self._streams):
+            stream.end("drained", b"retry: %d\n\n" % random.randint(*_RETRY_MS))  # noqa: S311 - it spreads them
+
+    async def close(self) -> None:
+        """End all streams and feeds."""
+        self.drain()
+        for feed in list(self._feeds.values()):
+            self._forget(feed)
+        await self._following.close()

@@ -1,0 +1,251 @@
+"""Following a conversation: every version is told once, in order, also to a reader that was away."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from api.dialogue import user
+from api.reading_events import applied, following
+from conftest import Served, serving_alone
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Yield a service for this file, with few followers and two tenants."""
+    folder = tmp_path_factory.mktemp("events")
+    with serving_alone(
+        folder, SASH_MAX_FOLLOWERS="12", SASH_API_KEYS="one:key-1,two:key-2", SASH_METRICS_KEY="m"
+    ) as process:
+        yield process
+
+
+@pytest_asyncio.fixture
+async def one(alone: Served) -> AsyncIterator[httpx.AsyncClient]:
+    headers = {"Authorization": "Bearer key-1"}
+    async with httpx.AsyncClient(base_url=alone.url, headers=headers, timeout=20) as client:
+        yield client
+
+
+async def say(client: httpx.AsyncClient, name: str, *entries: dict[str, Any], **query: Any) -> dict[str, Any]:
+    answer = await client.post(f"/conversations/{name}/messages", json={"messages": list(entries)}, params=query)
+    return answer.raise_for_status().json()
+
+
+def reply(text: str, status: str, identity: str = "reply") -> dict[str, Any]:
+    return {"id": identity, "role": "assistant", "content": text, "status": status}
+
+
+async def change_everything(client: httpx.AsyncClient, name: str) -> list[str]:
+    """Change a conversation in each way; returns the types of the versions, from the first on."""
+    path = f"/conversations/{name}"
+    await say(client, name, user("one"))
+    await say(client, name, user("two"), user("three"))
+    await say(client, name, reply("half", "in_progress"))
+    await say(client, name, reply("half a text", "completed"))
+    (await client.patch(path, json={"metadata": {"title": "T"}})).raise_for_status()
+    (await client.patch(f"{path}/messages/2", json={"pinned": True})).raise_for_status()
+    (await client.put(f"{path}/summary", json={"text": "so far", "through_seq": 1})).raise_for_status()
+    (await client.delete(f"{path}/messages/1")).raise_for_status()
+    await say(client, name, user("four"), after_seq=2)
+    (await client.post(f"{path}/rewind", json={"to_seq": 1})).raise_for_status()
+    return [
+        *("appended", "appended", "appended", "replaced", "settings", "amended", "summary", "redacted", "rewound"),
+        "rewound",
+    ]
+
+
+async def test_each_version_is_told_once_in_order(one: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
+    """A reader gets an event for each version, with its kind and the messages that it is about."""
+    name = fresh()
+    await say(one, name, user("zero"))
+    async with following(one, f"/conversations/{name}/events") as heard:
+        await heard.until(lambda: heard.types == ["reset"])
+        assert heard.events[0]["conversation"]["version"] == 1
+        expected = await change_everything(one, name)
+        await heard.until(lambda: len(heard.events) == 1 + len(expected))
+        assert heard.types[1:] == expected
+        assert heard.versions == list(range(1, 2 + len(expected)))
+        assert [message["seq"] for message in heard.events[2]["messages"]] == [3, 4]
+        assert heard.events[4]["messages"][0]["entry"]["message"]["content"] == "half a text"
+        assert "entry" not in heard.events[1]["messages"][0]
+        (await one.delete(f"/conversations/{name}")).raise_for_status()
+        await heard.until(lambda: heard.ended)
+        assert heard.types[-1] == "erased"
+
+
+async def test_a_reader_that_was_away_gets_what_came_since(one: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
+    """From any version on, the events lead to the history as it is, by dropping and putting messages."""
+    name = fresh()
+    seen: list[dict[int, str]] = [{}]
+    async with following(one, "/conversations/" + await begun(one, name) + "/events", after=1, body="true") as heard:
+        types = await change_everything(one, name)
+        await heard.until(lambda: len(heard.events) == len(types))
+        seen += [applied(heard.events[:count], {1: "first"}) for count in range(len(types) + 1)]
+        page = (await one.get(f"/conversations/{name}/messages")).json()["messages"]
+        assert seen[-1] == {message["seq"]: message["id"] for message in page}
+        for version in range(1, len(types) + 2):
+            async with following(one, f"/conversations/{name}/events", after=version) as again:
+                count = len(types) + 1 - version
+                await again.until(lambda again=again, count=count: len(again.events) >= count)
+                assert again.versions == list(range(version + 1, len(types) + 2))
+                assert applied(again.events, seen[version]) == seen[-1]
+
+
+async def begun(client: httpx.AsyncClient, name: str) -> str:
+    await say(client, name, {"id": "first", **user("zero")})
+    return name
+
+
+async def test_an_event_id_names_a_life(one: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
+    """Last-Event-ID goes before `after`; the id of an ended life gives a reset, and so does a version that is not there."""
+    name = await begun(one, fresh())
+    path = f"/conversations/{name}/events"
+    await say(one, name, user("more"))
+    async with following(one, path, after=0) as heard:
+        await heard.until(lambda: len(heard.events) == 2)
+        first, last = heard.ids
+    async with following(one, path, headers={"Last-Event-ID": first}, after=0) as heard:
+        await heard.until(lambda: heard.events != [])
+        assert heard.versions == [2]
+    async with following(one, path, after=7) as heard:
+        await heard.until(lambda: heard.events != [])
+        assert heard.types == ["reset"]
+    tag = (await one.get(f"/conversations/{name}")).headers["etag"]
+    async with following(one, path, after=tag) as heard:
+        await say(one, name, user("third"))
+        await heard.until(lambda: heard.events != [])
+        assert heard.versions == [3]
+    (await one.delete(f"/conversations/{name}")).raise_for_status()
+    for _ in range(3):
+        await say(one, name, user("another life"))
+    async with following(one, path, headers={"Last-Event-ID": last}) as heard:
+        await heard.until(lambda: heard.events != [])
+        assert (heard.types, heard.versions) == (["reset"], [3])
+
+
+async def test_texts_in_progress_come_four_a_second(one: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
+    """Of many texts of a reply in progress, at most four a second are told, and then its end."""
+    name = await begun(one, fresh())
+    async with following(one, f"/conversations/{name}/events", after=1) as heard:
+        began = asyncio.get_running_loop().time()
+        for size in range(1, 60):
+            await say(one, name, reply("x" * size, "in_progress"))
+        await say(one, name, reply("x" * 60, "completed"))
+        took = asyncio.get_running_loop().time() - began
+        await heard.until(lambda: heard.versions[-1:] == [61])
+        assert heard.types[0] == "appended"
+        assert 2 <= heard.types.count("replaced") <= 4 * took + 2
+        assert heard.events[-1]["messages"][0]["entry"]["message"]["content"] == "x" * 60
+        assert heard.versions == sorted(set(heard.versions))
+
+
+async def test_another_tenant_and_other_requests_are_refused(
+    alone: Served, one: httpx.AsyncClient, fresh: Callable[[], str]
+) -> None:
+    """A missing and a foreign conversation are 404, a wrong place 400, another method 405; HEAD ends at once."""
+    name = await begun(one, fresh())
+    path = f"/conversations/{name}/events"
+    async with httpx.AsyncClient(base_url=alone.url, headers={"Authorization": "Bearer key-2"}) as two:
+        foreign = await two.get(path)
+        absent = await two.get("/conversations/absent/events")
+        assert (foreign.status_code, absent.status_code) == (404, 404)
+    for wrong in ("x", "-1", "1.5", "9" * 16):
+        answer = await one.get(path, params={"after": wrong})
+        assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "#/query/after")
+    assert (await one.get(path, headers={"Last-Event-ID": "x"})).status_code == 400
+    assert (await one.get(path, params={"whole": "true"})).status_code == 400
+    assert (await one.post(path)).status_code == 405
+    head = await one.head(path)
+    assert (head.status_code, head.headers["content-type"], head.content) == (200, "text/event-stream", b"")
+    assert (head.headers["cache-control"], head.headers["x-accel-buffering"]) == ("no-store", "no")
+    async with httpx.AsyncClient(base_url=alone.url) as nobody:
+        assert (await nobody.get(path)).status_code == 401
+
+
+async def test_there_are_only_so_many_followers(
+    alone: Served, one: httpx.AsyncClient, fresh: Callable[[], str]
+) -> None:
+    """One follower too many is 503 with Retry-After; who leaves makes room."""
+    name = await begun(one, fresh())
+    path = f"/conversations/{name}/events"
+    async with httpx.AsyncClient(base_url=alone.url, headers=dict(one.headers), timeout=20) as many:
+        tasks = [asyncio.create_task(hold(many, path)) for _ in range(12)]
+        refused = await answered(one, path, 503)
+        assert int(refused.headers["retry-after"]) > 0
+        assert (await one.get(path)).json()["type"] == "/problems/too-many-followers"
+        tasks[0].cancel()
+        await asyncio.gather(tasks[0], return_exceptions=True)
+        await answered(one, path, 200)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def hold(client: httpx.AsyncClient, path: str) -> None:
+    async with client.stream("GET", path) as answer:
+        async for _ in answer.aiter_lines():
+            pass
+
+
+async def answered(client: httpx.AsyncClient, path: str, status: int) -> httpx.Response:
+    """Ask until the answer has this status."""
+    async with asyncio.timeout(20):
+        while (answer := await client.head(path)).status_code != status:  # noqa: ASYNC110 - it is another process
+            await asyncio.sleep(0.02)
+        return answer
+
+
+async def test_a_slow_reader_is_cut_and_comes_back(
+    alone: Served, one: httpx.AsyncClient, fresh: Callable[[], str]
+) -> None:
+    """A reader that takes nothing is cut while another gets all; with its last id it gets what it missed."""
+    name = await begun(one, fresh())
+    path = f"/conversations/{name}/events"
+    host, port = alone.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        head = f"GET {path}?after=1&body=true HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer key-1\r\n\r\n"
+        slow.sendall(head.encode())
+        async with following(one, path, after=1, body="true") as heard:
+            for number in range(60):
+                await say(one, name, user(f"{number} " + "long " * 20_000))
+            await heard.until(lambda: len(heard.events) == 60, 60)
+            assert heard.versions == list(range(2, 62))
+        async with asyncio.timeout(30):
+            while 'sash_followers_ended_total{reason="slow"}' not in await figures(alone):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.1)
+    async with following(one, path, after=31) as again:
+        await again.until(lambda: len(again.events) == 30)
+        assert again.versions == list(range(32, 62))
+
+
+async def figures(alone: Served) -> str:
+    async with httpx.AsyncClient(base_url=alone.url) as client:
+        return (await client.get("/metrics", headers={"Authorization": "Bearer m"})).text
+
+
+async def test_a_worker_that_stops_ends_its_streams(tmp_path: Path) -> None:
+    """On SIGTERM each stream ends with a pause to come back after; nothing is missed over the restart."""
+    process = Served(tmp_path / "data")
+    process.start()
+    async with httpx.AsyncClient(base_url=process.url, timeout=20) as client:
+        await begun(client, "c-1")
+        async with following(client, "/conversations/c-1/events", after=1) as heard:
+            await say(client, "c-1", user("two"))
+            await heard.until(lambda: heard.versions == [2])
+            await asyncio.to_thread(process.stop)
+            await heard.until(lambda: heard.ended)
+            assert len(heard.retries) == 1
+            assert 500 <= heard.retries[0] <= 3000
+            last = heard.ids[-1]
+    process.start()
+    async with httpx.AsyncClient(base_url=process.url, timeout=20) as client:
+        await say(client, "c-1", user("three"))
+        async with following(client, "/conversations/c-1/events", headers={"Last-Event-ID": last}) as heard:
+            await heard.until(lambda: heard.versions == [3])
+    await asyncio.to_thread(process.stop)
