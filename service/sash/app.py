@@ -86,6 +86,7 @@ ROUTES = (
     message_handlers.list_messages,
     message_handlers.get_message,
     event_handlers.follow_conversation,
+    event_handlers.follow_owner,
     media_handlers.get_media,
     history_handlers.redact_message,
     history_handlers.change_message,
@@ -122,7 +123,12 @@ ROUTES = (
     docs.get_runbook,
 )
 
-_DIRECT = (message_handlers.append_messages, window_handlers.get_window, event_handlers.follow_conversation)
+_DIRECT = (
+    message_handlers.append_messages,
+    window_handlers.get_window,
+    event_handlers.follow_conversation,
+    event_handlers.follow_owner,
+)
 
 
 def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends_on_sigterm: bool = False) -> Ring:

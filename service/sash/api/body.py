@@ -95,7 +95,7 @@ def query_with_metadata(request: Req, kind: type[T]) -> tuple[T, dict[str, str]]
     return query_of(request, kind, rest.encode()), dict(wanted)
 
 
-class _NoQuery(msgspec.Struct, forbid_unknown_fields=True):
+class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The query of an operation without parameters."""
 
 
@@ -109,7 +109,7 @@ async def check_no_query(request: Req) -> None:
     if raw and isinstance(handler := request.route_handler, HTTPRouteHandler):
         operation = operation_of(handler)
         if operation.query is None and operation.tag != OPERATORS:
-            query_of(request, _NoQuery, raw)
+            query_of(request, NoQuery, raw)
 
 
 @lru_cache(maxsize=1024)

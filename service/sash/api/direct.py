@@ -13,15 +13,19 @@ from litestar.handlers import HTTPRouteHandler
 from sash.api.ring.asgi import App, Receive, Scope, Send
 from sash.api.ring.paths import template_of
 
+_NAMES = {"conversations": "conversation_id", "owners": "owner_id"}
+"""Names of a path's parameters."""
+
 
 class Direct:
-    """An ASGI application that calls ``handlers`` of ``/conversations/{id}/…`` directly, and the framework for the rest."""
+    """An ASGI application that calls ``handlers`` of ``/conversations/{id}/…`` and ``/owners/{id}/…`` directly, and the
+    framework for the rest."""
 
     def __init__(self, framework: Litestar, app: App, handlers: Sequence[HTTPRouteHandler]) -> None:
         self._framework = framework
         self._app = app
         self._handlers = {
-            (method, path.rpartition("/")[2]): (handler, template_of(path))
+            (method, path.split("/")[1], path.rpartition("/")[2]): (handler, template_of(path))
             for handler in handlers
             for path in handler.paths
             for method in handler.http_methods
@@ -30,15 +34,15 @@ class Direct:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         parts = scope.get("path", "").split("/")
         found = None
-        if len(parts) == 4 and parts[1] == "conversations" and parts[2]:
-            found = self._handlers.get((scope["method"], parts[3]))
+        if len(parts) == 4 and parts[2]:
+            found = self._handlers.get((scope["method"], parts[1], parts[3]))
         if found is None:
             await self._app(scope, receive, send)
             return
         scope["litestar_app"] = self._framework
         handler, scope["path_template"] = found
         scope["route_handler"] = handler
-        scope["path_params"] = {"conversation_id": parts[2]}
+        scope["path_params"] = {_NAMES[parts[1]]: parts[2]}
         answer = await handler.fn(Request(scope, receive, send))  # type: ignore[arg-type]
         await answer(scope, receive, send)
 

@@ -33,6 +33,10 @@ class EventMetrics:
         if written_ms:
             self._delay.observe(max(0.0, time.time() - written_ms / 1000))
 
+    def listed(self) -> None:
+        """Count a list of an owner's conversations."""
+        self._sent("listed").inc()
+
     def ended(self, reason: str) -> None:
         """Count a stream that ended."""
         self._ended(reason).inc()

@@ -17,7 +17,7 @@ from sash.store.data.changes import ChangeKind, VersionChange, changes_since
 from sash.store.data.following import Following
 from sash.store.data.layout import Target, unpack_many
 from sash.store.data.reading import Reader
-from sash.store.data.replies import Page
+from sash.store.data.replies import Page, State
 from sash.store.data.scripts import ChangesReply
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -55,7 +55,8 @@ class ConversationEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only
         Meta(
             description="The first of these that the version did: `rewound`, `replaced` (a longer text of a reply in "
             "progress, or its end), `appended`, `redacted`, `amended` (metadata or pin), `settings`, `summary`. `reset`: "
-            "read all anew, as `conversation` is its state; `erased`: it is gone."
+            "read all anew, as `conversation` is its state; `erased`: it is gone. Of an owner's also `listed`: these "
+            "are all; `left`: it has another owner now."
         ),
     ]
     conversation_id: str
@@ -65,7 +66,7 @@ class ConversationEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only
         list[EventMessage] | None,
         Meta(description="Messages that are new or changed; without those that a later version forgot."),
     ] = None
-    conversation: Annotated[Conversation | None, Meta(description="The state, of a `reset`.")] = None
+    conversation: Annotated[Conversation | None, Meta(description="The state, of `reset` and `settings`.")] = None
 
 
 class Events:
@@ -105,9 +106,17 @@ class Events:
             if not wanted <= named.keys() or not entire <= entries.keys():
                 continue
             life = reply.life.decode()
+            is_set = any(each.kinds & ChangeKind.SETTINGS for each in changes)
+            state = await self._reader.get(target) if is_set else None
             texts = [
-                self._event(
-                    target, change, life, [(seq, *named[seq]) for seq in shown[change.version]], entries, whole=whole
+                _event(
+                    target,
+                    change,
+                    life,
+                    [(seq, *named[seq]) for seq in shown[change.version]],
+                    entries,
+                    state=state if change.kinds & ChangeKind.SETTINGS else None,
+                    whole=whole,
                 )
                 for change in changes
             ]
@@ -120,9 +129,10 @@ class Events:
         """The event that says to read all anew, with the state. Raises NotFound."""
         state = await self._reader.get(target)
         told = msgspec.json.encode(ConversationEvent(type="reset", conversation_id=target.id, version=state.version))
-        body = told[:-1] + b',"conversation":' + conversation_body(target.id, state) + b"}"
-        text = _text("reset", state.version, state.life, body)
-        return EventStep([Event("reset", state.version, text, text)], ReaderPlace(state.version, state.life))
+        data = _with_state(told, target, state)
+        return EventStep(
+            [Event("reset", state.version, state.life, data, data)], ReaderPlace(state.version, state.life)
+        )
 
     async def _pages(self, target: Target, seqs: Sequence[int]) -> list[Page]:
         """Pages that have these messages."""
@@ -138,36 +148,38 @@ class Events:
                 await asyncio.sleep(0)
         return pages
 
-    def _event(
-        self,
-        target: Target,
-        change: VersionChange,
-        life: str,
-        named: Sequence[tuple[int, str, Role]],
-        entries: dict[int, StoredMessage],
-        *,
-        whole: bool,
-    ) -> Event:
-        kind = next(kind for flag, kind in _TYPES if change.kinds & flag)
-        about = change.kinds & ~(ChangeKind.SETTINGS | ChangeKind.SUMMARY)
 
-        def text(seqs: Iterable[int]) -> bytes:
-            entire = frozenset(seqs)
-            messages = [
-                EventMessage(seq=seq, id=identity, role=role, entry=entries[seq] if seq in entire else None)
-                for seq, identity, role in named
-            ]
-            event = ConversationEvent(
-                type=kind,
-                conversation_id=target.id,
-                version=change.version,
-                to_seq=change.to_seq,
-                messages=messages if about else None,
-            )
-            return _text(kind, change.version, life, msgspec.json.encode(event))
+def _event(
+    target: Target,
+    change: VersionChange,
+    life: str,
+    named: Sequence[tuple[int, str, Role]],
+    entries: dict[int, StoredMessage],
+    *,
+    state: State | None,
+    whole: bool,
+) -> Event:
+    kind = next(kind for flag, kind in _TYPES if change.kinds & flag)
+    about = change.kinds & ~(ChangeKind.SETTINGS | ChangeKind.SUMMARY)
 
-        short = text([change.seq] if change.kinds & ChangeKind.REPLACED else [])
-        return Event(kind, change.version, short, text(seq for seq, _, _ in named) if whole else short)
+    def text(seqs: Iterable[int]) -> bytes:
+        entire = frozenset(seqs)
+        messages = [
+            EventMessage(seq=seq, id=identity, role=role, entry=entries[seq] if seq in entire else None)
+            for seq, identity, role in named
+        ]
+        event = ConversationEvent(
+            type=kind,
+            conversation_id=target.id,
+            version=change.version,
+            to_seq=change.to_seq,
+            messages=messages if about else None,
+        )
+        told = msgspec.json.encode(event)
+        return told if state is None else _with_state(told, target, state)
+
+    short = text([change.seq] if change.kinds & ChangeKind.REPLACED else [])
+    return Event(kind, change.version, life, short, text(seq for seq, _, _ in named) if whole else short)
 
 
 def _changes(place: ReaderPlace, reply: ChangesReply) -> list[VersionChange] | None:
@@ -225,13 +237,12 @@ def _place(reply: ChangesReply) -> ReaderPlace:
     return ReaderPlace(int(reply.version), reply.life.decode(), reply.length, reply.change.decode())
 
 
+def _with_state(told: bytes, target: Target, state: State) -> bytes:
+    """The event with the conversation's state."""
+    return told[:-1] + b',"conversation":' + conversation_body(target.id, state) + b"}"
+
+
 def _erased(target: Target) -> Event:
     told = ConversationEvent(type="erased", conversation_id=target.id, version=0)
-    text = _text("erased", 0, "", msgspec.json.encode(told))
-    return Event("erased", 0, text, text)
-
-
-def _text(kind: EventType, version: int, life: str, data: bytes) -> bytes:
-    """An event in the form of server-sent events. Its id is the version and the life; an erased one leaves none behind."""
-    identity = f"{version}-{life}" if life else ""
-    return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), identity.encode(), data)
+    data = msgspec.json.encode(told)
+    return Event("erased", 0, "", data, data)

@@ -1,6 +1,7 @@
 """Follow a conversation: server-sent events."""
 
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated
 
@@ -8,16 +9,17 @@ import msgspec
 from litestar import get
 from msgspec import Meta
 
-from sash.api.body import header, query_of, target_of
-from sash.api.context import Context, Req, context_of, exchange_of, line_of
+from sash.api.body import NoQuery, header, query_of, target_of
+from sash.api.context import Context, Req, context_of, exchange_of, line_of, tenant_of
 from sash.api.events.event_bodies import ConversationEvent
 from sash.api.events.event_steps import ReaderPlace
 from sash.api.events.event_stream import EventStream
+from sash.api.events.owner_feed import OwnerEvent, OwnerFeed, OwnerReader
 from sash.api.openapi.operation import EVENTS, documented
+from sash.api.owner_handlers import owner_in_path
 from sash.api.ring.asgi import Receive, Scope, Send
-from sash.api.ring.exchange import Exchange
 from sash.problems import BadRequest
-from sash.store.data.layout import Target
+from sash.store.data.layout import Target, owner_key
 
 _PLACE = r"^\"?\d{1,15}(-[A-Za-z0-9_-]{0,64})?\"?$"
 _LIFE_LENGTH = 16
@@ -56,14 +58,32 @@ async def follow_conversation(request: Req) -> "Followed":
     query = query_of(request, FollowQuery)
     given = header(request, b"last-event-id")
     place = _place(given, "#/header/last-event-id") if given else _place(query.after, "#/query/after")
-    stream = EventStream(
+    stream = _stream(request, whole=query.body)
+    return Followed(context, target, stream, place, line_of(request))
+
+
+@get("/owners/{owner_id:str}/events", operation_id="followOwner")
+@documented("Follow an owner's conversations", "conversations", gives=OwnerEvent, gives_types=EVENTS)
+async def follow_owner(request: Req) -> "FollowedOwner":
+    """Server-sent events of all of an owner's conversations, for a sidebar: those of the newest 100, and of new ones.
+
+    The first is `listed`, with the conversations and their versions. A reader that comes back with `Last-Event-ID` gets it
+    only if something has changed meanwhile.
+    """
+    query_of(request, NoQuery)
+    owner = owner_in_path(request.path_params["owner_id"])
+    known = header(request, b"last-event-id") or ""
+    return FollowedOwner(context_of(request), owner, _stream(request, whole=False), known, line_of(request))
+
+
+def _stream(request: Req, *, whole: bool) -> EventStream:
+    return EventStream(
         exchange_of(request),
         keys=request.scope["sash.keys"],  # type: ignore[typeddict-item]
         authorization=(header(request, b"authorization") or "").encode("latin-1"),
-        tenant=target.tenant,
-        whole=query.body,
+        tenant=tenant_of(request),
+        whole=whole,
     )
-    return Followed(context, target, stream, place, line_of(request))
 
 
 def _place(given: str | None, pointer: str) -> ReaderPlace | None:
@@ -78,31 +98,76 @@ def _place(given: str | None, pointer: str) -> ReaderPlace | None:
     return ReaderPlace(int(version), rest[:_LIFE_LENGTH], None, rest[_LIFE_LENGTH + 1 :])
 
 
-class Followed:
-    """The answer: the events of a conversation, as long as the reader stays."""
+class FollowedAnswer:
+    """An answer of events, as long as its reader stays."""
+
+    def __init__(self, context: Context, stream: EventStream, line: dict[str, object]) -> None:
+        self._context = context
+        self._followers = context.followers
+        self._stream = stream
+        self._line = line
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events. Raises NotFound, TooManyFollowers, StoreUnavailable before the answer begins."""
+        stream, exchange = self._stream, scope["sash.exchange"]
+        self._followers.enter(stream)
+        try:
+            begun = partial(exchange.goes_on, self._context.watching.metrics.running)
+            await self._follow(partial(stream.serve, receive, send, begun))
+        finally:
+            self._followers.leave(stream)
+            self._line |= {"events": stream.events, "ended": stream.ended or "gone"}
+            self._line["open_seconds"] = round(time.monotonic() - exchange.started, 1)
+
+    async def _follow(self, serve: Callable[[], Awaitable[None]]) -> None:
+        """Have the stream get events, and serve it."""
+        raise NotImplementedError
+
+
+class Followed(FollowedAnswer):
+    """The events of a conversation."""
 
     def __init__(
         self, context: Context, target: Target, stream: EventStream, place: ReaderPlace | None, line: dict[str, object]
     ) -> None:
-        self._context = context
+        super().__init__(context, stream, line)
         self._target = target
-        self._stream = stream
         self._place = place
-        self._line = line
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Follow the conversation. Raises NotFound, TooManyFollowers, StoreUnavailable before the answer begins."""
-        followers, stream = self._context.followers, self._stream
-        exchange: Exchange = scope["sash.exchange"]
-        followers.enter(stream)
+    async def _follow(self, serve: Callable[[], Awaitable[None]]) -> None:
+        feed = await self._followers.feed(self._target)
         try:
-            feed = await followers.feed(self._target)
-            try:
-                await feed.join(stream, self._place)
-                await stream.serve(receive, send, partial(exchange.goes_on, self._context.watching.metrics.running))
-            finally:
-                followers.release(feed, stream)
+            await feed.join(self._stream, self._place)
+            await serve()
         finally:
-            followers.leave(stream)
-            self._line |= {"events": stream.events, "ended": stream.ended or "gone"}
-            self._line["open_seconds"] = round(time.monotonic() - exchange.started, 1)
+            self._followers.release(feed, self._stream)
+
+
+class FollowedOwner(FollowedAnswer):
+    """The events of an owner's conversations."""
+
+    def __init__(self, context: Context, owner: str, stream: EventStream, known: str, line: dict[str, object]) -> None:
+        super().__init__(context, stream, line)
+        self._owner = owner
+        self._known = known
+
+    async def _follow(self, serve: Callable[[], Awaitable[None]]) -> None:
+        store, events = self._context.store, self._context.watching.metrics.events
+        make = partial(
+            OwnerFeed,
+            self._stream.tenant,
+            self._owner,
+            self._followers,
+            store.owners,
+            state_of=store.reader.get,
+            sent=events.sent,
+        )
+        channel = owner_key(self._stream.tenant, self._owner)
+        feed, reader = await self._followers.list_feed(channel, make), OwnerReader(self._stream)
+        try:
+            if await feed.join(reader, self._known):
+                events.listed()
+            await serve()
+        finally:
+            feed.readers.discard(reader)
+            self._followers.release_list(channel)

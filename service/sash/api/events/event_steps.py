@@ -6,20 +6,43 @@ import msgspec
 
 from sash.store.data.layout import Target
 
-EventType = Literal["appended", "replaced", "rewound", "redacted", "amended", "settings", "summary", "reset", "erased"]
+EventType = Literal[
+    "appended",
+    "replaced",
+    "rewound",
+    "redacted",
+    "amended",
+    "settings",
+    "summary",
+    "reset",
+    "erased",
+    "left",
+    "listed",
+]
+
+
+End = Literal["gone", "slow", "drained", "revoked", "erased", "failed"]
+"""Why a stream ended."""
 
 
 class Event(msgspec.Struct, frozen=True):
-    """An event as text, with messages' names alone and with messages whole; ``version`` is 0 of one that is erased."""
+    """An event: its data with messages' names alone, and with messages whole. ``version`` is 0 of one that is erased."""
 
     type: EventType
     version: int
+    life: str
     named: bytes
     whole: bytes
 
     def text(self, *, whole: bool) -> bytes:
-        """The event for a reader."""
-        return self.whole if whole else self.named
+        """The event for a reader of its conversation. An event that ends it leaves no id behind."""
+        identity = f"{self.version}-{self.life}" if self.life else ""
+        return event_text(self.type, identity, self.whole if whole else self.named)
+
+
+def event_text(kind: str, identity: str, data: bytes) -> bytes:
+    """An event in the form of server-sent events."""
+    return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), identity.encode(), data)
 
 
 class ReaderPlace(msgspec.Struct, frozen=True):
@@ -39,6 +62,18 @@ class EventStep(msgspec.Struct, frozen=True):
     place: ReaderPlace | None
     more: bool = False
     updated_ms: int = 0
+
+
+class EventReader(Protocol):
+    """Takes a conversation's events. ``whole`` says whether it needs messages whole."""
+
+    whole: bool
+
+    def take(self, event: Event) -> bool:
+        """Take an event, unless it has it; returns whether it was new."""
+
+    def end(self, why: End) -> None:
+        """Take no more."""
 
 
 class EventMaker(Protocol):

@@ -3,13 +3,12 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
+from sash.api.events.event_steps import End, Event
 from sash.api.ring.asgi import Receive, Send
 from sash.api.ring.exchange import Exchange
 
-End = Literal["gone", "slow", "drained", "revoked", "erased", "failed"]
-"""Why a stream ended."""
 _WAITING_BYTES: Final = 256 * 1024
 """Bytes that may wait for a reader, besides what is being sent."""
 _STUCK_SECONDS: Final = 20.0
@@ -48,11 +47,22 @@ class EventStream:
         """The version after which events are sent."""
         self.events = 0
         self.ended: End | None = None
+        self.beaten = time.monotonic()
+        """When a heartbeat was last sent to it."""
         self._exchange = exchange
         self._waiting: list[bytes] = []
         self._size_bytes = 0
         self._more: asyncio.Future[None] | None = None
         self._sending_since: float | None = None
+
+    def take(self, event: Event) -> bool:
+        """Send an event, unless the reader has it; returns whether it was sent."""
+        is_new = event.type in ("reset", "erased") or event.version > self.version
+        if is_new:
+            self.version = event.version
+            self.events += 1
+            self.put(event.text(whole=self.whole))
+        return is_new
 
     def put(self, text: bytes) -> None:
         """Send a text after those that wait. A reader that is too far behind is cut, and comes back for the rest."""

@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from sash.api.events.event_steps import Event, EventMaker, EventStep, ReaderPlace
-from sash.api.events.event_stream import End, EventStream
+from sash.api.events.event_steps import End, Event, EventMaker, EventReader, EventStep, ReaderPlace
 from sash.operations.logging import describe, get_logger
 from sash.problems import NotFound, Problem, StoreFull, StoreUnavailable
 from sash.store.data.following import Following
@@ -27,7 +26,7 @@ class Feed:
         self, target: Target, following: Following, events: EventMaker, *, sent: Callable[[Event, int, int], None]
     ) -> None:
         self.target = target
-        self.readers: set[EventStream] = set()
+        self.readers: set[EventReader] = set()
         self.users = 0
         """Requests that use the feed, whose readers are not all in place yet."""
         self.looked = time.monotonic()
@@ -78,7 +77,7 @@ class Feed:
         self._is_reset = True
         self.told(b"")
 
-    async def join(self, reader: EventStream, place: ReaderPlace | None) -> None:
+    async def join(self, reader: EventReader, place: ReaderPlace | None) -> None:
         """Send a reader what came after its place, then each event. A reader without a place gets the state first.
 
         Raises NotFound, StoreUnavailable.
@@ -87,7 +86,7 @@ class Feed:
         while True:
             step = await (self._events.reset(self.target) if at is None else self._missed(reader, at))
             for event in step.events:
-                if self._give(reader, event):
+                if reader.take(event):
                     self._sent(event, 1, 0)
             if step.place is None:
                 reader.end("erased")
@@ -101,7 +100,7 @@ class Feed:
             self.told(b"")
             await asyncio.sleep(0 if step.events else _LOOK_SECONDS)
 
-    async def _missed(self, reader: EventStream, at: ReaderPlace) -> EventStep:
+    async def _missed(self, reader: EventReader, at: ReaderPlace) -> EventStep:
         """The events after a reader's place. Another life is another conversation: the reader reads it anew."""
         head = self._place
         if head is not None and at.life and at.life != head.life:
@@ -109,15 +108,6 @@ class Feed:
         if head is not None and at.version == head.version and at.change in ("", head.change):
             return EventStep([], head)
         return await self._events.after(self.target, at, whole=reader.whole)
-
-    def _give(self, reader: EventStream, event: Event) -> bool:
-        """Send an event to a reader that does not have it yet; returns whether it was sent."""
-        is_new = event.type in ("reset", "erased") or event.version > reader.version
-        if is_new:
-            reader.version = event.version
-            reader.events += 1
-            reader.put(event.text(whole=reader.whole))
-        return is_new
 
     async def _run(self) -> None:
         while self._place is not None:
@@ -168,13 +158,13 @@ class Feed:
             self.told(b"")
 
     def _deliver(self, event: Event, written_ms: int) -> None:
-        number = sum(self._give(reader, event) for reader in list(self.readers))
+        number = sum(reader.take(event) for reader in list(self.readers))
         if number:
             self._sent(event, number, written_ms)
 
     def end(self, why: End) -> None:
         """End all readers."""
-        for reader in self.readers:
+        for reader in list(self.readers):
             reader.end(why)
 
     def close(self) -> None:

@@ -3,11 +3,11 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
-from sash.api.events.event_steps import EventMaker
+from sash.api.events.event_steps import EventMaker, EventReader
 from sash.api.events.event_stream import EventStream
 from sash.api.events.feed import Feed
 from sash.operations.event_metrics import EventMetrics
@@ -22,6 +22,25 @@ _RETRY_MS: Final = (500, 3000)
 """When readers come back after a drain: not all at once."""
 _BEAT: Final = b":\n\n"
 _log = get_logger()
+
+
+class Woken(Protocol):
+    """What a message of the store wakes."""
+
+    def told(self, what: bytes) -> None:
+        """Look at what has changed."""
+
+
+class ListFeed(Woken, Protocol):
+    """The events of all conversations on a list."""
+
+    users: int
+
+    def close(self) -> None:
+        """Stop."""
+
+
+L = TypeVar("L", bound=ListFeed)
 
 
 class Followers:
@@ -43,7 +62,8 @@ class Followers:
         self._went_back = went_back
         self._seen_back = 0
         self._feeds: dict[str, Feed] = {}
-        self._channels: dict[str, Feed] = {}
+        self._channels: dict[str, Woken] = {}
+        self._lists: dict[str, ListFeed] = {}
         self._streams: set[EventStream] = set()
         self._is_draining = False
         following.listen(self._told, self._gap)
@@ -82,13 +102,34 @@ class Followers:
             raise
         return feed
 
-    def release(self, feed: Feed, stream: EventStream | None) -> None:
+    def release(self, feed: Feed, reader: EventReader | None) -> None:
         """Use a feed no more; the last one closes it."""
         feed.users -= 1
-        if stream is not None:
-            feed.readers.discard(stream)
+        if reader is not None:
+            feed.readers.discard(reader)
         if feed.users == 0 and self._feeds.get(feed.target.name) is feed:
             self._forget(feed)
+
+    async def list_feed(self, channel: str, make: Callable[[], L]) -> L:
+        """The feed of a list, made where there is none; it is used until ``release_list``. Raises StoreUnavailable."""
+        feed: L = self._lists.get(channel) or make()  # type: ignore[assignment] # a list has one kind of feed
+        self._lists[channel] = self._channels[channel] = feed
+        feed.users += 1
+        try:
+            await self._following.watch(channel)
+        except BaseException:
+            self.release_list(channel)
+            raise
+        return feed
+
+    def release_list(self, channel: str) -> None:
+        """Use the feed of a list no more; the last one closes it."""
+        feed = self._lists[channel]
+        feed.users -= 1
+        if feed.users == 0:
+            del self._lists[channel], self._channels[channel]
+            self._following.unwatch(channel)
+            feed.close()
 
     def _forget(self, feed: Feed) -> None:
         del self._feeds[feed.target.name]
@@ -103,7 +144,8 @@ class Followers:
 
     def _gap(self, channel: str) -> None:
         if feed := self._channels.get(channel):
-            feed.renewed = 0.0  # a fail-over may have lost the note that somebody follows
+            if isinstance(feed, Feed):
+                feed.renewed = 0.0  # a fail-over may have lost the note that somebody follows
             feed.told(b"")
 
     async def run(self) -> None:
@@ -129,7 +171,7 @@ class Followers:
             if now - feed.looked > HEARTBEAT_SECONDS:
                 feed.looked = now
                 feed.told(b"")
-                await self._beat(feed.readers)
+        await self._beat([each for each in self._streams if now - each.beaten > HEARTBEAT_SECONDS], now)
 
     async def _renew(self, feed: Feed, now: float) -> None:
         with suppress(NotFound):  # reading it tells so too
@@ -137,9 +179,10 @@ class Followers:
         feed.renewed = now
         feed.told(b"")
 
-    async def _beat(self, readers: Iterable[EventStream]) -> None:
+    async def _beat(self, streams: Sequence[EventStream], now: float) -> None:
         """Send a comment to each reader, which keeps proxies from closing the connection, and end those without a key."""
-        for stream in list(readers):
+        for stream in streams:
+            stream.beaten = now
             stream.put(_BEAT)
             stream.look()
             await self._check_key(stream)

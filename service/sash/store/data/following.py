@@ -50,6 +50,14 @@ class Following:
         """Have nothing told any more."""
         self._subscriptions.remove(target.keys.conversation)
 
+    async def watch(self, channel: str) -> None:
+        """Have told what is put on a list, whose key the channel is called like. Raises StoreUnavailable."""
+        await self._subscriptions.add(channel, _CONFIRM_SECONDS)
+
+    def unwatch(self, channel: str) -> None:
+        """Have that told no more."""
+        self._subscriptions.remove(channel)
+
     async def changes(self, target: Target, *, first_seq: int, limit: int) -> ChangesReply | None:
         """Return the state, and records from ``first_seq`` on; None where there is no conversation.
 
