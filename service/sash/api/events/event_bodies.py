@@ -121,6 +121,8 @@ class Events:
                 for change in changes
             ]
             is_all = len(changes) == len(found)
+            if is_all and texts:
+                texts[-1] = msgspec.structs.replace(texts[-1], change=reply.change.decode())
             reached = _place(reply) if is_all else ReaderPlace(changes[-1].version, life)
             return EventStep(texts, reached, more=not is_all, updated_ms=int(reply.updated or 0))
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
@@ -130,9 +132,9 @@ class Events:
         state = await self._reader.get(target)
         told = msgspec.json.encode(ConversationEvent(type="reset", conversation_id=target.id, version=state.version))
         data = _with_state(told, target, state)
-        return EventStep(
-            [Event("reset", state.version, state.life, data, data)], ReaderPlace(state.version, state.life)
-        )
+        change = state.etag.rpartition(f"{state.life}-")[2]
+        place = ReaderPlace(state.version, state.life, state.length, change)
+        return EventStep([Event("reset", state.version, state.life, data, data, change)], place)
 
     async def _pages(self, target: Target, seqs: Sequence[int]) -> list[Page]:
         """Pages that have these messages."""

@@ -33,10 +33,13 @@ class Event(msgspec.Struct, frozen=True):
     life: str
     named: bytes
     whole: bytes
+    change: str = ""
+    """The name of the write, where it is known; then the event's id is the ETag."""
 
     def text(self, *, whole: bool) -> bytes:
         """The event for a reader of its conversation. An event that ends it leaves no id behind."""
-        identity = f"{self.version}-{self.life}" if self.life else ""
+        parts = (str(self.version), self.life, self.change) if self.life else ()
+        identity = "-".join(filter(None, parts))
         return event_text(self.type, identity, self.whole if whole else self.named)
 
 

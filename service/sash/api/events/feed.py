@@ -38,6 +38,8 @@ class Feed:
         self._text_due = 0.0
         self._later: asyncio.TimerHandle | None = None
         self._place: ReaderPlace | None = None
+        self.is_doubted = False
+        """Whether another server has the conversation, which may lack newest writes, and have others in their place."""
         self._is_reset = False
         self._is_urgent = False
         self._beginning: asyncio.Task[None] = beside_requests(self._begin())
@@ -136,6 +138,10 @@ class Feed:
     async def _step(self, place: ReaderPlace) -> None:
         is_reset, self._is_reset = self._is_reset, False
         try:
+            if self.is_doubted:
+                head = await self._events.head(self.target)
+                is_reset |= head is not None and (head.version, head.change) != (place.version, place.change)
+                self.is_doubted = False
             whole = any(reader.whole for reader in self.readers)
             step = await (
                 self._events.reset(self.target) if is_reset else self._events.after(self.target, place, whole=whole)

@@ -142,10 +142,11 @@ class Followers:
         if feed := self._channels.get(channel):
             feed.told(what)
 
-    def _gap(self, channel: str) -> None:
+    def _gap(self, channel: str, is_elsewhere: bool) -> None:  # noqa: FBT001 - as it is called
         if feed := self._channels.get(channel):
             if isinstance(feed, Feed):
                 feed.renewed = 0.0  # a fail-over may have lost the note that somebody follows
+                feed.is_doubted |= is_elsewhere
             feed.told(b"")
 
     async def run(self) -> None:

@@ -25,13 +25,14 @@ class Following:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._subscriptions = client.subscriptions(lambda _, __: None, lambda _: None)
+        self._subscriptions = client.subscriptions(lambda _, __: None, lambda _, __: None)
 
-    def listen(self, told: Callable[[str, bytes], None], gap: Callable[[str], None]) -> None:
+    def listen(self, told: Callable[[str, bytes], None], gap: Callable[[str, bool], None]) -> None:
         """Set who is told, before anything is followed.
 
         ``told`` is called with a conversation's channel and what its change was: ``text`` where a reply in progress has a
-        longer text, else nothing. ``gap`` is called with a channel of which messages may have been lost.
+        longer text, else nothing. ``gap`` is called with a channel of which messages may have been lost, and
+        whether another server has it now, which may lack the newest writes.
         """
         self._subscriptions = self._client.subscriptions(told, gap)
 

@@ -134,7 +134,7 @@ class Client:
         if self._sentinel is not None:
             await self._sentinel.aclose()
 
-    def subscriptions(self, told: Callable[[str, bytes], None], gap: Callable[[str], None]) -> Subscriptions:
+    def subscriptions(self, told: Callable[[str, bytes], None], gap: Callable[[str, bool], None]) -> Subscriptions:
         """Return subscriptions to channels that are called like keys. ``told`` and ``gap`` are as there."""
         return Subscriptions(
             told=told, gap=gap, find=self._place_of, moved=self._look_for_nodes, connect=self._listening_to

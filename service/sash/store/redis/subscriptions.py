@@ -43,6 +43,8 @@ class _Channel(msgspec.Struct, eq=False):
     is_placed: bool = False
     is_confirmed: bool = False
     was_confirmed: bool = False
+    is_elsewhere: bool = False
+    """Whether another server has it since it was confirmed: then newest writes may be lost."""
     waiting: "list[asyncio.Future[None]]" = []
 
 
@@ -58,7 +60,7 @@ class Subscriptions:
         self,
         *,
         told: Callable[[str, bytes], None],
-        gap: Callable[[str], None],
+        gap: Callable[[str, bool], None],
         find: "Callable[[str], Place | bool]",
         moved: Callable[[], object],
         connect: Callable[[Place], Connect],
@@ -110,6 +112,7 @@ class Subscriptions:
         if place not in self._links:
             self._links[place] = _Link(self._connect(place), self)
         channel.place, channel.is_placed, channel.is_confirmed = place, True, False
+        channel.is_elsewhere |= channel.was_confirmed
         self._links[place].add(channel)
 
     async def _look_again(self) -> None:
@@ -131,9 +134,10 @@ class Subscriptions:
         if channel is None:
             return
         is_again, channel.was_confirmed, channel.is_confirmed = channel.was_confirmed, True, True
+        is_elsewhere, channel.is_elsewhere = channel.is_elsewhere, False
         _settle(channel, None)
         if is_again:
-            self._gap(name)
+            self._gap(name, is_elsewhere)
 
     def refused(self, name: str, error: Exception) -> None:
         """Note that a server does not have the channel, or not for this user."""
@@ -174,6 +178,7 @@ class _Link:
         self._connect = connect
         self._owner = owner
         self._listener: Listener | None = None
+        self._server: tuple[object, object] | None = None
         self.channels: dict[str, _Channel] = {}
         self.task = beside_requests(self._run())
 
@@ -198,6 +203,10 @@ class _Link:
         async with asyncio.timeout(_CONNECT_SECONDS):
             connection = await self._connect()
         try:
+            server = getattr(connection, "host", None), getattr(connection, "port", None)
+            for channel in self.channels.values():
+                channel.is_elsewhere |= channel.was_confirmed and self._server not in (None, server)
+            self._server = server
             self._listener = listener = Listener(take_over(connection), self._owner)
             for name in list(self.channels):
                 listener.subscribe(name)
