@@ -129,6 +129,28 @@ def test_an_append_is_stored_once_after_a_fault(programs: Path, served: Served, 
 
 
 @pytest.mark.clients
+def test_a_conversation_is_followed(programs: Path, served: Served) -> None:
+    """Each change comes once, with its messages, until the conversation is erased; an owner's stream ends by a signal."""
+    httpx.delete(f"{served.url}/conversations/ts-9")
+    assert seen(programs, "follows", served.url) == [
+        ["appended", 1, [[1, QUESTION["content"]]]],
+        ["appended", 2, [[2, "yes"], [3, QUESTION["content"]]]],
+        ["rewound", 3, []],
+        ["erased", 0, None],
+    ]
+    assert seen(programs, "sidebar", served.url) == [["listed", ["ts-10"]], ["appended", "ts-10"]]
+
+
+@pytest.mark.clients
+def test_a_follower_comes_back(programs: Path) -> None:
+    """A stream that ends or breaks is opened again with the last id; a refusal is an error."""
+    found = seen(programs, "comes_back")
+    path = "/conversations/c-1/events?after=0"
+    assert found["asked"] == [[path, ""], [path, "1-life"], [path, "2-life"], [path, "2-life"]]
+    assert (found["versions"], found["refused"]) == ([1, 2], 401)
+
+
+@pytest.mark.clients
 @pytest.mark.parametrize("answer", [FULL, Reply(200, b'{"name": "another"}'), Reply(200, b"<html>")])
 def test_a_final_answer_is_not_asked_again(programs: Path, served: Served, answer: Reply) -> None:
     """A refusal with a long pause, and another server's answer, are errors at once."""

@@ -166,6 +166,58 @@ const cases: Record<string, () => Promise<unknown>> = {
     whole.close();
     return { failed, stored: messages.map(({ message }) => message), done: text.includes("[DONE]"), passed: passed.status };
   },
+  /** A conversation is followed to its end; each event makes the next change. */
+  async follows() {
+    await sash.append("ts-9", [question]);
+    const seen: unknown[] = [];
+    for await (const { type, version, messages } of sash.follow("ts-9", { after: 0, body: true })) {
+      seen.push([type, version, messages?.map(({ seq, entry }) => [seq, entry?.message.content])]);
+      if (version === 1) await sash.append("ts-9", [{ role: "assistant", content: "yes" }, question]);
+      if (version === 2) await sash.call("POST", "/conversations/ts-9/rewind", {}, { to_seq: 1 });
+      if (version === 3) await sash.call("DELETE", "/conversations/ts-9");
+    }
+    return seen;
+  },
+  /** A stream that ends is opened again behind the last event; a refusal ends it. */
+  async comes_back() {
+    const asked: unknown[] = [];
+    const server = createServer((request, response: ServerResponse) => {
+      asked.push([request.url, request.headers["last-event-id"] ?? ""]);
+      if (asked.length === 4) {
+        response.writeHead(401, { "Content-Type": "application/problem+json" });
+        response.end(JSON.stringify({ detail: "revoked", status: 401 }));
+        return;
+      }
+      response.writeHead(200, { "Content-Type": "text/event-stream" });
+      response.write(`:\n\nretry: 10\n\n`);
+      const data = JSON.stringify({ type: "appended", version: asked.length, messages: [] });
+      if (asked.length < 3) response.write(`event: appended\nid: ${asked.length}-life\ndata: ${data}\n\n`);
+      setTimeout(() => (asked.length === 2 ? response.destroy() : response.end()), 20);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const far = new Sash(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const versions: unknown[] = [];
+    let refused = 0;
+    try {
+      for await (const { version } of far.follow("c-1", { after: 0 })) versions.push(version);
+    } catch (error) {
+      refused = (error as SashError).status;
+    }
+    server.close();
+    return { asked, versions, refused };
+  },
+  /** A signal ends an owner's stream. */
+  async sidebar() {
+    await sash.create({ id: "ts-10", owner: "ts", metadata: { title: "one" } }).catch(() => undefined);
+    const stop = new AbortController();
+    const seen: unknown[] = [];
+    for await (const { type, conversations, conversation_id } of sash.followOwner("ts", { signal: stop.signal })) {
+      seen.push([type, conversations?.map(({ id }) => id) ?? conversation_id]);
+      if (type === "listed") await sash.append("ts-10", [question]);
+      else stop.abort();
+    }
+    return seen;
+  },
 };
 
 console.log(JSON.stringify(await cases[wanted]!()));

@@ -1,6 +1,6 @@
 // What the client takes and gives is what the contract has: each line fails the compiler if it one day is not.
 import type { components, operations } from "./contract.ts";
-import type { Appended, AppendQuery, Document, Entry, Page, Window, WindowQuery } from "./sash.ts";
+import type { Appended, AppendQuery, Change, Document, Entry, Page, Window, WindowQuery } from "./sash.ts";
 
 type Schemas = components["schemas"];
 type Given<T> = { [name in keyof T]?: Exclude<T[name], null | undefined> };
@@ -19,3 +19,5 @@ type Figures = "model" | "exact" | "budget" | "kept" | "stop_reason";
 holds<Pick<Schemas["OpenAIWindow"], Figures>, Pick<Window, Figures>>(true);
 holds<Schemas["OpenAIWindow"]["tokens"], Window["tokens"]>(true);
 holds<Schemas["MessagePage"]["next_cursor"], Page["next_cursor"]>(true);
+same<keyof Change, keyof Schemas["OwnerEvent"]>(true);
+same<Change["type"], Schemas["OwnerEvent"]["type"]>(true);

@@ -128,6 +128,40 @@ export interface Page {
   next_cursor: string | null;
 }
 
+/**
+ * What a version changed: drop the messages after `to_seq`, if it is there, then put each of `messages` at its seq. `reset`
+ * says to read all anew. An owner's stream begins with `listed`, which has no conversation_id and no version.
+ */
+export interface Change {
+  type:
+    | "appended"
+    | "replaced"
+    | "rewound"
+    | "redacted"
+    | "amended"
+    | "settings"
+    | "summary"
+    | "reset"
+    | "erased"
+    | "left"
+    | "listed";
+  conversation_id?: string;
+  version?: number;
+  to_seq?: number;
+  messages?: { seq: number; id: string; role: string; entry?: Stored }[];
+  conversation?: { id: string; version: number; [setting: string]: unknown };
+  conversations?: { id: string; version: number; updated_at: string; metadata: Record<string, unknown> | null }[];
+}
+
+export interface FollowOptions {
+  /** The version that is known, or an ETag; without it the first event is `reset`. */
+  after?: number | string;
+  /** Give messages whole. */
+  body?: boolean;
+  /** Ends the stream. */
+  signal?: AbortSignal;
+}
+
 /** The server refused a request: `status` and `problem` (RFC 9457) are its answer. Without an answer, `status` is 0. */
 export class SashError extends Error {
   readonly status: number;
@@ -206,6 +240,52 @@ export class Sash {
     return ours(await this.call("GET", `${path(conversation)}/messages`, query), "messages");
   }
 
+  /** A conversation's changes as they come, each version's once and in order, over lost connections; ends when it is erased. */
+  follow(conversation: string, options: FollowOptions = {}): AsyncGenerator<Change> {
+    const { after, body, signal } = options;
+    return this.#changes(`${path(conversation)}/events`, { after, body }, signal);
+  }
+
+  /** The changes of all of an owner's conversations, for a sidebar. The first is `listed`, and says what there is. */
+  followOwner(owner: string, options: { signal?: AbortSignal } = {}): AsyncGenerator<Change> {
+    return this.#changes(`/owners/${encodeURIComponent(owner)}/events`, {}, options.signal);
+  }
+
+  async *#changes(path: string, query: object, signal?: AbortSignal): AsyncGenerator<Change> {
+    let last = "";
+    let pause = 1000;
+    for (let failures = 0; !signal?.aborted; failures++) {
+      try {
+        const response = await this.#open(path, query, last, signal);
+        for await (const event of events(response.body!)) {
+          failures = 0;
+          pause = Number(fields(event.raw, "retry").at(-1) ?? pause);
+          if (!event.data) continue;
+          last = fields(event.raw, "id").at(-1) ?? last;
+          const change: Change = JSON.parse(event.data);
+          yield change;
+          if (change.type === "erased" && path.startsWith("/conversations/")) return;
+        }
+      } catch (error) {
+        if (signal?.aborted) return;
+        if (error instanceof SashError && error.status && !PASSING.includes(error.status)) throw error;
+      }
+      await new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_WAIT_MS, pause * 2 ** Math.min(failures, 4))));
+    }
+  }
+
+  /** Open a stream. Throws SashError where the answer is none. */
+  async #open(path: string, query: object, last: string, signal?: AbortSignal): Promise<Response> {
+    const headers: Record<string, string> = { ...this.#headers };
+    if (last) headers["Last-Event-ID"] = last;
+    const init: RequestInit = { headers, redirect: "error" };
+    if (signal) init.signal = signal;
+    const response = await fetch(`${this.url}${path}${searchOf(query)}`, init);
+    if (response.ok && response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+    const value = json(await response.text());
+    throw new SashError(response.status, value?.detail ? value : FOREIGN);
+  }
+
   /** Report what the provider billed, which corrects estimates. */
   usage(conversation: string, bill: { model: string; window_tokens: number; [figure: string]: unknown }): Promise<unknown> {
     return this.call("POST", `${path(conversation)}/usage`, {}, bill);
@@ -213,15 +293,14 @@ export class Sash {
 
   /** Any call: the answer's JSON, undefined for 204. A path has its parts encoded. Throws SashError. */
   async call<T = any>(method: string, path: string, query: object = {}, body?: unknown): Promise<T> {
-    const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
-    const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString();
+    const url = `${this.url}${path}${searchOf(query)}`;
     const headers = { ...this.#headers };
     if (method !== "GET" && !path.endsWith("/messages")) headers["Idempotency-Key"] = crypto.randomUUID();
     const init: RequestInit = { method, headers, redirect: "error" }; // a redirected POST may become a GET
     if (body !== undefined) init.body = JSON.stringify(body);
     for (let attempt = 0; ; attempt++) {
       const wait = this.#waitsMs[attempt];
-      const { value, error, pause } = await this.#once(`${this.url}${path}${search && `?${search}`}`, init, wait);
+      const { value, error, pause } = await this.#once(url, init, wait);
       if (!error) return value;
       if (pause === undefined) throw error;
       await new Promise((resolve) => setTimeout(resolve, pause));
@@ -250,6 +329,13 @@ export class Sash {
 function ours(answer: any, member: string): any {
   if (answer?.[member] === undefined) throw new SashError(200, FOREIGN);
   return answer;
+}
+
+/** The query string of the values that are given, with its question mark. */
+function searchOf(query: object): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
+  const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString();
+  return search && `?${search}`;
 }
 
 function path(conversation: string): string {

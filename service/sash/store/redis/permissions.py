@@ -26,7 +26,7 @@ HGETALL KEY; HINCRBY KEY field 1; HKEYS KEY; HLEN KEY; HMGET KEY field; HRANDFIE
 HSET KEY field value; HSETNX KEY field value; LINDEX KEY 0; LLEN KEY; LPUSH KEY value; LRANGE KEY 0 1; LSET KEY 0 value
 LTRIM KEY 0 1; RPUSH KEY value; SADD KEY member; SMEMBERS KEY; SREM KEY member; ZADD KEY 1 member; ZRANGE KEY 0 1
 ZREM KEY member; ZSCORE KEY member; EXISTS KEY; PERSIST KEY; PEXPIRE KEY 1; PEXPIRETIME KEY; PTTL KEY
-RENAME KEY OTHER; UNLINK KEY; SPUBLISH KEY message; SSUBSCRIBE KEY
+RENAME KEY OTHER; UNLINK KEY; SPUBLISH KEY message; SSUBSCRIBE KEY; SUNSUBSCRIBE KEY
 """
 _NAMES = {"KEY": _KEY, "OTHER": _OTHER, "UNTAGGED": _UNTAGGED}
 NEEDED = tuple(tuple(_NAMES.get(word, word) for word in words.split()) for words in re.split("; |\n", _NEEDED.strip()))
@@ -43,7 +43,7 @@ Without MEMORY USAGE and RANDOMKEY there are no metrics of keys by kind."""
 
 _ASKED = (*NEEDED, *SOMETIMES)
 _SHOWN = 8
-_CHANNELED = frozenset({"SPUBLISH", "SSUBSCRIBE"})
+_CHANNELED = frozenset({"SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE"})
 """Commands about a channel, which is called like a key."""
 _KEYED = frozenset(words[0] for words in NEEDED if _KEY in words or _UNTAGGED in words) - _CHANNELED
 _QUOTED = re.compile(r"'([^']+)'")
