@@ -193,13 +193,12 @@ class Served:
         self.url = ""
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, ready: int = 200) -> None:
+    def start(self, ready: int = 200, port: int | None = None) -> None:
         """Start it, and wait until ``/readyz`` has the status ``ready``."""
         with contextlib.nullcontext() if self.covered else no_cover():
-            self._start(ready)
+            self._start(ready, port or free_port())
 
-    def _start(self, ready: int) -> None:
-        port = free_port()
+    def _start(self, ready: int, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SASH_")}
         with (self.data_dir.parent / "serve.log").open("ab") as log:

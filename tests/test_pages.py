@@ -39,6 +39,9 @@ RUN_BY = {
         ("### TypeScript", "ts"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
         ("### TypeScript", "sh"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
     },
+    "service/sash/api/README.md": {
+        ("## Follow a conversation", "html"): "clients/test_follow_page.py::test_the_page_follows_a_conversation",
+    },
     "deploy/README.md": {
         ("## Installing", "sh"): "clients/test_installing.py::test_a_wheel_serves",
         ("### Models of your own", "toml"): "test_pages.py::test_the_models_file_is_one",

@@ -100,10 +100,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_body_bytes: Annotated[int, Variable(integer(1024, 256 * 1024**2))] = 4 * 1024**2
     max_import_bytes: Annotated[int, Variable(integer(1024, 1024**4))] = 2 * 1024**3
     max_entries: Annotated[int, Variable(integer(1, 10_000))] = 100
-    allow_items: Annotated[tuple[str, ...], Variable(words)] = ()
-    """Kinds of items, blocks and parts that are taken though no provider is known to have them; ``*`` are all."""
     max_followers: Annotated[int, Variable(integer(0, 1_000_000))] = 4_000
     """Open streams of events that a worker takes."""
+    allow_items: Annotated[tuple[str, ...], Variable(words)] = ()
+    """Kinds of items, blocks and parts that are taken though no provider is known to have them; ``*`` are all."""
     log_format: Annotated[LogFormat, Variable(choice(LogFormat))] = "json"
     log_level: Annotated[Level, Variable(choice(Level))] = "info"
     library_log_level: Annotated[Level, Variable(choice(Level))] = "warning"

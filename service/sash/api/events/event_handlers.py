@@ -113,7 +113,8 @@ class FollowedAnswer:
         self._followers.enter(stream)
         try:
             begun = partial(exchange.goes_on, self._context.watching.metrics.running)
-            await self._follow(partial(stream.serve, receive, send, begun))
+            serve = partial(stream.serve, receive, send, begun)
+            await (self._follow(serve) if stream.ended is None else serve())
         finally:
             self._followers.leave(stream)
             self._line |= {"events": stream.events, "ended": stream.ended or "gone"}

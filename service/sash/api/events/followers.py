@@ -12,7 +12,7 @@ from sash.api.events.event_stream import EventStream
 from sash.api.events.feed import Feed
 from sash.operations.event_metrics import EventMetrics
 from sash.operations.logging import describe, get_logger
-from sash.problems import NotFound, Problem, StoreUnavailable, TooManyFollowers, Unauthorized
+from sash.problems import NotFound, Problem, TooManyFollowers, Unauthorized
 from sash.store.data.following import LEASE_SECONDS, Following
 from sash.store.data.layout import Target
 
@@ -71,15 +71,18 @@ class Followers:
     # ---- readers
 
     def enter(self, stream: EventStream) -> None:
-        """Count a reader. Raises TooManyFollowers, StoreUnavailable where the worker is stopping."""
-        if self._is_draining:
-            raise StoreUnavailable("The service is stopping: come again, to another worker.")
+        """Count a reader. Where the worker is stopping, its stream ends at once: a browser never comes back after a 503.
+
+        Raises TooManyFollowers.
+        """
         if len(self._streams) >= self._limit:
             raise TooManyFollowers(
                 f"This worker has {self._limit} followers, the most that it takes: come back later, or to another worker.",
                 members={"limit": self._limit},
             )
         self._streams.add(stream)
+        if self._is_draining:
+            self._send_away(stream)
         self._metrics.followers(len(self._streams), len(self._feeds))
 
     def leave(self, stream: EventStream) -> None:
@@ -204,7 +207,10 @@ class Followers:
         """End all streams, each with another time to come back."""
         self._is_draining = True
         for stream in list(self._streams):
-            stream.end("drained", b"retry: %d\n\n" % random.randint(*_RETRY_MS))  # noqa: S311 - it spreads them
+            self._send_away(stream)
+
+    def _send_away(self, stream: EventStream) -> None:
+        stream.end("drained", b"retry: %d\n\n" % random.randint(*_RETRY_MS))  # noqa: S311 - it spreads them
 
     async def close(self) -> None:
         """End all streams and feeds."""
