@@ -68,7 +68,13 @@ def get_status(request: Req) -> Status:
     """The latest known state of the store and this worker. The store is not asked, so the answer comes at once."""
     context = context_of(request)
     watching, required = context.watching, not context.settings.anonymous
-    return status(watching.watch, watching.requests, context.store.client, keys_required=required)
+    return status(
+        watching.watch,
+        watching.requests,
+        context.store.client,
+        keys_required=required,
+        followers=context.followers.count,
+    )
 
 
 @get("/dashboard", operation_id="getDashboard", sync_to_thread=False)

@@ -38,6 +38,8 @@ _KEPT_MS = (2 * _HOUR_MS, 26 * _HOUR_MS, 32 * _DAY_MS, 400 * _DAY_MS)
 _ADDED = (
     "sash_request",
     "sash_refused",
+    "sash_event",
+    "sash_followers_ended",
     "sash_window",
     "sash_document",
     "sash_prediction",

@@ -44,6 +44,7 @@ class OfWorker(msgspec.Struct, frozen=True):
     jobs_waiting: Annotated[
         int, Meta(description="Long windows, counts and appends that wait for this worker's processor.")
     ]
+    followers: Annotated[int, Meta(description="Open streams of events of this worker.")]
     minutes: list[Minute]
     problems: list[ProblemCount]
     conversations: Annotated[list[Seen], Meta(description="Conversations whose windows were read, latest first.")]
@@ -65,7 +66,7 @@ class Status(msgspec.Struct, frozen=True):
     worker: OfWorker
 
 
-def status(watch: Watch, requests: Requests, client: Client, *, keys_required: bool) -> Status:
+def status(watch: Watch, requests: Requests, client: Client, *, keys_required: bool, followers: int) -> Status:
     """The current status."""
     return Status(
         at_ms=wall_ms(),
@@ -77,6 +78,7 @@ def status(watch: Watch, requests: Requests, client: Client, *, keys_required: b
         store=StoreStatus(client.load, watch.memory, watch.disk, watch.backwards.went_back, watch.erasures_waiting),
         worker=OfWorker(
             PROCESSOR.waiting,
+            followers,
             requests.minutes(),
             requests.problems(),
             requests.conversations(),

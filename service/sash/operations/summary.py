@@ -322,6 +322,20 @@ def _problems(sums: Sums) -> list[ProblemCount]:
     return counts(Counter({slug: number for (slug,), number in sums.series.of("sash_refused_total")}))
 
 
+def summed(name: str, *labels: str) -> Figure:
+    """The sum of a metric's series with these labels, of no model."""
+    return lambda sums: sums.series.sum(name, *labels)
+
+
+class EventStats(msgspec.Struct, frozen=True):
+    """Events that were sent to followers of conversations, and the time from a change to its event."""
+
+    sent: Annotated[int, summed("sash_events_total")]
+    slow_followers: Annotated[int, summed("sash_followers_ended_total", "slow")]
+    """Streams that were cut because their readers did not keep up."""
+    delay_milliseconds: Annotated[Quantiles, took("sash_event_delay_seconds")]
+
+
 class RequestStats(msgspec.Struct, frozen=True):
     """Requests of clients, without probes, scrapes and the dashboard.
 
@@ -334,6 +348,7 @@ class RequestStats(msgspec.Struct, frozen=True):
     server_errors: Annotated[int, answered("5")]
     append_milliseconds: Annotated[Quantiles, took("sash_request_duration_seconds", "appendMessages")]
     window_milliseconds: Annotated[Quantiles, took("sash_window_request_duration_seconds")]
+    events: EventStats
     problems: Annotated[list[ProblemCount], _problems]
     """Requests answered with a problem, by its type, the most frequent first."""
 

@@ -68,6 +68,11 @@ class Followers:
         self._is_draining = False
         following.listen(self._told, self._gap)
 
+    @property
+    def count(self) -> int:
+        """The number of open streams."""
+        return len(self._streams)
+
     # ---- readers
 
     def enter(self, stream: EventStream) -> None:

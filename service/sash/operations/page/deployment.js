@@ -114,7 +114,7 @@ function drawDeployment() {
   sayFirst(range, found);
   const few = !range.all.windows && !found.length;
   const figured = few ? [shown.stats.start.all.windows ? null : firstCard()] : [fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), reasoningCard(figures), modelsCard(range)];
-  show([(shown.failure || away()) && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
+  show([(shown.failure || away()) && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), eventsCard(range.requests), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
 }
 
 const card = (size, title, ...children) => h("section", { class: `card ${size}`, "aria-label": title }, h("h2", {}, title), ...children);
@@ -146,6 +146,15 @@ function numbersCard(range, figures) {
     cell("Failed", say.share(requests.requests ? requests.server_errors / requests.requests : 0), "", `${all}${say.short(requests.server_errors)} of ${say.short(requests.requests)}; ${say.short(requests.client_errors)} refused as wrong`),
     cell("Tokens a window", say.short(figures.tokens.p50), "", figures.windows ? `the median; 95 % under ${say.short(figures.tokens.p95)}` : "no window"),
     cell("Budget used", say.share(figures.fill.p50), "", figures.windows ? `the median; 95 % ${figures.fill.p95 < 0.001 ? "too" : `under ${say.share(figures.fill.p95)}`}` : "no window")));
+}
+
+/** Followers of conversations; nothing where nobody follows. */
+function eventsCard({ events }) {
+  const followers = health.status?.worker.followers ?? 0;
+  if (!events.sent && !followers) return null;
+  return card("", "Followers of conversations", h("p", { class: "lead" }, say.short(events.sent), h("span", { class: "small" }, ` event${events.sent === 1 ? "" : "s"} sent`)),
+    pairs(["open streams, of this worker", say.whole(followers)], ["from a change to its event, median", `${say.milliseconds(events.delay_milliseconds.p50)} ms`],
+      ["95 % take less than", `${say.milliseconds(events.delay_milliseconds.p95)} ms`], ["cut because they were too slow", say.whole(events.slow_followers), events.slow_followers ? "warn" : ""]));
 }
 
 function fullCard(figures) {
