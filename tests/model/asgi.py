@@ -39,11 +39,10 @@ class Request(NamedTuple):
     media_type: str = "application/json"
 
 
-async def ask(app: App, request: Request, headers: Mapping[str, str]) -> Answer:
-    """Send one request to the application, and return its whole response."""
+def _scope(request: Request, headers: Mapping[str, str]) -> dict[str, Any]:
     path, _, query = request.path.partition("?")
     sent = {"host": "sash", "content-type": request.media_type, "content-length": str(len(request.body)), **headers}
-    scope = {
+    return {
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
@@ -58,6 +57,52 @@ async def ask(app: App, request: Request, headers: Mapping[str, str]) -> Answer:
         "client": ("127.0.0.1", 1),
         "state": {},
     }
+
+
+class Listener:
+    """An open stream of server-sent events, and the events that came so far."""
+
+    def __init__(self, app: App, request: Request, headers: Mapping[str, str]) -> None:
+        self.status = 0
+        self.events: list[dict[str, Any]] = []
+        self._rest = b""
+        self._news = asyncio.Event()
+        self._leaves = asyncio.Event()
+        self._task = asyncio.create_task(app(_scope(request, headers), self._receive, self._send))  # type: ignore[arg-type]
+
+    async def _receive(self) -> dict[str, Any]:
+        await self._leaves.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        self.status = message.get("status", self.status)
+        *whole, self._rest = (self._rest + message.get("body", b"")).split(b"\n\n")
+        data = [
+            line.removeprefix(b"data: ") for each in whole for line in each.split(b"\n") if line.startswith(b"data: ")
+        ]
+        self.events += map(json.loads, data)
+        self._news.set()
+
+    async def until(self, holds: Callable[[], bool]) -> bool:
+        """Wait until the condition holds, some seconds at most; returns whether it does."""
+        try:
+            async with asyncio.timeout(10):
+                while not holds():
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def leave(self) -> None:
+        """Close the stream."""
+        self._leaves.set()
+        await self._task
+
+
+async def ask(app: App, request: Request, headers: Mapping[str, str]) -> Answer:
+    """Send one request to the application, and return its whole response."""
+    scope = _scope(request, headers)
     start: dict[str, Any] = {}
     parts: list[bytes] = []
     asked = False

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from api.conformity import find_operation
+from api.reading_events import applied
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException, StopTest
 from hypothesis.stateful import RuleBasedStateMachine, rule
-from model.asgi import Answer, App, Request, ask
+from model.asgi import Answer, App, Listener, Request, ask
 from model.behind import Behind, Snapshot
 from model.drawn import (
     ANY,
@@ -184,6 +185,8 @@ class Machine(RuleBasedStateMachine):
         self.sent: list[tuple[Name, list[dict[str, Any]]]] = []
         self.files: list[list[dict[str, Any]]] = []
         self.pictures: dict[str, bytes] = {}
+        self.told: dict[tuple[Name, int], dict[int, dict[int, str]]] = {}
+        """The ids of a life's messages by seq, after each version that was seen."""
         self.snapshots: list[tuple[Snapshot, World]] = []
         self.transcript: list[str] = []
         self.started = time.monotonic()
@@ -277,6 +280,10 @@ class Machine(RuleBasedStateMachine):
         grown = head["version"] > talk.version if talk.changed else head["version"] == talk.version
         assert grown, self._told(f"{name}: version {talk.version} before", answer)
         talk.version, talk.changed = head["version"], False
+        told = self.told.setdefault((name, talk.life), {})
+        for later in [version for version in told if version > talk.version]:
+            del told[later]  # the store lost it
+        told[talk.version] = {seq: entry.id for seq, entry in enumerate(talk.entries, 1)}
 
     def _wrong_lines(self, talk: Talk, lines: list[dict[str, Any]]) -> str:
         if len(lines) != talk.length:
@@ -1000,6 +1007,48 @@ class Machine(RuleBasedStateMachine):
         self.check(via, name)
         self.check_windows(1 - via, name, QUERIES[query])
 
+    @step(grown=True, place=PLACES, how=HOW, which=ANY, entries=ENTRIES, changes=numbers(4))
+    def follow(self, place: Any, how: int, which: int, entries: list[int], changes: int) -> None:
+        """A follower that knows any version is led to the present one, and to the next, which another application writes."""
+        name, via = self.name(place), how % 2
+        self.check(via, name)
+        talk = self.world.talks.get(name)
+        told = self.told.get((name, talk.life), {}) if talk else {}
+        version = sorted(told)[-1 - which % min(6, len(told))] if told else 0
+        request = Request("GET", f"/conversations/{name[1]}/events?after={version}")
+        headers = {"authorization": f"Bearer {TENANTS[name[0]]}"}
+        self.transcript.append(f"{'AB'[via]} follows {name} after {version}")
+
+        async def open_stream() -> Listener:
+            listener = Listener(self.service.apps[via], request, headers)
+            await listener.until(lambda: listener.status != 0)
+            return listener
+
+        listener = self._run(open_stream())
+        assert (listener.status == 200) == (talk is not None), self._told(f"the stream's status is {listener.status}")
+        before = talk.version if talk else 0
+        if talk and changes:
+            self._append(place, 1 - via + 2 * (how // 2), which, entries, {})
+            self.check(via, name)
+        after = self.world.talks.get(name)
+        if talk and after and after.life == talk.life:
+            came = self._run(listener.until(lambda: _reached(listener.events, version) >= after.version))
+            assert came, self._told(f"a follower from {version} on has not {after.version}: {listener.events}")
+            self._check_followed(name, version, before, listener.events, talk.life)
+        self._run(listener.leave())
+
+    def _check_followed(self, name: Name, since: int, before: int, events: list[dict[str, Any]], life: int) -> None:
+        """Check that events lead to the messages as they are, each version once, in order."""
+        told, resets = self.told[name, life], [place for place, event in enumerate(events) if event["type"] == "reset"]
+        versions = [event["version"] for event in events]
+        assert versions == sorted(set(versions)), self._told(f"versions {versions}")
+        assert not resets or resets == [0], self._told(f"a reset behind other events: {events}")
+        start = versions[0] if resets else since
+        if start in told:
+            now = applied(events[len(resets) :], told[start])
+            assert now == told[max(told)], self._told(f"from {start} on the events lead to {now}: {events}")
+        assert not (resets and since == before), self._told(f"a reset, but {since} was the present version: {events}")
+
     @step(grown=True, place=PLACES, via=numbers(2))
     def look_around(self, place: Any, via: int) -> None:
         """Keep an export and a snapshot of the store for later steps, and check the store's keys."""
@@ -1292,6 +1341,11 @@ def _wrong_totals(head: dict[str, Any], lines: list[dict[str, Any]]) -> str:
         if sum(line["tokens"][encoding] for line in lines) != total:
             return f"the entries' {encoding} tokens are not their sum"
     return ""
+
+
+def _reached(events: list[dict[str, Any]], since: int) -> int:
+    """Return the version to which events lead."""
+    return int(events[-1]["version"]) if events else since
 
 
 def _request_of(window: bytes) -> bytes:
