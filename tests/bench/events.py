@@ -2,7 +2,7 @@
 
 Followers are open streams of ``GET …/events`` on one worker, on plain sockets. An event's time is from the moment at which
 its append was sent to the moment at which the follower has it. Kills: writers append, some texts grow, and followers come
-back with their last id; each must get each version once, in order, from the first to the last.
+back with their last id; each must get each version once, in order, from the first to the last. A `reset` begins anew.
 """
 
 import argparse
@@ -276,11 +276,13 @@ class Heard:
     texts: set[int] = field(default_factory=set)
     """Versions that were texts of a reply, which stand for the texts before."""
     messages: dict[int, str] = field(default_factory=dict)
+    events: int = 0
     resets: int = 0
     doubled: int = 0
 
     def take(self, identity: str, event: dict[str, Any]) -> None:
         version = event["version"]
+        self.events += 1
         if event["type"] == "reset":
             self.resets += 1
             self.versions = [version]
@@ -446,7 +448,7 @@ async def killed(name: str, kills: int, conversations: int, followers: int) -> t
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
-    events = sum(len(each.versions) for each in crowd)
+    events = sum(each.events for each in crowd)
     missed = sum(each.missed(last[each.conversation]) for each in crowd)
     wrong = sum(each.messages != logs[each.conversation] for each in crowd if not each.resets)
     doubled, resets = sum(each.doubled for each in crowd), sum(each.resets for each in crowd)

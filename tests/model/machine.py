@@ -370,7 +370,8 @@ class Machine(RuleBasedStateMachine):
         if op.kind == "append":
             assert talk is not None
             waits = answer.json.get("waiting_for", [])
-            is_again = answer.json["messages"][-1]["duplicate"]
+            last = answer.json["messages"][-1]
+            is_again = last["duplicate"] or last["seq"] < talk.length  # a reply in progress behind which others stand
             assert waits == waiting(talk.messages, is_again=is_again), self._told("other calls wait", answer)
             self._check_its_window(via, op, talk, answer)
         touched = before | {op.target} if op.kind == "forget" else {op.name, op.target}

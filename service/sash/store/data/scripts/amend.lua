@@ -29,7 +29,7 @@ end
 for index = FIRST, FIRST + count - 1 do pin(tonumber(ARGV[index])) end
 for index = FIRST + count, #ARGV do redis.call('HDEL', pinned, ARGV[index]) end
 if redis.call('HEXISTS', pinned, seq) == 1 then pin(seq) end -- its record has changed
-etag = write_change(AMENDED, seq, 0, version + 1, life, ARGV[5], ARGV[4], {'pins', redis.call('HLEN', pinned)})
+etag = write_change(DID_AMEND, seq, 0, version + 1, life, ARGV[5], ARGV[4], {'pins', redis.call('HLEN', pinned)})
 mark_done(ARGV[3], ARGV[4], ttl)
 renew(ttl)
 return {'ok', version + 1, etag}

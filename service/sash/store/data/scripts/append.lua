@@ -275,8 +275,8 @@ if replaced and not replaced.rest.progress then drafts_now()[replaced.seq] = nil
 local draft = drafts_field(length + #added)
 if draft then note('draft', draft) end
 local forgot = whole_length - length
-local kinds = (#added > 0 and APPENDED or 0) + (replaced and REPLACED or 0) + (forgot > 0 and REWOUND or 0)
-if kinds > APPENDED or #added > 1 then -- one message more is what a version is where nothing else is noted
+local kinds = (#added > 0 and DID_APPEND or 0) + (replaced and DID_REPLACE or 0) + (forgot > 0 and DID_REWIND or 0)
+if kinds > DID_APPEND or #added > 1 then -- one message more is what a version is where nothing else is noted
   local about = replaced and replaced.seq or 0
   note('changes', with_change(changes, kinds, version + 1, length + #added, about, #added, forgot))
 end
@@ -309,5 +309,5 @@ told[6] = now_waiting
 told[2], told[3] = version + 1, write_version(version + 1, life, this_change, now, changed)
 if stale then sweep(length + #added, tonumber(stale)) end
 renew(ttl)
-wake(followed, now, kinds == REPLACED and replaced.rest.progress and 'text')
+wake(followed, now, kinds == DID_REPLACE and replaced.rest.progress and 'text')
 return reply()

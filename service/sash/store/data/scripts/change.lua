@@ -21,7 +21,7 @@ if ARGV[8] ~= '' then
 else
   redis.call('HDEL', conversation, 'owner')
 end
-local etag = write_change(SETTINGS, 0, 0, version + 1, life, ARGV[9], ARGV[5])
+local etag = write_change(DID_SET, 0, 0, version + 1, life, ARGV[9], ARGV[5])
 local ttl = ARGV[4] ~= '' and ARGV[4] or nil
 mark_done(ARGV[7], ARGV[5], ttl)
 if ttl then

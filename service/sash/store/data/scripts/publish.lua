@@ -29,7 +29,7 @@ if damage(messages, redis.call('HGET', conversation, 'pins') or 0, redis.call('H
 end
 redis.call('HDEL', conversation, 'ttl', 'changes')
 redis.call('HSET', conversation, 'life', ARGV[4], 'token', ARGV[1], unpack(ARGV, 7))
-local etag = write_change(BEGUN, 0, 0, ARGV[5], ARGV[4], ARGV[4], ARGV[6])
+local etag = write_change(DID_BEGIN, 0, 0, ARGV[5], ARGV[4], ARGV[4], ARGV[6])
 if ARGV[3] ~= '' then
   redis.call('HSET', conversation, 'ttl', ARGV[3])
   renew(ARGV[3])

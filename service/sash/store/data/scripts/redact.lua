@@ -52,7 +52,7 @@ end
 if tonumber(through or 0) >= seq then redis.call('HDEL', conversation, 'summary', 'through') end
 withdraw_compactions(compactions, seq - 1)
 redis.call('UNLINK', columns)
-local etag = write_change(REDACTED, seq, 0, version + 1, life, ARGV[5], ARGV[4])
+local etag = write_change(DID_REDACT, seq, 0, version + 1, life, ARGV[5], ARGV[4])
 redis.call('HSET', conversation, 'edited', ARGV[5])
 mark_done(ARGV[3], ARGV[4], ttl)
 renew(ttl)

@@ -24,7 +24,7 @@ elseif tonumber(ARGV[7]) > last then
 else
   redis.call('HSET', conversation, 'summary', ARGV[6], 'through', ARGV[7])
 end
-local etag = write_change(SUMMARY, 0, 0, version + 1, life, ARGV[5], ARGV[4])
+local etag = write_change(DID_SUMMARIZE, 0, 0, version + 1, life, ARGV[5], ARGV[4])
 mark_done(ARGV[3], ARGV[4], ttl)
 renew(ttl)
 return {'ok', version + 1, etag}
