@@ -1,11 +1,15 @@
 """Steps along a conversation's events."""
 
-from typing import Literal, Protocol
+import random
+import time
+from typing import Final, Literal, Protocol
 
 import msgspec
 
 from sash.store.data.layout import Target
 
+HEARTBEAT_SECONDS: Final = 15.0
+"""From one look at a feed, and from one sign of life to a reader, to the next."""
 EventType = Literal[
     "appended",
     "replaced",
@@ -41,6 +45,11 @@ class Event(msgspec.Struct, frozen=True):
         parts = (str(self.version), self.life, self.change) if self.life else ()
         identity = "-".join(filter(None, parts))
         return event_text(self.type, identity, self.whole if whole else self.named)
+
+
+def looked_lately() -> float:
+    """A moment of the last ``HEARTBEAT_SECONDS``, in monotonic seconds, so that what begins together is not due together."""
+    return time.monotonic() - random.uniform(0, HEARTBEAT_SECONDS)  # noqa: S311 - it spreads work
 
 
 def event_text(kind: str, identity: str, data: bytes) -> bytes:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from sash.api.events.event_steps import End, Event
+from sash.api.events.event_steps import End, Event, looked_lately
 from sash.api.ring.asgi import Receive, Send
 from sash.api.ring.exchange import Exchange
 
@@ -47,7 +47,7 @@ class EventStream:
         """The version after which events are sent."""
         self.events = 0
         self.ended: End | None = None
-        self.beaten = time.monotonic()
+        self.beaten = looked_lately()
         """When a heartbeat was last sent to it."""
         self._exchange = exchange
         self._waiting: list[bytes] = []

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from sash.api.events.event_steps import End, Event, EventMaker, EventReader, EventStep, ReaderPlace
+from sash.api.events.event_steps import End, Event, EventMaker, EventReader, EventStep, ReaderPlace, looked_lately
 from sash.operations.logging import describe, get_logger
 from sash.problems import NotFound, Problem, StoreFull, StoreUnavailable
 from sash.store.data.following import Following
@@ -29,7 +29,7 @@ class Feed:
         self.readers: set[EventReader] = set()
         self.users = 0
         """Requests that use the feed, whose readers are not all in place yet."""
-        self.looked = time.monotonic()
+        self.looked = looked_lately()
         self.renewed = 0.0
         self._following = following
         self._events = events

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
-from sash.api.events.event_steps import EventMaker, EventReader
+from sash.api.events.event_steps import HEARTBEAT_SECONDS, EventMaker, EventReader
 from sash.api.events.event_stream import EventStream
 from sash.api.events.feed import Feed
 from sash.operations.event_metrics import EventMetrics
@@ -16,8 +16,7 @@ from sash.problems import NotFound, Problem, TooManyFollowers, Unauthorized
 from sash.store.data.following import LEASE_SECONDS, Following
 from sash.store.data.layout import Target
 
-HEARTBEAT_SECONDS: Final = 15.0
-_LOOK_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 0.25
 _RETRY_MS: Final = (500, 3000)
 """When readers come back after a drain: not all at once."""
 _BEAT: Final = b":\n\n"
