@@ -187,9 +187,12 @@ async def test_there_are_only_so_many_followers(
 
 
 async def hold(client: httpx.AsyncClient, path: str) -> None:
-    async with client.stream("GET", path) as answer:
-        async for _ in answer.aiter_lines():
-            pass
+    """Follow, and come again where another request has the last place for a moment."""
+    while True:
+        async with client.stream("GET", path) as answer:
+            async for _ in answer.aiter_lines():
+                pass
+        await asyncio.sleep(0.02)
 
 
 async def answered(client: httpx.AsyncClient, path: str, status: int) -> httpx.Response:
