@@ -13,6 +13,9 @@ from api.dialogue import user
 from api.reading_events import applied, following
 from conftest import Served, serving_alone
 
+from sash.store.data.api_keys import ApiKeys
+from sash.store.redis.client import Client
+
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
@@ -251,4 +254,26 @@ async def test_a_worker_that_stops_ends_its_streams(tmp_path: Path) -> None:
         await say(client, "c-1", user("three"))
         async with following(client, "/conversations/c-1/events", headers={"Last-Event-ID": last}) as heard:
             await heard.until(lambda: heard.versions == [3])
+    await asyncio.to_thread(process.stop)
+
+
+async def test_a_revoked_key_ends_its_streams(tmp_path: Path) -> None:
+    """A comment comes within 15 seconds; the stream of a key that is revoked ends at its next one, another's goes on."""
+    process = Served(tmp_path / "data", SASH_REQUIRE_KEYS="1")
+    process.start()
+    store = Client(f"unix://{tmp_path / 'data' / 'valkey.sock'}")
+    await store.open()
+    keys = ApiKeys(store)
+    (kept, _), (gone, record) = await keys.create("one", 1), await keys.create("one", 2)
+    async with httpx.AsyncClient(base_url=process.url, timeout=20) as client:
+        client.headers["Authorization"] = f"Bearer {kept}"
+        await begun(client, "c-1")
+        path, other = "/conversations/c-1/events", {"Authorization": f"Bearer {gone}"}
+        async with following(client, path) as stays, following(client, path, headers=other) as ends:
+            await ends.until(lambda: ends.events != [])
+            await keys.revoke(record.id)
+            await ends.until(lambda: ends.ended, 45)
+            await stays.until(lambda: stays.comments > 0, 20)
+            assert not stays.ended
+    await store.close()
     await asyncio.to_thread(process.stop)
