@@ -474,9 +474,9 @@ async def run(arguments: argparse.Namespace) -> None:
         rows = await measure(arguments.followers, arguments.conversations, arguments.seconds, arguments.rounds)
         print(markdown(("what", "of", "found", "wanted"), rows, numbers=2), flush=True)
     if "kills" in arguments.parts:
-        rows = [await killed(name, arguments.kills, 8, 4) for name in arguments.deployments]
         head = ("deployment", "kills", "events", "missed", "doubled", "wrong messages", "resets")
-        print("\n" + markdown(head, rows), flush=True)
+        for name in arguments.deployments:
+            print("\n" + markdown(head, [await killed(name, arguments.kills, 8, 4)]), flush=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         EmbeddedStore(Path(folder)) as store,
