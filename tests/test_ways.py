@@ -10,6 +10,38 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 105, "append": 166}
 MOST_MODULES = {"window": 36, "append": 48}
+MOST_CALLS = {
+    "plain": 185,
+    "anthropic": 640,
+    "gemini": 930,
+    "responses": 1060,
+    "tools": 490,
+    "stable": 375,
+    "claude": 1240,
+    "claude, tools": 1670,
+    "results": 1240,
+    "explain": 1010,
+    "dedupe": 620,
+    "recall": 1040,
+    "skip": 1220,
+    "sent": 180,
+}
+
+
+@pytest.fixture(scope="module")
+def calls() -> dict[str, int]:
+    """Return how many calls of Sash's functions each kind of window makes, in a separate process."""
+    command = [sys.executable, "-m", "tests.bench.calls", "--json"]
+    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("kind", MOST_CALLS)
+def test_a_kind_of_window_makes_no_more_calls_than_it_did(calls: dict[str, int], kind: str) -> None:
+    """A window of a kind, out of 1,000 messages, makes at most this many calls; a change may raise the limit."""
+    assert 0 < calls[kind] <= MOST_CALLS[kind]
 
 
 @pytest.fixture(scope="module")
