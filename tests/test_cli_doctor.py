@@ -139,7 +139,7 @@ def test_replicated_durability_needs_a_replica(server: redis.Redis) -> None:
 @contextmanager
 def guest(server: redis.Redis, url: str, *rules: str) -> Iterator[redis.Redis]:
     """Yield a connection as a user with these ACL rules."""
-    server.execute_command("ACL", "SETUSER", "guest", "reset", "on", ">pw", "~sash:*", "+@all", *rules)
+    server.execute_command("ACL", "SETUSER", "guest", "reset", "on", ">pw", "~sash:*", "&sash:*", "+@all", *rules)
     try:
         with redis.Redis.from_url(url, username="guest", password="pw") as connection:
             yield connection
@@ -259,7 +259,7 @@ def test_a_store_that_is_not_there_is_a_finding(url: str, tmp_path: Path) -> Non
 
 def test_a_wrong_password_is_said_to_be_one(server: redis.Redis, patient: EmbeddedStore, tmp_path: Path) -> None:
     """With a wrong password, the finding says to correct user and password, not that the store is down."""
-    server.execute_command("ACL", "SETUSER", "guest", "on", ">right", "~*", "+@all")
+    server.execute_command("ACL", "SETUSER", "guest", "on", ">right", "~*", "&*", "+@all")
     try:
         url = patient.url.replace("unix://", "unix://guest:wrong@")
         (found,) = check_store(url, tmp_path, "durable")
@@ -554,7 +554,9 @@ def test_a_cluster_that_denies_its_map_is_said_to(tmp_path: Path) -> None:
     """If CLUSTER SLOTS is denied, the finding says so, although redis-py reports that the server is no cluster."""
     assert VALKEY is not None
     with one_server(VALKEY, tmp_path, cluster_enabled="yes") as running:
-        running.connect().execute_command("ACL", "SETUSER", "guest", "on", ">pw", "~sash:*", "+@all", "-cluster")
+        running.connect().execute_command(
+            "ACL", "SETUSER", "guest", "on", ">pw", "~sash:*", "&sash:*", "+@all", "-cluster"
+        )
         (found,) = check_store(f"redis+cluster://guest:pw@127.0.0.1:{running.port}", tmp_path, "durable")
     assert found.found == "The store's user may not run CLUSTER SLOTS"
 

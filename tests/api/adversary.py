@@ -26,7 +26,9 @@ _MODELS = {"appendMessages": "query", "getWindow": "query", "buildWindow": "body
 RULES = {
     re.compile(r"The cursor is not from this listing"): "a cursor is opaque: an answer gives it, no schema",
     re.compile(r"Send back one ETag as it was given"): "an ETag is opaque: an answer gives it, no schema",
-    re.compile(r"Give prompt_tokens or input_tokens"): "generators make no types of a choice between members",
+    re.compile(
+        r"(Give prompt_tokens or input_tokens|The billed tokens are missing)"
+    ): "generators make no types of a choice between members",
     re.compile(
         r"The field 'text' is missing at \S+/documents/"
     ): "generators make no types of a choice between members",

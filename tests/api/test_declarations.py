@@ -36,7 +36,9 @@ async def refused(client: httpx.AsyncClient, handler: Any, conversation: str, **
     """Send a request with one wrong field, which must answer 400, and return the first error."""
     await client.post("/conversations", json={"id": conversation})
     await client.post(f"/conversations/{conversation}/messages", json={"messages": [{"role": "user", "content": "hi"}]})
-    path = template_of(next(iter(handler.paths))).format(conversation_id=conversation, seq=1, owner_id="somebody")
+    path = template_of(next(iter(handler.paths))).format(
+        conversation_id=conversation, seq=1, owner_id="somebody", name="history_read"
+    )
     answer = await client.request(next(iter(handler.http_methods)), path, **rest)
     assert answer.status_code == 400, answer.text
     place: dict[str, str] = answer.json().get("errors", [{"pointer": answer.json()["type"], "detail": ""}])[0]

@@ -78,4 +78,4 @@ async def test_what_names_no_entry(client: httpx.AsyncClient, path: str, name: s
     told = problem(await client.get(f"{path}/messages/{name}"), 404, "not-found")
     assert "by its seq (…/messages/7)" in told["detail"]
     told = problem(await client.post(f"{path}/rewind", json={"to_seq": name}), 400, "bad-request")
-    assert told["detail"].endswith("'id:' and the entry's own id, as in 'id:m-7' at #/to_seq.")
+    assert "'id:' and the entry's own id, as in 'id:m-7' at #/to_seq" in told["detail"]

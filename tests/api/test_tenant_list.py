@@ -165,7 +165,7 @@ async def test_a_long_scan_goes_on(own: EmbeddedStore, monkeypatch: pytest.Monke
 
 async def test_without_the_permission(own: EmbeddedStore, raw: redis.Redis) -> None:
     """If the store's user may not run SCAN, the answer is 503 and names the permission; an owner's list needs none."""
-    raw.execute_command("ACL", "SETUSER", "blind", "reset", "on", ">pw", "~sash:*", "+@all", "-scan")
+    raw.execute_command("ACL", "SETUSER", "blind", "reset", "on", ">pw", "~sash:*", "&sash:*", "+@all", "-scan")
     try:
         async with service(own.url.replace("unix://", "unix://blind:pw@")) as client:
             await create(client, "a", owner="ann")

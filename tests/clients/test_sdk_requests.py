@@ -165,7 +165,8 @@ MESSAGES = [
 def request(form: str, tool_choice: Any = "auto") -> dict[str, Any]:
     """Return a long request, decoded from JSON as a client receives it, with every kind of part that all forms support."""
     outgoing = [Outgoing(seq, message) for seq, message in enumerate(MESSAGES)]
-    rendered = render_request(form, outgoing, tools=[TALKS, ROOMS], tool_choice=tool_choice)
+    drops = form == "ollama"  # which has no place for a file
+    rendered = render_request(form, outgoing, tools=[TALKS, ROOMS], tool_choice=tool_choice, drops=drops)
     return json.loads(json.dumps(rendered))
 
 

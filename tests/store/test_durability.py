@@ -142,7 +142,9 @@ async def test_a_policy_that_evicts_is_noticed_while_the_server_runs(name: str, 
 async def test_a_server_that_evicts_is_refused_at_its_first_connection(tmp_path: Path) -> None:
     """A server that evicts is refused at its first connection even where CONFIG is denied, because INFO shows the policy."""
     with server(PRESENT["valkey-9"], tmp_path, maxmemory="100mb", maxmemory_policy="allkeys-lru") as running:
-        running.connect().execute_command("ACL", "SETUSER", "hosted", "on", ">pw", "~sash:*", "+@all", "-config")
+        running.connect().execute_command(
+            "ACL", "SETUSER", "hosted", "on", ">pw", "~sash:*", "&sash:*", "+@all", "-config"
+        )
         url = running.url.replace("://", "://hosted:pw@")
         async with lifespan(create_app(Settings(redis_url=url, durability="assume"))) as app, http(app) as made:
             refused = await made.get("/readyz")
@@ -154,7 +156,9 @@ async def test_a_server_that_evicts_is_refused_at_its_first_connection(tmp_path:
 async def test_a_hosted_server_is_refused_until_it_is_said_to_be_durable(tmp_path: Path) -> None:
     """With CONFIG denied, readiness and appends are 503 and name SASH_DURABILITY=assume; with this setting both succeed."""
     with server(PRESENT["valkey-9"], tmp_path) as running:
-        running.connect().execute_command("ACL", "SETUSER", "hosted", "on", ">pw", "~sash:*", "+@all", "-config")
+        running.connect().execute_command(
+            "ACL", "SETUSER", "hosted", "on", ">pw", "~sash:*", "&sash:*", "+@all", "-config"
+        )
         url = running.url.replace("://", "://hosted:pw@")
         async with lifespan(create_app(Settings(redis_url=url))) as app, http(app) as made:
             refused = await made.get("/readyz")

@@ -19,6 +19,8 @@ ELSEWHERE = {
     "role": "a primary that sentinels named",
     "sadd": "keys for encryption at rest",
     "srem": "a master key that is replaced",
+    "ssubscribe": "a conversation that is followed",
+    "sunsubscribe": "a conversation that is followed no more",
 }
 """Allowed commands that the dialogue does not use, and what uses them."""
 BEHIND_THE_BACK = {"acl|setuser", "config|resetstat"}

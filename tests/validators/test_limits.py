@@ -123,7 +123,9 @@ def test_a_larger_limit_never_keeps_fewer(
     """
     limit = {**limit, "images": images}
     larger = {**limit, "images": images + 1, **({"bytes": limit["bytes"] + more} if "bytes" in limit else {})}
-    small, large = (window_of(form, model, said, each, max_tokens=100_000) for each in (limit, larger))
+    small, large = (
+        window_of(form, model, said, each, max_tokens=100_000, uncarried="drop") for each in (limit, larger)
+    )
     if isinstance(small, WindowDoesNotFit):
         return
     assert not isinstance(large, WindowDoesNotFit)

@@ -92,9 +92,8 @@ def _place(given: str | None, pointer: str) -> ReaderPlace | None:
         return None
     version, _, rest = given.strip('"').partition("-")
     if not (version.isascii() and version.isdigit() and len(version) <= 15):
-        raise BadRequest.at(
-            pointer, "Name a version, an event's id or an ETag, as an answer of this conversation gave it"
-        )
+        what = "Name a version, an event's id or an ETag, as an answer of this conversation gave it"
+        raise BadRequest.at(pointer, f"{what}, or leave the parameter out")
     return ReaderPlace(int(version), rest[:_LIFE_LENGTH], None, rest[_LIFE_LENGTH + 1 :])
 
 

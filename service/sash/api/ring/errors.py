@@ -40,8 +40,9 @@ def on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> 
         case HTTPStatus.NOT_FOUND:
             problem = _nowhere(request)
         case HTTPStatus.METHOD_NOT_ALLOWED:
-            calls = joined(request.app.state.paths.calls(request.scope["path"]))
-            said = f"This path does not take {printable(request.scope['method'])}; it takes {calls}."
+            calls = request.app.state.paths.calls(request.scope["path"])
+            said = f"This path does not take {printable(request.scope['method'])}"
+            said += f"; it takes {joined(calls)}." if calls else "."
             problem = MethodNotAllowed(said, headers=error.headers)
         case status if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             problem = BadRequest("The request cannot be read.")
