@@ -144,6 +144,16 @@ def test_turn_400_has_what_turn_3_said(fresh_server: str) -> None:
     assert 3 in json.loads(printed(done)[0])
 
 
+def test_the_stand_in_needs_what_readme_installs() -> None:
+    """The stand-in provider starts without the packages that only the tests have."""
+    only_tests = ("botocore", "boto3", "ollama", "anthropic", "google.genai", "pytest", "hypothesis")
+    code = (
+        f"import sys; sys.path.insert(0, 'tests'); sys.modules |= dict.fromkeys({only_tests!r}); import readme_provider"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_model_finds_what_its_window_leaves_out(fresh_server: str) -> None:
     """The page's window names the oldest message that the model sees, and the call finds the command of the first turn."""
     done = run([sys.executable], block("python", CLIENTS, "## Tools for the model"), server=fresh_server)

@@ -2,11 +2,19 @@
 with calls that wait."""
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
-from validators import anthropic, converse, gemini, interactions, limits, ollama, openai, responses
+from validators import anthropic, gemini, interactions, limits, openai, responses
 
 Object = dict[str, Any]
+
+
+def _by_sdk(judge: str, request: Object, model: str) -> list[str]:
+    """What a judge says that needs its provider's SDK, imported when it is first asked: README's programs need none."""
+    found: list[str] = import_module(f"validators.{judge}").refused(request, model)
+    return found
+
 
 _JUDGES: dict[str, Callable[[Object, str], list[str]]] = {
     "openai": openai.refused,
@@ -14,8 +22,8 @@ _JUDGES: dict[str, Callable[[Object, str], list[str]]] = {
     "anthropic": anthropic.refused,
     "gemini": gemini.refused_by_server,
     "interactions": interactions.refused,
-    "converse": converse.refused,
-    "ollama": ollama.refused,
+    "converse": lambda request, model: _by_sdk("converse", request, model),
+    "ollama": lambda request, model: _by_sdk("ollama", request, model),
 }
 _COUNTED = {
     "openai": ("messages", "tools", "tool_choice", "response_format"),

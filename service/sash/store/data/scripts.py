@@ -257,8 +257,9 @@ _read_open = msgspec.json.Decoder(_Open).decode
 _CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] = (
     (
         EntryConflict,
-        "This id is stored with other content, and only a reply in progress can still change",
-        "give this entry another id, or append it with ?after_seq= the seq before that one, which forgets what came since",
+        "This id is stored with other content, and it is complete: only a reply in progress can still change",
+        "leave this, if it is a late part of it. Else give this entry another id, or append it with ?after_seq= the seq "
+        "before that one, which forgets what came since",
     ),
     (
         EntryConflict,
