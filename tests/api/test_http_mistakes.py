@@ -613,7 +613,7 @@ async def test_a_reply_that_is_completed_twice(client: httpx.AsyncClient, conver
     answer = await client.post(path, json=again)
 
     assert answer.status_code == 409
-    assert "Else give this entry another id, or append" in answer.json()["detail"]
+    assert "else give this entry another id, or append" in answer.json()["detail"]
     assert (await client.post(path, json=again, params={"after_seq": 1})).status_code == 201
     assert (await client.get(f"{path}/2")).json()["message"]["content"] == "Yes, two"
 

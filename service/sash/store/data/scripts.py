@@ -258,8 +258,7 @@ _CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] =
     (
         EntryConflict,
         "This id is stored with other content, and it is complete: only a reply in progress can still change",
-        "leave this, if it is a late part of it. Else give this entry another id, or append it with ?after_seq= the seq "
-        "before that one, which forgets what came since",
+        "leave this if it is a late part of it; else give this entry another id, or append with ?after_seq= the seq before",
     ),
     (
         EntryConflict,
