@@ -286,5 +286,11 @@ def test_the_readmes_figures_are_those_of_the_pages() -> None:
     _, ours, ratio, *_ = peers["LangChain trim_messages"][1:]
     (milliseconds,) = re.findall(r"takes about ([\d.]+) ms", figures)
     assert 2 / 3 < float(ours.split()[0]) / float(milliseconds) < 1.5
+    kinds = {row[0]: row[-1] for row in rows(section("tests/bench/README.md", "## What each kind of window costs"))}
+    tools, agent = (kinds[name] for name in ("with tools / plain", "the same, of an agent / plain"))
+    spent = [
+        f"{int(each.replace(',', '')) / 1000:.1f}" for each in (tools.split()[2], tools.split()[0], agent.split()[0])
+    ]
+    assert "{} ms, with tools {}, for a Claude agent with cache hints {}".format(*spent) in figures
     (times,) = re.findall(r"over (\d+) times as long", figures)
     assert float(ratio) > int(times)
