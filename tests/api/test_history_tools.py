@@ -86,7 +86,9 @@ async def test_what_fell_out_is_found_and_read(client: httpx.AsyncClient, conver
     assert answer.json()["window"]["request"]["messages"][-1] == read["message"]
 
 
-async def test_a_search_finds_neither_its_question_nor_its_answers(client: httpx.AsyncClient, conversation: str) -> None:
+async def test_a_search_finds_neither_its_question_nor_its_answers(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
     """The newest question, which the model sees, and earlier answers of the tools are left out."""
     await long_talk(client, conversation)
     for name, arguments in (("history_search", {"query": "kubectl"}), ("history_read", {"first": 2})):
