@@ -266,7 +266,7 @@ class PreconditionFailed(Problem):
     Read the conversation, decide again, and send the new ETag.
     """
 
-    slug, title, status = "precondition-failed", "The conversation has changed", 412
+    slug, title, status = "precondition-failed", "If-Match does not name the present state", 412
     example = "The conversation is at version 9 now: read it again, then decide."
 
     class Figures(msgspec.Struct):

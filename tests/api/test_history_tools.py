@@ -86,6 +86,23 @@ async def test_what_fell_out_is_found_and_read(client: httpx.AsyncClient, conver
     assert answer.json()["window"]["request"]["messages"][-1] == read["message"]
 
 
+async def test_a_search_finds_neither_its_question_nor_its_answers(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """The newest question, which the model sees, and earlier answers of the tools are left out."""
+    await long_talk(client, conversation)
+    for name, arguments in (("history_search", {"query": "kubectl"}), ("history_read", {"first": 2})):
+        call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        said = (await answered(client, conversation, name, arguments))["message"]
+        asked = [told("user", "Which kubectl command?"), {"role": "assistant", "content": None, "tool_calls": [call]}]
+        await client.post(f"/conversations/{conversation}/messages", json={"messages": [*asked, said]})
+    await indexed(client, conversation)
+    found = await answered(client, conversation, "history_search", {"query": "kubectl rollout"})
+    assert "#2 assistant" in found["message"]["content"]
+    assert " tool, " not in found["message"]["content"]
+    assert "#86 user" not in found["message"]["content"]
+
+
 async def test_an_answer_is_inside_its_limit(client: httpx.AsyncClient, conversation: str) -> None:
     """An answer has at most ``max_tokens``, and says where to read on."""
     await long_talk(client, conversation)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -12,7 +13,7 @@ from sash.core.chat.mistakes import invalid
 from sash.core.counts.counting import plain_text_tokens
 from sash.core.counts.models import Model
 from sash.core.law.conversation_settings import owner_of
-from sash.core.law.excerpts import Fits, Told, found_text, read_text
+from sash.core.law.excerpts import Fits, Told, found_text, is_an_answer, read_text
 from sash.core.law.history_tools import SEARCH
 from sash.core.law.words import told_in
 from sash.problems import BadRequest, NotFound
@@ -30,6 +31,8 @@ _MOST_READ = 100
 """Messages of one answer of ``history_read``."""
 
 
+_OWN = 10
+"""Messages that are found besides, as some are the question itself or earlier answers."""
 _MOST_CONVERSATIONS = 200
 """The owner's conversations that are searched, newest activity first."""
 
@@ -94,22 +97,23 @@ class ToolAnswers:
         return await PROCESSOR.run(found_text, await self._found(scope, wanted), wanted.query, fits)
 
     async def _found(self, scope: ToolScope, wanted: SearchArguments) -> list[Told]:
-        """The messages that were found, best first."""
+        """The messages that were found, best first, beside the newest question and what these tools have answered before."""
         if scope.conversation is not None:
             target = target_at(scope.tenant, scope.conversation)
-            found, _, state = await self._recaller.search(target, wanted.query, wanted.limit)
-            hits = [Hit(target, state, seq, score) for seq, score in found]
+            found, _, state = await self._recaller.search(target, wanted.query, wanted.limit + _OWN)
+            hits = [Hit(target, state, seq, score) for seq, score in found if seq != state.question]
         else:
             listed, _ = await self._owners.read(scope.tenant, scope.owner or "", limit=_MOST_CONVERSATIONS)
             standing = [(target_at(scope.tenant, each.id), each.state) for each in listed]
-            hits, _, _ = await self._recaller.search_each(standing, wanted.query, wanted.limit)
+            hits, _, _ = await self._recaller.search_each(standing, wanted.query, wanted.limit + _OWN)
         told: list[Told] = []
         for hit in hits:
             with suppress(NotFound):  # erased since the search
                 page = await self._reader.page(hit.target, hit.seq, hit.seq)
                 if page.made == hit.state.made:  # else the text may have been redacted since the search
                     told += [_told(message, hit.target.id if scope.owner else "") for message in page.messages]
-        return [each for each in told if each.text]
+        others = (each for each in told if each.text and not (each.role == "tool" and is_an_answer(each.text)))
+        return [*islice(others, wanted.limit)]
 
     async def _read(self, scope: ToolScope, wanted: ReadArguments | str, fits: Fits) -> str:
         """Messages word for word. An id that is none, or another owner's, is the model's mistake."""

@@ -17,6 +17,9 @@ _LEAST: Final = 40
 """Characters of a message that are worth beginning it."""
 _WORD: Final = re.compile(r"[^\W_]+")
 
+_FOUND: Final = "Best matches first. Read them whole with history_read and their numbers."
+_READ: Final = re.compile(r"#\d+ \w+, \d{4}-\d\d-\d\d \d\d:\d\d UTC:\n")
+
 Fits = Callable[[str], bool]
 """Whether a text is inside the limit."""
 
@@ -36,6 +39,11 @@ class Told(NamedTuple):
         """The line before its text."""
         where = f"{self.conversation} " if self.conversation else ""
         return f"{where}#{self.seq} {self.role}, {datetime.fromtimestamp(self.created_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC:\n"
+
+
+def is_an_answer(text: str) -> bool:
+    """Whether the text of a tool message is an earlier answer of these tools, whose messages are found themselves."""
+    return text.startswith(_FOUND) or _READ.match(text) is not None
 
 
 def passage(text: str, query: str) -> str:
@@ -73,7 +81,7 @@ def found_text(found: Sequence[Told], query: str, fits: Fits) -> str:
     """Return the passages of messages that were found, best first, as many as fit."""
     if not found:
         return "No message matches. Try other words, such as a name, a path or a command that was used."
-    text = "Best matches first. Read them whole with history_read and their numbers."
+    text = _FOUND
     for each in found:
         longer = f"{text}\n\n{each.head}{passage(each.text, query)}"
         if not fits(longer):

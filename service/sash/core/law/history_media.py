@@ -14,7 +14,7 @@ from sash.core.law.fixed import Fixed
 from sash.core.law.media_room import Left, Load, Room, refused
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
-from sash.core.law.request_size import fixed_bytes, fixed_media, fixed_messages, over, told_bytes
+from sash.core.law.request_size import ASIDE_MESSAGES, fixed_bytes, fixed_media, fixed_messages, over, told_bytes
 from sash.core.law.sending import begins_turn
 from sash.core.law.units import Units
 from sash.core.law.view import History, always_units, unit_at
@@ -86,6 +86,10 @@ class HistoryMedia:
             if name := refused(medium, self.limits):
                 size = medium.side if name == "image_side" else bytes_of(medium)
                 raise over(name, getattr(self.limits, name), {"few_shots": size})
+        most = self.limits.messages
+        needed = self._messages_beside - (0 if self.history.recalled else ASIDE_MESSAGES)  # recall gives way at once
+        if most is not None and needed > most:
+            raise over("messages", most, {"messages": needed})
         must = [each for each in self.found if each.place in self.required]
         load = self.loaded(must)
         load.bytes += self.required_bytes
@@ -143,9 +147,14 @@ class HistoryMedia:
         history, most = self.history, self.limits.messages
         if most is None:
             return 1
-        lines = sum(len(gap.calls) for gap in history.order.lines.values()) if history.order else 0
-        beside = self._fixed_messages + lines + len(self.required)
-        return max(1, history.length - max(0, most - beside) + 1)
+        return max(1, history.length - max(0, most - self._messages_beside) + 1)
+
+    @property
+    def _messages_beside(self) -> int:
+        """The most messages beside those that may give way: fixed ones, lines, required ones and recalled ones."""
+        order = self.history.order
+        lines = sum(len(gap.calls) for gap in order.lines.values()) if order else 0
+        return self._fixed_messages + lines + len(self.required.keys() | self.history.recalled)
 
 
 def _thinks_from(history: History, options: WindowQuery) -> int:

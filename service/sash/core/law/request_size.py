@@ -18,6 +18,8 @@ from sash.problems import WindowDoesNotFit
 
 ASIDE_BYTES: Final = 16_384
 """Bytes of a request for what its client adds: the model's name, the reply's limit and format."""
+ASIDE_MESSAGES: Final = 4
+"""A summary, a note, a recalled block and an opening, which a window may have."""
 _TOKEN_BYTES: Final = 16
 """Bytes of a token of recalled text, which is hardly ever longer."""
 _OTHER_BYTES: Final = 4
@@ -93,8 +95,8 @@ def told_bytes(history: History, options: WindowQuery) -> int:
 
 
 def fixed_messages(fixed: Fixed) -> int:
-    """Messages beside the history's: a prompt, few-shots, a summary, a note, a recalled block and an opening."""
-    return len(fixed.system) + len(fixed.few_shots) + 4
+    """The most messages beside the history's: a prompt, few-shots, and ``ASIDE_MESSAGES``."""
+    return len(fixed.system) + len(fixed.few_shots) + ASIDE_MESSAGES
 
 
 def _documents_bytes(documents: Documents) -> int:
