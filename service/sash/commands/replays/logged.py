@@ -74,7 +74,7 @@ def replayable(
     if model is not None and settings.model is None:
         settings = msgspec.structs.replace(settings, model=model)
     if needs_model and settings.model is None:
-        raise SourceError(f"{source.id} names no model, as windows had it as ?model=: write --model NAME")
+        raise SourceError(f"{source.id} names no model: write --model NAME")
     chat = LoggedChat(
         source.id, settings, entries, times if is_timed else _assumed(entries, pause_seconds), head.summary
     )
