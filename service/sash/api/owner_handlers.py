@@ -1,6 +1,5 @@
 """Owners: list the conversations of an owner or of the tenant, or erase all of an owner's."""
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -31,13 +30,12 @@ from sash.store.data.owner_erasures import OwnerErasure
 from sash.store.data.owners import ListedConversation
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.data.tenants import Place
+from sash.windows.recaller import MOST_CONVERSATIONS
 
 _LOOKED = 1000
 """Conversations of which one page with a filter reads the metadata."""
 _AT_ONCE = 1000
 """Conversations that one request erases; more are erased in the background."""
-_SEARCHED = 200
-"""Conversations that one search reads."""
 
 
 class ListQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -171,22 +169,15 @@ async def search_owner(request: Req, owner_id: FromPath[str]) -> FoundOfOwner:
     """
     context, owner, wanted = context_of(request), owner_in_path(owner_id), query_of(request, SearchQuery)
     tenant = tenant_of(request)
-    listed, _ = await context.store.owners.read(tenant, owner, limit=_SEARCHED)
+    listed, _ = await context.store.owners.read(tenant, owner, limit=MOST_CONVERSATIONS)
     standing = [(target_at(tenant, each.id), each.state) for each in listed]
     hits, conversations, count = await context.recall.recaller.search_each(standing, wanted.query, wanted.limit)
-    reading = (context.store.reader.page(hit.target, hit.seq, hit.seq) for hit in hits)
-    pages = await asyncio.gather(*reading, return_exceptions=True)
     messages = []
-    for hit, page in zip(hits, pages, strict=True):
-        if isinstance(page, NotFound):
-            continue  # erased since the search
-        if isinstance(page, BaseException):
-            raise page
-        if page.made == hit.state.made and page.messages:  # skips text that was redacted since the search
-            if wanted.media == "inline":
-                page = await with_media(request, hit.target, page, STEP_BYTES)  # noqa: PLW2901 - the same page, whole
-            stored = msgspec.structs.asdict(stored_message(page.messages[0], page, hit.target))
-            messages.append(FoundInConversation(**stored, score=round(hit.score, 3), conversation_id=hit.target.id))
+    for hit, page in await context.recall.recaller.pages(hits):
+        if wanted.media == "inline":
+            page = await with_media(request, hit.target, page, STEP_BYTES)  # noqa: PLW2901 - the same page, whole
+        stored = msgspec.structs.asdict(stored_message(page.messages[0], page, hit.target))
+        messages.append(FoundInConversation(**stored, score=round(hit.score, 3), conversation_id=hit.target.id))
     return FoundOfOwner(messages, SearchedOwner(conversations, count))
 
 

@@ -39,7 +39,7 @@ _LOOK_SECONDS = 0.25
 _CONFLICT, _GONE, _MOVED = 409, 410, 412
 _log = logging.getLogger(__name__)
 _ending: set[asyncio.Task[Any]] = set()
-"""Ends that are being stored: a task that nobody holds may be dropped."""
+"""Tasks that store the ends of replies. They are held here, as Python may drop a task that nobody holds."""
 
 
 class _Standing(NamedTuple):

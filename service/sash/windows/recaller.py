@@ -16,7 +16,7 @@ from sash.processor import PROCESSOR
 from sash.store.data.indexing import Index
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
-from sash.store.data.replies import State
+from sash.store.data.replies import Page, State
 from sash.store.data.scripts import HistoryEdited
 from sash.windows.needs import Searchable
 from sash.windows.recalling import Old, Question, found, joined
@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 _ATTEMPTS = 8
 _AT_ONCE = 16
+MOST_CONVERSATIONS = 200
+"""The most conversations of an owner that one search looks at: those with the newest activity."""
 _IN_PLACE = 2000
 """Messages that are ranked in a millisecond."""
 
@@ -152,6 +154,19 @@ class Recaller:
             if (place := places(at)) is not None:
                 hits.append(Hit(*parts[place[0]][0], place[1], score))
         return hits, len(parts), count
+
+    async def pages(self, hits: Sequence[Hit]) -> list[tuple[Hit, Page]]:
+        """Each hit with its message as a page, all read at once, without those that were erased or redacted since."""
+        reading = (self._reader.page(hit.target, hit.seq, hit.seq) for hit in hits)
+        read: list[tuple[Hit, Page]] = []
+        for hit, page in zip(hits, await asyncio.gather(*reading, return_exceptions=True), strict=True):
+            if isinstance(page, NotFound):
+                continue
+            if isinstance(page, BaseException):
+                raise page
+            if page.made == hit.state.made and page.messages:
+                read.append((hit, page))
+        return read
 
     async def _read_one(self, target: Target, state: State, text: str, mode: str, vector: bytes) -> Searchable | None:
         """What is known of one conversation; None if it was edited or erased since ``state``."""

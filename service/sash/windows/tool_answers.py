@@ -23,7 +23,7 @@ from sash.store.data.owners import Owners
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message
 from sash.store.data.stored_messages import SMALL_STEP_BYTES
-from sash.windows.recaller import Hit, Recaller
+from sash.windows.recaller import MOST_CONVERSATIONS, Hit, Recaller
 
 T = TypeVar("T")
 
@@ -33,8 +33,6 @@ _MOST_READ = 100
 
 _OWN = 10
 """Messages that are found besides, as some are the question itself or earlier answers."""
-_MOST_CONVERSATIONS = 200
-"""The owner's conversations that are searched, newest activity first."""
 
 
 class SearchArguments(msgspec.Struct, frozen=True):
@@ -97,21 +95,17 @@ class ToolAnswers:
         return await PROCESSOR.run(found_text, await self._found(scope, wanted), wanted.query, fits)
 
     async def _found(self, scope: ToolScope, wanted: SearchArguments) -> list[Told]:
-        """The messages that were found, best first, beside the newest question and what these tools have answered before."""
+        """The messages that were found, best first. The newest question and earlier answers of these tools are left out."""
         if scope.conversation is not None:
             target = target_at(scope.tenant, scope.conversation)
             found, _, state = await self._recaller.search(target, wanted.query, wanted.limit + _OWN)
             hits = [Hit(target, state, seq, score) for seq, score in found if seq != state.question]
         else:
-            listed, _ = await self._owners.read(scope.tenant, scope.owner or "", limit=_MOST_CONVERSATIONS)
+            listed, _ = await self._owners.read(scope.tenant, scope.owner or "", limit=MOST_CONVERSATIONS)
             standing = [(target_at(scope.tenant, each.id), each.state) for each in listed]
             hits, _, _ = await self._recaller.search_each(standing, wanted.query, wanted.limit + _OWN)
-        told: list[Told] = []
-        for hit in hits:
-            with suppress(NotFound):  # erased since the search
-                page = await self._reader.page(hit.target, hit.seq, hit.seq)
-                if page.made == hit.state.made:  # else the text may have been redacted since the search
-                    told += [_told(message, hit.target.id if scope.owner else "") for message in page.messages]
+        read = await self._recaller.pages(hits)
+        told = [_told(page.messages[0], hit.target.id if scope.owner else "") for hit, page in read]
         others = (each for each in told if each.text and not (each.role == "tool" and is_an_answer(each.text)))
         return [*islice(others, wanted.limit)]
 

@@ -128,7 +128,7 @@ class Events:
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
     async def reset(self, target: Target) -> EventStep:
-        """The event that says to read all anew, with the state. Raises NotFound."""
+        """The event ``reset``: the present state, for a reader who must read everything again. Raises NotFound."""
         state = await self._reader.get(target)
         told = msgspec.json.encode(ConversationEvent(type="reset", conversation_id=target.id, version=state.version))
         data = _with_state(told, target, state)

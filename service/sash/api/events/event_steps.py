@@ -98,4 +98,4 @@ class EventMaker(Protocol):
         """The events after a place. ``whole``: they are needed with whole messages too."""
 
     async def reset(self, target: Target) -> EventStep:
-        """The event that says to read all anew, with the state. Raises NotFound."""
+        """The event ``reset``: the present state, for a reader who must read everything again. Raises NotFound."""

@@ -30,7 +30,7 @@ from sash.store.data.replies import State
 from sash.tasks import beside_requests
 
 FOLLOWED: Final = 100
-"""Conversations of an owner that one stream follows, by newest activity."""
+"""The most conversations of an owner that one stream follows: those with the newest activity."""
 _LOOK_SECONDS: Final = 15.0
 _SOON_SECONDS: Final = (0.02, 0.1, 0.3, 1.0, 3.0)
 """When to look for a conversation that was just put on the list, and is made after that."""

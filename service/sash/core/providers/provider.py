@@ -85,7 +85,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     stand_in_tool: Object | None = None
     """The tool, in chat form, that is declared where messages have calls or results and no tool is sent."""
     names_files: bool = False
-    """Whether each file has a name, made where it has none, and a message with a file has ``…`` if it has no text."""
+    """Whether each file needs a name, and a message with a file a text. Where they are missing, they are added (``…``)."""
     needs_question: bool = False
     """Whether a history of own messages may not begin with the assistant."""
     calls_need_question: bool = False

@@ -43,7 +43,7 @@ class Health(NamedTuple):
     silent_seconds: float = 0.0
     """Seconds in which commands waited and not one byte came."""
     is_silent: bool = False
-    """Whether it has sent nothing for so long that calls will likely get no answer in their time."""
+    """Whether the server has been silent for so long that a call will likely get no answer in time."""
 
 
 class NodeLost(Exception):  # noqa: N818 - it reads as what happened
