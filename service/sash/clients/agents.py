@@ -112,7 +112,7 @@ class SashSession:
             try:
                 yield Ask("POST", f"{self._path}/messages", {"format": "responses"}, {"messages": [entry]})
             except SashError as error:
-                raise type(error)(error.status, {**error.problem, "items": left}) from error
+                raise error.also(items=left) from error
             left = left[len(part) :]
 
     def _popped(self) -> Asking[Any]:

@@ -6,48 +6,39 @@ requests and blocks, ``Sash.ado`` sends them on an event loop, so that each sequ
 
 import asyncio
 import json
-import logging
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import httpx2
 
+from sash.clients.event_source import EventSource
 from sash.clients.ids import safe_id
+from sash.clients.sash_errors import (
+    SashError,
+    SashUnreachable,
+    pause_seconds,
+    read_json,
+    refusal,
+    tell_pause,
+    unreachable,
+)
+
+__all__ = ["Ask", "Sash", "SashError", "SashUnreachable"]
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 
 LOCAL = "http://127.0.0.1:8000"
 _PAGE = 1000
 _TIMEOUT_SECONDS = 30.0
 _WAITS_SECONDS = (0.1, 0.5, 2.0)
 """Pauses before the second to fourth attempt. A request may be sent twice: entries have ids, other changes a key."""
-_PASSING = {408, 429, 502, 503, 504}
-_LONGEST_WAIT_SECONDS = 10.0
 _ENTRIES = 100
 _MEMBERS = {"conversation_id", "created_at", "next_cursor"}
 """Each answer about conversations has one of these members. Another program's server may answer with other JSON."""
-
-
-class SashError(Exception):
-    """The server refused a request; ``status`` and ``problem`` (RFC 9457) are its answer."""
-
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(problem.get("detail") or problem.get("title") or f"HTTP {status}")
-        self.status = status
-        self.problem = problem
-
-    @property
-    def exists(self) -> bool:
-        """Whether the conversation to create exists. Another 409 means that a first attempt is still running."""
-        return self.problem.get("type") == "/problems/conversation-exists"
-
-
-class SashUnreachable(SashError):  # noqa: N818 - it reads as what happened
-    """The server did not answer, or its answer broke off: ``status`` is 0. A change may or may not be stored."""
 
 
 class Ask(NamedTuple):
@@ -110,6 +101,22 @@ class Sash:
                 return done.value  # type: ignore[no-any-return]
             answer = await self._answer_async(ask)
 
+    def follow(
+        self, conversation: str, *, after: int | str | None = None, body: bool = False
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Yield a conversation's events, each version's once and in order, over lost connections; ends with ``erased``.
+
+        ``after`` is the version that is known, an event's id or an ETag; without it the first event is ``reset``. With
+        ``body`` messages are whole. Raises SashError where the server refuses it for good.
+        """
+        return EventSource(
+            self._options, f"{path_of(conversation)}/events", query({"after": after, "body": body})
+        ).events()
+
+    def follow_owner(self, owner: str) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the events of an owner's conversations, as a sidebar needs them: first ``listed``. Raises as ``follow``."""
+        return EventSource(self._options, f"/owners/{quote(owner, safe='')}/events", {}).events()
+
     def close(self) -> None:
         """Close the connections of ``do``."""
         if self._client is not None:
@@ -171,60 +178,15 @@ def _request(ask: Ask) -> dict[str, Any]:
     return {"method": ask.method, "url": ask.path, "params": ask.params, "content": content, "headers": headers}
 
 
-def pause_seconds(response: httpx2.Response, wait: float | None) -> float | None:
-    """How long to wait before the request is sent again, at least ``wait``; None when the answer is final.
-
-    An answer is final if the server asks for a longer pause than ``_LONGEST_WAIT_SECONDS``.
-    """
-    if wait is None or response.status_code < 400:
-        return None
-    asked = response.headers.get("retry-after", "")
-    if asked.isascii() and asked.isdigit():
-        return max(wait, float(asked)) if float(asked) <= _LONGEST_WAIT_SECONDS else None
-    return wait if response.status_code in _PASSING else None
-
-
-def tell_pause(answer: Answered | SashError, seconds: float) -> None:
-    """Log that a request is sent again after a pause. Without a handler, Python prints it on standard error."""
-    _log.warning("%s Trying again in %g s.", answer, seconds)
-
-
-def unreachable(error: httpx2.RequestError) -> SashUnreachable:
-    """The error that says which server did not answer."""
-    server = error.request.url.copy_with(raw_path=b"/", userinfo=b"")
-    why = str(error) or type(error).__name__
-    detail = f"{server} does not answer ({why}). Is the server running there (sash serve)?"
-    return SashUnreachable(0, {"detail": detail})
-
-
-def refusal(response: httpx2.Response) -> SashError:
-    """The refusal in a response. Where it is no problem of Sash, the error says what came instead."""
-    value, url = _json(response), response.url.copy_with(query=None, userinfo=b"")
-    if response.has_redirect_location:
-        value = {"detail": f"{url} leads to {response.headers['location']}: use the address of the server there."}
-    elif not isinstance(value, dict) or response.is_success:
-        value = {"detail": f"HTTP {response.status_code} without JSON of Sash: {url} may be no Sash server."}
-    return SashError(response.status_code, value)
-
-
 def _read(response: httpx2.Response, ask: Ask) -> Answered | SashError:
     """The answer in a response, or the refusal."""
-    value, etag = _json(response), response.headers.get("etag")
+    value, etag = read_json(response), response.headers.get("etag")
     if response.is_success and isinstance(value, dict) and value.keys() & _MEMBERS:
         return Answered(value, etag)
     if response.status_code == 204 and ask.method == "DELETE":
         return Answered(None, etag)
-    if isinstance(value, dict) and (value.get("type"), value.get("instance")) == ("/problems/not-found", ask.path):
-        return Answered(None, None)  # with a path in the URL given, another path is not found
-    return refusal(response)
-
-
-def _json(response: httpx2.Response) -> Any:
-    """The response's JSON; None if it is none."""
-    try:
-        return response.json()
-    except (ValueError, RecursionError):
-        return None
+    refused = refusal(response)
+    return Answered(None, None) if refused.is_absent(ask.path) else refused
 
 
 def path_of(name: str) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import httpx2
 import msgspec
 
-from sash.clients.sash_client import Ask, Sash, SashUnreachable, asked, pause_seconds, refusal, tell_pause, unreachable
+from sash.clients.sash_client import Ask, Sash, asked
+from sash.clients.sash_errors import SashUnreachable, pause_seconds, refusal, tell_pause, unreachable
 from sash.commands.sources.conversation import SourceError
 from sash.settings import mask_url
 

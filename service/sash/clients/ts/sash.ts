@@ -162,16 +162,28 @@ export interface FollowOptions {
   signal?: AbortSignal;
 }
 
-/** The server refused a request: `status` and `problem` (RFC 9457) are its answer. Without an answer, `status` is 0. */
+/**
+ * The server refused a request: `status` and `problem` (RFC 9457) are its answer. Without an answer, `status` is 0.
+ *
+ * `problem` may be passed on to a browser with the `headers`: it names no address. The message names the server.
+ */
 export class SashError extends Error {
   readonly status: number;
-  readonly problem: Partial<Problem>;
+  readonly problem: Partial<Problem> & Pick<Problem, "type" | "title" | "status">;
+  readonly retryAfter: number | undefined;
 
-  constructor(status: number, problem: Partial<Problem>) {
-    super(problem.detail ?? problem.title ?? `HTTP ${status}`);
+  constructor(status: number, problem: Partial<Problem>, message?: string, retryAfter?: number) {
+    super(message ?? problem.detail ?? problem.title ?? `HTTP ${status}`);
     this.name = "SashError";
     this.status = status;
-    this.problem = problem;
+    this.problem = { type: "about:blank", title: "The request failed", status: status || 503, ...problem };
+    this.retryAfter = retryAfter;
+  }
+
+  /** The headers of an answer that passes `problem` on. */
+  get headers(): Record<string, string> {
+    const after = this.retryAfter === undefined ? {} : { "Retry-After": String(this.retryAfter) };
+    return { "Content-Type": "application/problem+json", ...after };
   }
 }
 
@@ -191,7 +203,21 @@ interface Attempt {
 
 const PASSING = [408, 429, 502, 503, 504];
 const LONGEST_WAIT_MS = 10_000;
-const FOREIGN = { detail: "The answer is no JSON of Sash: the URL may be of another server." };
+/** The longest silence of a stream of events: three heartbeats. */
+const SILENT_MS = 45_000;
+const FOREIGN = {
+  type: "/problems/foreign-answer",
+  title: "Another program answered in place of Sash",
+  status: 502,
+  detail: "The answer is no JSON of Sash: the URL may be of another server.",
+};
+const UNREACHABLE = {
+  type: "/problems/unreachable",
+  title: "Sash does not answer",
+  status: 503,
+  detail:
+    "The service that stores the chat does not answer: send the request again after Retry-After seconds, with the same ids.",
+};
 
 /** One server. A request that fails temporarily is sent again, with the same ids, so that it is stored once. */
 export class Sash {
@@ -252,38 +278,50 @@ export class Sash {
   }
 
   async *#changes(path: string, query: object, signal?: AbortSignal): AsyncGenerator<Change> {
+    const isConversation = path.startsWith("/conversations/");
     let last = "";
     let pause = 1000;
     for (let failures = 0; !signal?.aborted; failures++) {
+      let asked = 0;
+      const silence = new Silence(signal);
       try {
-        const response = await this.#open(path, query, last, signal);
+        const response = await this.#open(path, query, last, silence.signal);
         for await (const event of events(response.body!)) {
+          silence.broken();
           failures = 0;
           pause = Number(fields(event.raw, "retry").at(-1) ?? pause);
           if (!event.data) continue;
-          last = fields(event.raw, "id").at(-1) ?? last;
+          last = fields(event.raw, "id").at(-1) || last;
           const change: Change = JSON.parse(event.data);
           yield change;
-          if (change.type === "erased" && path.startsWith("/conversations/")) return;
+          if (change.type === "erased" && isConversation) return;
         }
       } catch (error) {
         if (signal?.aborted) return;
-        if (error instanceof SashError && error.status && !PASSING.includes(error.status)) throw error;
+        if (error instanceof SashError) {
+          if (last && error.problem.type === "/problems/not-found" && error.problem["instance"] === path) {
+            yield { type: "erased", conversation_id: decodeURIComponent(path.split("/")[2]!), version: 0 };
+            return;
+          }
+          if (!PASSING.includes(error.status)) throw error;
+          asked = 1000 * (error.retryAfter ?? 0);
+        }
+      } finally {
+        silence.end();
       }
-      await new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_WAIT_MS, pause * 2 ** Math.min(failures, 4))));
+      const longest = Math.min(LONGEST_WAIT_MS, pause * 2 ** Math.min(failures, 4));
+      const wait = Math.max(asked, longest * (0.5 + Math.random() / 2)); // not the same for all who were cut at once
+      await new Promise((resolve) => setTimeout(resolve, wait));
     }
   }
 
   /** Open a stream. Throws SashError where the answer is none. */
-  async #open(path: string, query: object, last: string, signal?: AbortSignal): Promise<Response> {
+  async #open(path: string, query: object, last: string, signal: AbortSignal): Promise<Response> {
     const headers: Record<string, string> = { ...this.#headers };
     if (last) headers["Last-Event-ID"] = last;
-    const init: RequestInit = { headers, redirect: "error" };
-    if (signal) init.signal = signal;
-    const response = await fetch(`${this.url}${path}${searchOf(query)}`, init);
+    const response = await fetch(`${this.url}${path}${searchOf(query)}`, { headers, redirect: "error", signal });
     if (response.ok && response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
-    const value = json(await response.text());
-    throw new SashError(response.status, value?.detail ? value : FOREIGN);
+    throw refusal(response, json(await response.text()));
   }
 
   /** Report what the provider billed, which corrects estimates. */
@@ -315,14 +353,41 @@ export class Sash {
       response = await fetch(url, { ...init, signal: AbortSignal.timeout(this.#timeoutMs) });
       text = await response.text();
     } catch (cause) {
-      const error = new SashError(0, { detail: `${this.url} does not answer (${why(cause)}). Is the server running there?` });
-      return { error, pause: wait };
+      const message = `${this.url} does not answer (${why(cause)}). Is the server running there?`;
+      return { error: new SashError(0, UNREACHABLE, message, 2), pause: wait };
     }
     if (response.status === 204) return {};
     const value = json(text);
     if (response.ok && value) return { value };
-    return { error: new SashError(response.status, value?.detail ? value : FOREIGN), pause: pauseOf(response, wait) };
+    return { error: refusal(response, value), pause: pauseOf(response, wait) };
   }
+}
+
+/** Aborts a stream that is silent for too long, or whose reader's own signal says so. */
+class Silence {
+  readonly signal: AbortSignal;
+  readonly #stop = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(own?: AbortSignal) {
+    this.signal = own ? AbortSignal.any([own, this.#stop.signal]) : this.#stop.signal;
+    this.broken();
+  }
+
+  broken(): void {
+    this.end();
+    this.#timer = setTimeout(() => this.#stop.abort(), SILENT_MS);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+function refusal(response: Response, value: any): SashError {
+  const asked = response.headers.get("retry-after") ?? "";
+  const problem = !response.ok && value?.detail ? value : FOREIGN;
+  return new SashError(response.status, problem, undefined, /^\d+$/.test(asked) ? Number(asked) : undefined);
 }
 
 /** An answer that has the member which each of Sash's has; another program's server may answer with other JSON. */

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import httpx2
 import msgspec
 
-from sash.clients.sash_client import pause_seconds
+from sash.clients.sash_errors import pause_seconds
 from sash.commands.bills.truth_rows import TruthRow, TruthSource
 from sash.commands.sources.conversation import SourceError
 from sash.core.counts.models import Model
