@@ -83,6 +83,27 @@ async def test_a_repeat_after_a_rewind_stores_nothing(
     assert len(await history(client, conversation)) == 1
 
 
+@pytest.mark.parametrize("name", ["2", "id:rated"])
+@pytest.mark.parametrize("follows", [False, True])
+async def test_a_repeated_change_of_a_message_that_is_gone(
+    client: httpx.AsyncClient, conversation: str, key: dict[str, str], name: str, *, follows: bool
+) -> None:
+    """A change of a message that a rewind took away is 409 when it is repeated, also where another message follows there."""
+    path = f"/conversations/{conversation}"
+    await append(client, conversation, user("one"), user("two", id="rated"))
+    change = {"metadata": {"rating": "up"}}
+    assert (await client.patch(f"{path}/messages/{name}", json=change, headers=key)).json()["id"] == "rated"
+    standing = await client.patch(f"{path}/messages/{name}", json=change, headers=key)
+    assert (standing.status_code, standing.json()["metadata"]) == (200, {"rating": "up"})
+    await client.post(f"{path}/rewind", json={"to_seq": 1})
+    if follows:
+        await append(client, conversation, user("another"))
+
+    problem(await client.patch(f"{path}/messages/{name}", json=change, headers=key), 409, "conflict")
+
+    assert all("metadata" not in each for each in await history(client, conversation))
+
+
 @pytest.mark.parametrize("erased", [False, True])
 async def test_a_repeat_whose_model_is_gone(
     client: httpx.AsyncClient, conversation: str, key: dict[str, str], *, erased: bool

@@ -16,6 +16,7 @@ from conftest import http, lifespan
 from sash.app import create_app
 from sash.settings import ApiKey, Settings
 from sash.store.data.layout import keys_of
+from sash.store.data.media_contents import MediaContents
 from sash.store.redis.embedded import EmbeddedStore
 
 CALL = {"id": "call-1", "type": "function", "function": {"name": "screen", "arguments": "{}"}}
@@ -225,6 +226,34 @@ async def test_a_search_tells_a_picture(client: httpx.AsyncClient, conversation:
 
     assert len(media_in(found.json())) == 1
     assert whole.json()["messages"][0]["message"] == pictured("the harbour", 1)
+
+
+@pytest.mark.parametrize(
+    ("edit", "where", "status"),
+    [
+        ("/messages/id:a", "/conversations/{0}", 200),
+        ("/messages/id:a", "/owners/o-{0}", 200),
+        ("", "/conversations/{0}", 404),
+        ("", "/owners/o-{0}", 200),
+    ],
+)
+async def test_what_is_erased_while_a_search_reads_its_picture_is_not_found(
+    client: httpx.AsyncClient, conversation: str, monkeypatch: pytest.MonkeyPatch, edit: str, where: str, status: int
+) -> None:
+    """A search leaves out a message that is redacted meanwhile, and is 404 if its whole conversation is erased."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical", "owner": f"o-{conversation}"})
+    await append(client, conversation, {"id": "a", "message": pictured("the harbour", 1)})
+    filled = MediaContents.filled
+
+    async def edited_first(contents: MediaContents, *given: Any, **named: Any) -> Any:
+        assert (await client.delete(f"/conversations/{conversation}{edit}")).status_code == 204
+        return await filled(contents, *given, **named)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(MediaContents, "filled", edited_first)
+        answer = await client.get(f"{where.format(conversation)}/search?query=harbour&media=inline")
+
+    assert (answer.status_code, answer.json().get("messages", [])) == (status, [])
 
 
 async def test_a_picture_has_a_path(client: httpx.AsyncClient, conversation: str) -> None:

@@ -12,6 +12,8 @@ from conftest import Served
 from dialogue import append, history, problem, user
 
 from sash.core.law.conversation_settings import ConversationSettings, encode_settings
+from sash.problems import StoreFull, StoreUnavailable
+from sash.store.data import owners
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import target_at
 from sash.store.data.owners import Owners
@@ -100,6 +102,37 @@ async def test_a_change_of_hands(client: httpx.AsyncClient, conversation: str, o
     await client.patch(f"/conversations/{conversation}", json={"owner": None})
     assert (await listed(client, owner), await listed(client, other)) == ([], [])
     server.delete(index(owner), index(other))
+
+
+@pytest.mark.parametrize("problem_of_the_list", [StoreUnavailable, StoreFull])
+@pytest.mark.parametrize("how", ["moved", "erased"])
+async def test_a_change_that_is_made_is_answered_though_its_line_stays(
+    client: httpx.AsyncClient,
+    conversation: str,
+    owner: str,
+    server: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    problem_of_the_list: type[Exception],
+) -> None:
+    """If the earlier owner's list cannot be written after a change of owner or an erasure, that is answered as done."""
+
+    def lost(*_: Any, **__: Any) -> Any:
+        raise problem_of_the_list("The list's server does not answer.")
+
+    path = f"/conversations/{conversation}"
+    await create(client, conversation, owner)
+    with monkeypatch.context() as lose:
+        lose.setattr(owners, "_unlist", lost)
+        if how == "moved":
+            answer = await client.patch(path, json={"owner": f"{owner}-2"})
+            assert (answer.status_code, answer.json().get("owner")) == (200, f"{owner}-2")
+        else:
+            assert (await client.delete(path)).status_code == 204
+
+    assert server.zcard(index(owner)) == 1
+    assert await listed(client, owner) == []
+    server.delete(index(owner))
 
 
 async def test_a_line_that_is_wrong_is_not_shown_and_goes(

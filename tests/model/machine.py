@@ -949,7 +949,7 @@ class Machine(RuleBasedStateMachine):
         if kept.op.kind == "usage":
             return True
         ids = {entry.id for entry in talk.entries}
-        return talk.life == kept.life and all(each["id"] in ids for each in _appended(kept.answer))
+        return talk.life == kept.life and all(each["id"] in ids for each in _shown(kept.answer))
 
     def _check_repeated(self, via: int, op: Op, talk: Talk | None, answer: Answer) -> None:
         """Check that an answer that was given again shows what is there now."""
@@ -1356,6 +1356,12 @@ def _request_of(window: bytes) -> bytes:
 def _appended(answer: Answer) -> list[dict[str, Any]]:
     """Return what an append's answer says of each entry; empty for other answers."""
     return answer.json["messages"] if answer.body and "first_seq" in answer.json else []
+
+
+def _shown(answer: Answer) -> list[dict[str, Any]]:
+    """Return the entries that the answer to a change shows: those of an append, the one of a ``PATCH``, or none."""
+    is_entry = answer.body and "seq" in answer.json
+    return [answer.json] if is_entry else _appended(answer)
 
 
 def _differences(one: dict[str, Any], other: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from sash.operations.watch import Watch
 from sash.settings import Settings
 from sash.store.data.claims import Claim
 from sash.store.data.entries import new_id, wall_ms
+from sash.store.data.histories import no_entry
 from sash.store.data.layout import Target
 from sash.store.data.replies import Shut, State
 from sash.store.data.scripts import no_conversation
@@ -136,6 +138,20 @@ async def require_life(request: Req, context: Context, state: State | Shut) -> N
     claim: Claim | None = request.scope.get("sash.claim")  # type: ignore[assignment]
     if claim is not None and await context.store.claims.aim(claim, state.life) != state.life:
         raise no_conversation()
+
+
+def require_same_entry(request: Req, entry_id: str) -> None:
+    """Under an Idempotency-Key, bind the request to the message that its answer shows. The claim holds a digest of its id.
+
+    Raises NotFound if the first answer showed another: that is gone, and this one stands in its place.
+    """
+    claim: Claim | None = request.scope.get("sash.claim")  # type: ignore[assignment]
+    if claim is None:
+        return
+    shown = blake2b(entry_id.encode(), key=claim.token.encode(), digest_size=16).digest()
+    if claim.done is not None and claim.done.read not in (b"", shown):
+        raise no_entry()
+    request.scope["sash.shown"] = shown  # type: ignore[typeddict-unknown-key]
 
 
 def is_keyed(request: Req) -> bool:

@@ -23,6 +23,7 @@ from sash.api.context import (
     fresh_id,
     request_token,
     require_life,
+    require_same_entry,
     require_same_life,
     touched,
     was_done,
@@ -130,6 +131,7 @@ async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     page = await context.store.reader.entry(target, name)
     if not page.messages:
         raise no_entry()
+    require_same_entry(request, page.messages[0].identity.id)
     body = msgspec.json.encode(stored_message(page.messages[0], page, target))
     return Response(body, headers={"ETag": etag(page.etag)})
 

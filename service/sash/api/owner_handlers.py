@@ -18,8 +18,7 @@ from sash.api.conversation_handlers import conversation_body, timestamp
 from sash.api.cursors import Cursor, cursor_of, place_in
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Conversation, Timestamp
-from sash.api.search_handlers import FoundMessage, SearchQuery
-from sash.api.shown_messages import stored_message, with_media
+from sash.api.search_handlers import FoundMessage, SearchQuery, shown_hits
 from sash.core.chat.bounds import IDS, OWNERS, WHAT_OWNERS_ARE
 from sash.core.chat.messages import OwnerId
 from sash.core.law.conversation_settings import read_settings
@@ -28,7 +27,6 @@ from sash.store.data.entries import wall_ms
 from sash.store.data.layout import target_at
 from sash.store.data.owner_erasures import OwnerErasure
 from sash.store.data.owners import ListedConversation
-from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.data.tenants import Place
 from sash.windows.recaller import MOST_CONVERSATIONS
 
@@ -172,12 +170,10 @@ async def search_owner(request: Req, owner_id: FromPath[str]) -> FoundOfOwner:
     listed, _ = await context.store.owners.read(tenant, owner, limit=MOST_CONVERSATIONS)
     standing = [(target_at(tenant, each.id), each.state) for each in listed]
     hits, conversations, count = await context.recall.recaller.search_each(standing, wanted.query, wanted.limit)
-    messages = []
-    for hit, page in await context.recall.recaller.pages(hits):
-        if wanted.media == "inline":
-            page = await with_media(request, hit.target, page, STEP_BYTES)  # noqa: PLW2901 - the same page, whole
-        stored = msgspec.structs.asdict(stored_message(page.messages[0], page, hit.target))
-        messages.append(FoundInConversation(**stored, score=round(hit.score, 3), conversation_id=hit.target.id))
+    messages = [
+        FoundInConversation(**stored, conversation_id=hit.target.id)
+        async for hit, stored in shown_hits(request, hits, wanted.media)
+    ]
     return FoundOfOwner(messages, SearchedOwner(conversations, count))
 
 

@@ -1,7 +1,8 @@
 """GET …/search: messages of a conversation that are relevant to a text."""
 
-import asyncio
-from typing import Annotated
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Annotated, Any
 
 import msgspec
 from litestar import get
@@ -16,7 +17,10 @@ from sash.api.openapi.operation import documented
 from sash.api.schemas import StoredMessage
 from sash.api.shown_messages import MediaForm, stored_message, with_media
 from sash.core.law.recall import Searched
+from sash.problems import NotFound
+from sash.store.data.scripts import HistoryEdited
 from sash.store.data.stored_messages import STEP_BYTES
+from sash.windows.recaller import Hit
 
 
 class SearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -46,13 +50,17 @@ async def search_messages(request: Req) -> Found:
     """Messages of this conversation that are relevant to a text, best first. Needs ``recall``."""
     context, target = context_of(request), target_of(request)
     wanted = query_of(request, SearchQuery)
-    found, searched, state = await context.recall.recaller.search(target, wanted.query, wanted.limit)
-    pages = await asyncio.gather(*(context.store.reader.page(target, seq, seq) for seq, _ in found))
-    messages = []
-    for (_, score), page in zip(found, pages, strict=True):
-        if page.made == state.made and page.messages:  # skips text that was redacted since the search
-            if wanted.media == "inline":
-                page = await with_media(request, target, page, STEP_BYTES)  # noqa: PLW2901 - the same page, whole
-            stored = msgspec.structs.asdict(stored_message(page.messages[0], page, target))
-            messages.append(FoundMessage(**stored, score=round(score, 3)))
+    hits, searched = await context.recall.recaller.search(target, wanted.query, wanted.limit)
+    messages = [FoundMessage(**stored) async for _, stored in shown_hits(request, hits, wanted.media)]
+    if hits and not messages:
+        await context.store.reader.get(target)  # 404 where the conversation was erased since the search
     return Found(messages, searched)
+
+
+async def shown_hits(request: Req, hits: Sequence[Hit], media: MediaForm) -> AsyncIterator[tuple[Hit, dict[str, Any]]]:
+    """Each hit with the members of its message and its score, without those that were edited or erased since the search."""
+    for hit, page in await context_of(request).recall.recaller.pages(hits):
+        with suppress(HistoryEdited, NotFound):
+            whole = page if media == "described" else await with_media(request, hit.target, page, STEP_BYTES)
+            stored = stored_message(whole.messages[0], whole, hit.target)
+            yield hit, msgspec.structs.asdict(stored) | {"score": round(hit.score, 3)}

@@ -109,8 +109,8 @@ class Recaller:
             self._notice(target, state.settings)
         return Searchable(Old(first, found.records, found.words, found.vectors), Question(words, vector))
 
-    async def search(self, target: Target, text: str, limit: int) -> tuple[list[tuple[int, float]], Searched, State]:
-        """The seqs and scores of messages relevant to a text, best first, the searched range, and the state that was read.
+    async def search(self, target: Target, text: str, limit: int) -> tuple[list[Hit], Searched]:
+        """The messages of a conversation that are relevant to a text, best first, and the searched range.
 
         Raises NotFound, RecallIsOff, StoreUnavailable.
         """
@@ -122,7 +122,7 @@ class Recaller:
                 old, question = await self.read(target, text, mode, state.length, state)
                 ranking = partial(found, old, question, limit)
                 places = await PROCESSOR.run(ranking) if is_long(old) else ranking()
-                return [(old.first_seq + place, score) for place, score in places], old.searched, state
+                return [Hit(target, state, old.first_seq + place, score) for place, score in places], old.searched
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
 
     async def search_each(self, wanted: Sequence[Standing], text: str, limit: int) -> tuple[list[Hit], int, int]:

@@ -23,7 +23,7 @@ from sash.store.data.owners import Owners
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message
 from sash.store.data.stored_messages import SMALL_STEP_BYTES
-from sash.windows.recaller import MOST_CONVERSATIONS, Hit, Recaller
+from sash.windows.recaller import MOST_CONVERSATIONS, Recaller
 
 T = TypeVar("T")
 
@@ -98,8 +98,8 @@ class ToolAnswers:
         """The messages that were found, best first. The newest question and earlier answers of these tools are left out."""
         if scope.conversation is not None:
             target = target_at(scope.tenant, scope.conversation)
-            found, _, state = await self._recaller.search(target, wanted.query, wanted.limit + _OWN)
-            hits = [Hit(target, state, seq, score) for seq, score in found if seq != state.question]
+            found, _ = await self._recaller.search(target, wanted.query, wanted.limit + _OWN)
+            hits = [hit for hit in found if hit.seq != hit.state.question]
         else:
             listed, _ = await self._owners.read(scope.tenant, scope.owner or "", limit=MOST_CONVERSATIONS)
             standing = [(target_at(scope.tenant, each.id), each.state) for each in listed]

@@ -116,7 +116,7 @@ class Idempotent:
             if claim.again and scope["method"] == "DELETE" and answer.status == _GONE:
                 answer = WholeAnswer(204, [], b"")  # an earlier run, which ended without an answer, did the erasure
             if answer.status in _OK:
-                read = await self._rest(scope, streamed) if streamed is not None else b""
+                read = await self._rest(scope, streamed) if streamed is not None else scope.get("sash.shown", b"")
                 await self._claims.finish(claim, status=answer.status, life=_life(answer), read=read)
             else:
                 await self._claims.release(claim, done=None if answer.status in _UNSURE else False)

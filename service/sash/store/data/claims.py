@@ -34,9 +34,10 @@ class Begun(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A request took effect before: its status, the life of the conversation that it left, and a streamed body's SHA-256.
+    """A request took effect before: its status, and the life of the conversation that it left.
 
-    ``life`` is empty where the answer named no state.
+    ``life`` is empty where the answer named no state. ``read`` is a streamed body's SHA-256, or a digest of the message that
+    the answer showed; else it is empty.
     """
 
     began_ms: int

@@ -206,18 +206,25 @@ class Owners:
         await self.unlist(line)
 
     async def unlist(self, line: OwnerLine | None) -> None:
-        """Remove an erased conversation from its owner's list, unless it was put there again since."""
+        """Remove an erased conversation from its owner's list, unless it was put there again since.
+
+        Never fails, because the erasure is done: a reader removes a line that stays.
+        """
         if line is not None:
             self._active.pop((line.tenant, line.owner, line.conversation), None)
-            key = owner_key(line.tenant, line.owner)
-            await self._client.run(_unlist((key,), lines=(line.conversation, line.score + b"~")))
+            await self._remove(line, line.score + b"~")
 
     async def leave(self, line: OwnerLine | None) -> None:
-        """Remove a conversation that now has another owner from its earlier owner's list, unless its line changed since."""
+        """Remove a conversation that now has another owner from its earlier owner's list, unless its line changed since.
+
+        Never fails, because the change is done: a reader removes a line that stays.
+        """
         if line is not None:
-            await self._client.run(
-                _unlist((owner_key(line.tenant, line.owner),), lines=(line.conversation, line.score))
-            )
+            await self._remove(line, line.score)
+
+    async def _remove(self, line: OwnerLine, score: bytes) -> None:
+        with contextlib.suppress(StoreUnavailable, StoreFull):
+            await self._client.run(_unlist((owner_key(line.tenant, line.owner),), lines=(line.conversation, score)))
 
     # ---- reading
 
