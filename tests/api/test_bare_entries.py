@@ -17,6 +17,8 @@ FACTS: list[tuple[str, Any]] = [
     ("grounding", GROUNDING),
     ("status", "completed"),
     ("image_sizes", [[512, 512]]),
+    ("author", "billing"),
+    ("audience", ["billing", "Triage Agent"]),
 ]
 WRONG: list[tuple[str, Any]] = [
     ("id", 17),
@@ -25,6 +27,12 @@ WRONG: list[tuple[str, Any]] = [
     ("grounding", {}),
     ("status", "sent"),
     ("image_sizes", [512]),
+    ("author", ""),
+    ("author", "x" * 65),
+    ("audience", []),
+    ("audience", "billing"),
+    ("audience", ["billing\n"]),
+    ("audience", [f"agent-{number}" for number in range(17)]),
 ]
 
 

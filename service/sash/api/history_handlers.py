@@ -112,6 +112,9 @@ async def change_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     context, target = context_of(request), target_of(request)
     name, changes = named_entry(seq), await decode(request, _changes, PATCH_BODY)
     for member in changes.keys() - set(ChangeEntry.__struct_fields__):
+        if member in ("author", "audience"):
+            detail = f"An entry keeps its {member}: who may see a message is not changed behind others' backs"
+            raise BadRequest.at(f"#/{member}", f"{detail}. Append it again for others")
         detail = f"An unknown field {member[:40]!r}: only an entry's metadata and pinned can be changed"
         raise BadRequest.at(f"#/{member}", f"{detail}. For another message append an entry, or rewind")
     state = await _standing(request, context, target)

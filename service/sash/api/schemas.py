@@ -6,7 +6,17 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.chat.arguments import CacheKey, ProviderObject, ToolAsSent, ToolChoice
-from sash.core.chat.messages import Entry, EntryName, Grounding, Id, MessageAsSent, Metadata, Status
+from sash.core.chat.messages import (
+    AgentName,
+    Audience,
+    Entry,
+    EntryName,
+    Grounding,
+    Id,
+    MessageAsSent,
+    Metadata,
+    Status,
+)
 from sash.core.counts.counting import RequestCount
 from sash.core.counts.models import Counting, WindowSource
 from sash.core.law.conversation_settings import ConversationSettings
@@ -182,6 +192,8 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
         list[ProviderObject] | None,
         Meta(description="The message in the page's `format`: as it came, or as it is sent by itself."),
     ] = None
+    author: Annotated[AgentName | None, Meta(description="The agent that the message is of.")] = None
+    audience: Audience | None = None
 
 
 class ChangeEntry(msgspec.Struct, forbid_unknown_fields=True):

@@ -50,6 +50,8 @@ def texts_of(entries: Sequence[Entry]) -> list[Text] | None:
             or entry.grounding
             or entry.status
             or entry.image_sizes
+            or entry.author
+            or entry.audience
         ):
             return None
         texts.append(message)

@@ -33,6 +33,10 @@ export interface Envelope {
   /** Only continue or end the reply in progress with this id; 410 `reply-gone` if a rewind or an erasure took it away. */
   continues?: boolean;
   image_sizes?: [number, number][];
+  /** The agent that the message is of, where several share a conversation. */
+  author?: string;
+  /** The agents whose views have it, beside its author's; without it, all have it. */
+  audience?: string[];
 }
 
 /** A message with its envelope. The items of one reply may be a list. */

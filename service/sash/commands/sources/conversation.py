@@ -8,7 +8,7 @@ import msgspec
 from sash.clients.ids import safe_id
 from sash.core.chat.messages import wrapped
 
-_ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes", "status")
+_ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes", "status", "author", "audience")
 _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}
 """Members that Sash's listings and exports add to an entry, and that a client does not send."""
 

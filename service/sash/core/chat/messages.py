@@ -16,7 +16,15 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from sash.core.chat import mistakes
-from sash.core.chat.bounds import IDS, OWNERS, WHAT_IDS_ARE, WHAT_OWNERS_ARE
+from sash.core.chat.bounds import (
+    AGENTS,
+    IDS,
+    MOST_AGENTS,
+    OWNERS,
+    WHAT_AGENTS_ARE,
+    WHAT_IDS_ARE,
+    WHAT_OWNERS_ARE,
+)
 from sash.core.chat.programs import recognise
 from sash.core.chat.regular import regular, with_call_id
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult
@@ -38,6 +46,24 @@ Id = Annotated[str, msgspec.Meta(pattern=rf"^{IDS.pattern}\Z", description=f"{WH
 OwnerId = Annotated[
     str,
     msgspec.Meta(pattern=rf"^{OWNERS.pattern}\Z", description=f"{WHAT_OWNERS_ARE}. It is percent-encoded in a path."),
+]
+AgentName = Annotated[
+    str,
+    msgspec.Meta(
+        title="AgentName",
+        pattern=rf"^{AGENTS.pattern}\Z",
+        description=f"The name of one of several agents: {WHAT_AGENTS_ARE}.",
+        examples=["billing"],
+    ),
+]
+Audience = Annotated[
+    list[AgentName],
+    msgspec.Meta(
+        title="Audience",
+        min_length=1,
+        max_length=MOST_AGENTS,
+        description="The agents whose views have the message, beside its author's. Without it, all have it.",
+    ),
 ]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 """A message's place in its conversation, from 1; 0 is before the first one."""
@@ -290,6 +316,8 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         Annotated[list[tuple[Side, Side]], msgspec.Meta(max_length=1000)] | None,
         msgspec.Meta(description="Width and height of all images in pixels, used where no header is readable."),
     ] = None
+    author: Annotated[AgentName | None, msgspec.Meta(description="The agent that the message is of.")] = None
+    audience: Audience | None = None
 
 
 ENVELOPE = frozenset(Entry.__struct_fields__) - {"message"}

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from sash.core.chat.audiences import PARTY_BYTES, Party
 from sash.core.counts.measures import Extra
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import Rows, extra_of
@@ -33,8 +34,9 @@ class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
     ``row`` has the numbers of its tokens (core/counts/rows.py). It is empty for plain text, and where ``extra`` has them.
     ``grounding`` are the tokens that all of its documents add, in o200k_base and cl100k_base, and ``digits`` those that
     their numbers add where each digit is a token. ``links`` join it to its calls, or to the call that it answers
-    (``Calls.links``). ``media`` are stored beside the log (``apart.py``). The garbage collector does not look at details:
-    thousands are read at once, and none is in a cycle.
+    (``Calls.links``). ``media`` are stored beside the log (``apart.py``). ``author`` and ``audience`` are the entry's, and
+    ``party_digest`` is their digest, which stands last, so that many are read without decoding. The garbage collector does
+    not look at details: thousands are read at once, and none is in a cycle.
     """
 
     digest: bytes
@@ -47,6 +49,14 @@ class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
     digits: int = 0
     links: str = ""
     media: tuple[StoredMedium, ...] = ()
+    author: str | None = None
+    audience: tuple[str, ...] = ()
+    party_digest: bytes = b""
+
+    @property
+    def party(self) -> Party:
+        """The agent that it is of, and those that may see it."""
+        return Party(self.author, self.audience)
 
     @property
     def measured(self) -> Extra | None:
@@ -122,6 +132,12 @@ class StoredDetails(Sequence[Details]):
     def rare(self) -> list[int]:
         """Indexes of the messages whose tokens do not follow from a row."""
         found: list[int] = np.flatnonzero(self._is_rare).tolist()
+        return found
+
+    def parties(self, indexes: Number) -> Number:
+        """The digests of the parties of these messages, as numbers. Each of them must have a party."""
+        last = np.ndarray(max(0, len(self._joined) - PARTY_BYTES + 1), f"V{PARTY_BYTES}", self._joined, strides=(1,))
+        found: Number = last[self._starts[1:][indexes] - PARTY_BYTES].view("<u8")
         return found
 
     def __len__(self) -> int:

@@ -5,7 +5,7 @@ messages takes one addition for each. Facts that few messages have (tool calls, 
 ``Details``, which are read only if a flag says so::
 
     0  flags   1  role   2  calls   3  128 if in progress, 64 if a provider's compaction, 16 with media beside the log,
-    8 if interrupted before a word came
+    8 if interrupted before a word came, 4 with an author or an audience
     4-7  tokens in o200k_base   8-11  in cl100k_base   12-15  bytes of the body   16-23  digest of role and content; numbers
     are little-endian
 """
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy as np
 
+from sash.core.chat.audiences import EVERYBODY, Party, party_digest
 from sash.core.chat.messages import digest
 from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
 from sash.core.counts.measures import Extra, Measure
@@ -47,13 +48,15 @@ _WORDS: Final = RECORD_BYTES // 4
 _LARGEST: Final = 2**32 - 1
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
-"""A bit in byte 3: the message is in progress. The lowest three bits are reserved, and 0."""
+"""A bit in byte 3: the message is in progress. The lowest two bits are reserved, and 0."""
 _COMPACTION_BIT: Final = 64
 """A bit in byte 3: the message is a provider's compaction."""
 _MEDIA_BIT: Final = 16
 """A bit in byte 3: the message has pictures or files that are stored beside it."""
 _WORDLESS_BIT: Final = 8
 """A bit in byte 3: the message is a reply that was interrupted before a word came."""
+_NAMED_BIT: Final = 4
+"""A bit in byte 3: the message has an author or an audience."""
 _COVERED_BIT: Final = 32
 """A bit in byte 3 while a window is made, not stored: a compaction stands for the message."""
 
@@ -63,10 +66,11 @@ class Flags:
 
     PARALLEL: a result of one of several calls. LATE: a result that does not stand directly behind its call and the call's
     other results, or is not its first (``order.py``). RICH: the message's cost depends on its details. MIXED: its details
-    have its writing systems, which only estimates need. IN_PROGRESS: the message is still being written; COMPACTION: it
-    is a provider's compaction, which windows have as their summary; WORDLESS: it is a reply that was interrupted before a
-    word came (these three are stored in byte 3). WITHHELD: in progress or wordless, which no window has.
-    LIST_BEGINS, LIST_ENDS: the first and the last of several results (not stored: the neighbours tell).
+    have its writing systems, which only estimates need, or its author and audience, which only views need. IN_PROGRESS: the
+    message is still being written; COMPACTION: it is a provider's compaction, which windows have as their summary; WORDLESS:
+    it is a reply that was interrupted before a word came (these three are stored in byte 3). WITHHELD: in progress or
+    wordless, which no window has. LIST_BEGINS, LIST_ENDS: the first and the last of several results (not stored: the
+    neighbours tell).
     """
 
     PINNED: Final = 1
@@ -98,7 +102,7 @@ _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 
 class Record(msgspec.Struct, frozen=True):
     """One message. ``size`` is the body's bytes in the log, ``calls`` its number of tool calls. ``grounding``, ``digits``,
-    ``links`` and ``media`` are as in its details."""
+    ``links``, ``media``, ``author`` and ``audience`` are as in its details."""
 
     flags: int
     measure: Measure
@@ -111,6 +115,13 @@ class Record(msgspec.Struct, frozen=True):
     digits: int = 0
     links: str = ""
     media: tuple[StoredMedium, ...] = ()
+    author: str | None = None
+    audience: tuple[str, ...] = ()
+
+    @property
+    def party(self) -> Party:
+        """The agent that it is of, and those that may see it. Its details must have been read."""
+        return Party(self.author, self.audience)
 
     @property
     def whole_size(self) -> int:
@@ -161,13 +172,16 @@ class Record(msgspec.Struct, frozen=True):
 
 def encode_record(record: Record) -> bytes:
     """The record's 24 bytes. Its other facts are in its details."""
-    flags = record.flags & ~_IN_DETAILS | (Flags.RICH if record.rich else 0) | (Flags.MIXED if record.mixed else 0)
+    is_named = record.author is not None or bool(record.audience)
+    flags = record.flags & ~_IN_DETAILS | (Flags.RICH if record.rich else 0)
+    flags |= Flags.MIXED if record.mixed or is_named else 0
     one = record.measure
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
     in_byte_3 = _OPEN_BIT if record.flags & Flags.IN_PROGRESS else 0
     in_byte_3 |= _COMPACTION_BIT if record.flags & Flags.COMPACTION else 0
     in_byte_3 |= _WORDLESS_BIT if record.flags & Flags.WORDLESS else 0
     in_byte_3 |= _MEDIA_BIT if record.media else 0
+    in_byte_3 |= _NAMED_BIT if is_named else 0
     return _LAYOUT.pack(
         flags & _STORED, one.role, record.calls, in_byte_3, o200k, cl100k, record.size, record.content_digest
     )
@@ -196,6 +210,9 @@ def details_of(record: Record, identity: Identity) -> Details:
         record.digits,
         record.links,
         record.media,
+        record.author,
+        record.audience,
+        party_digest(record.author, record.audience),
     )
 
 
@@ -207,6 +224,7 @@ _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Fl
 _OUT = _places(_OPEN_BIT | _COMPACTION_BIT | _WORDLESS_BIT | _COVERED_BIT)
 _COVERED = _places(_COVERED_BIT)
 _MEDIA = _places(_MEDIA_BIT)
+_NAMED = _places(_NAMED_BIT)
 _NOTHING = Details(b"", "")
 _A_RESULT = bytes((TOOL,))
 _DETAILED = _places(_IN_DETAILS)
@@ -307,9 +325,10 @@ class Records(Sequence[Record]):
             extra, grounding, digits, media = details.measured, details.grounding, details.digits, details.media
         if self.details and (calls or role in _RESULTS or flags & _GROUPED):
             links = self.details[index].links
+        party = self.details[index].party if self.details and in_byte_3 & _NAMED_BIT else EVERYBODY
         measure = Measure(role, o200k, cl100k, extra)
         said = self.said[index] - 1 if self.said and self.said[index] else None
-        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, said, digits, links, media)
+        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, said, digits, links, media, *party)
 
     def before(self, newer: "Records") -> "Records":
         """These records, followed by the ``newer`` ones."""
@@ -378,6 +397,28 @@ class Records(Sequence[Record]):
     def with_media(self) -> list[int]:
         """Indexes of messages with media that are stored beside the log, ascending."""
         return [*indexes_of(self.packed[3::RECORD_BYTES].translate(_MEDIA))]
+
+    @cached_property
+    def named(self) -> Number:
+        """Indexes of messages with an author or an audience, ascending."""
+        return np.flatnonzero(np.frombuffer(self.packed[3::RECORD_BYTES].translate(_NAMED), np.uint8))
+
+    def parties(self) -> tuple[Number, Sequence[Party]]:
+        """The number of each message's party, as an array, and the parties. The details must have been read.
+
+        The first party is everybody's.
+        """
+        numbers, named = np.zeros(len(self), np.int64), self.named
+        if not len(named):
+            return numbers, [EVERYBODY]
+        if isinstance(self.details, StoredDetails):
+            digests = self.details.parties(named)
+        else:
+            given = [int.from_bytes(self.details[index].party_digest, "little") for index in named]
+            digests = np.array(given, np.uint64)
+        _, first, which = np.unique(digests, return_index=True, return_inverse=True)
+        numbers[named] = which + 1
+        return numbers, [EVERYBODY, *(self.details[index].party for index in named[first].tolist())]
 
     @cached_property
     def rare(self) -> list[int]:

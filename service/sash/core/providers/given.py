@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.chat.audiences import Party
 from sash.core.chat.bounds import LONGEST_ID
 from sash.core.chat.messages import ENVELOPE, MEMBERS, BareEntry, Entry, whole_numbers, wrapped
 from sash.core.chat.mistakes import invalid
@@ -93,8 +94,12 @@ def read_entries(
     entries: list[Entry] = []
     places: list[int] = []
     counts: dict[int, int] = {}
-    # Neighbours in the provider's form are read together, because several can become one chat message.
-    for are_chat, group in groupby(messages, key=lambda message: is_chat(form, message.value)):
+
+    def kind_of(message: _Placed) -> tuple[bool, Party]:
+        return is_chat(form, message.value), _party_of(given[message.place])
+
+    # Neighbours in the provider's form are read together, because several can become one chat message: of one party.
+    for (are_chat, _), group in groupby(messages, key=kind_of):
         run = list(group)
         if are_chat:
             turns = [Turn(each.value, index, index) for index, each in enumerate(run)]
@@ -118,6 +123,10 @@ def read_entries(
             places.append(sources[0])
     _ground(entries, places, given)
     return ReadEntries(entries, places)
+
+
+def _party_of(entry: NativeEntry) -> Party:
+    return Party(entry.author, tuple(sorted({*(entry.audience or ())})))
 
 
 def _refuse_unknown(form: str, run: Sequence["_Placed"], allowed: Sequence[str]) -> None:
@@ -181,6 +190,8 @@ def _chat_entry(
         status=sources[-1].status,
         continues=number == 0 and any(source.continues for source in sources),
         metadata=metadata if metadata and number == 0 else None,
+        author=sources[0].author,
+        audience=sources[0].audience,
     )
 
 

@@ -244,6 +244,8 @@ def measure_entry(
         grounding=added,
         digits=digits,
         links=calls.links,
+        author=entry.author,
+        audience=tuple(dict.fromkeys(entry.audience or ())),
     )
     return record, body, grounding
 
@@ -259,6 +261,8 @@ def entry_digest(entry: Entry) -> bytes:
     said: list[Any] = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
     if entry.status not in (None, "completed"):
         said.append(entry.status)
+    if entry.author is not None or entry.audience:
+        said.append(["for", entry.author, sorted({*(entry.audience or ())})])
     return digest(said, _EXPORTED_BYTES)[:DIGEST_BYTES]
 
 

@@ -31,6 +31,7 @@ depends only on its length:
 ``core.law.records`` describes records. Details are a msgpack array, of two or three parts where a message is plain. Its
 first bytes have fixed places, because scripts read them (offsets from 1, as in Lua): 1 array header, 2-11 digest of the
 entry (bin 8, 8 bytes: "the same id with the same content"), from 12 the id in its short form (``core.law.identities``).
+Where bit 4 of a record's byte 3 is set, their last 8 bytes are the digest of author and audience (``core.chat.audiences``).
 
 Fields of the conversation hash: ``id`` tenant/conversation, checked on every read; ``v`` version; ``life`` a random name of
 this life of the conversation, given when it begins; ``change`` a random name of its last write; ``s`` settings, JSON;
@@ -176,6 +177,7 @@ def owner_key(tenant: str, owner: str) -> str:
 
 
 _PLAIN_PARTS = 3  # digest, id, and the stamp where the id does not tell it
+_MEDIA_END = 10  # the parts up to the media; behind them are those of a message with a party
 _ID_DIGEST_BYTES = 8
 
 
@@ -193,8 +195,10 @@ def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
     parts = msgspec.structs.astuple(details)
     is_plain = not any(parts[_PLAIN_PARTS:])
     plain = parts[: _PLAIN_PARTS - (details.stamp is None)]
-    kept = plain if is_plain else parts if record.media else parts[:-1]
-    return encode_record(record), _encode_details(kept)
+    if is_plain:
+        return encode_record(record), _encode_details(plain)
+    last = len(parts) if details.party_digest else _MEDIA_END if record.media else _MEDIA_END - 1
+    return encode_record(record), _encode_details(parts[:last])
 
 
 def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Records:

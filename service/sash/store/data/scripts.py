@@ -280,6 +280,11 @@ _CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] =
         "The reply to continue is not here",
         "a rewind or an erasure took it away, and nothing was stored. Stop writing it; without 'continues' it is a new one",
     ),
+    (
+        EntryConflict,
+        "A reply in progress keeps its author and its audience",
+        "send both with each of its parts as with the first, or append under another id",
+    ),
 )
 
 

@@ -18,7 +18,8 @@
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
 --        1 for a duplicate, 1 for a parallel result}; with `reach`, {this reply, the tail, or {} where it cannot be read}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
---       the totals is unknown, 3 if it has another role, 4 if what it continues is not there} {'orphan', index}
+--       the totals is unknown, 3 if it has another role, 4 if what it continues is not there,
+--       5 if it has another author or audience} {'orphan', index}
 --       {'pinned', index} {'again'} when `after` was made for another state {'media'} when a medium is neither here nor given
 --       {'foreign'} {'sealed'} {'damaged', part} {'undone'}, or {} when the life of `repeats` has ended
 --

@@ -1,0 +1,43 @@
+"""Who may see a message: everybody, or the agents of its audience and its author.
+
+An entry's ``author`` and ``audience`` stand in its details, and the last bytes of these are a digest of both, the message's
+*party*. Few parties are in a conversation, so the messages of thousands are told apart by one comparison of numbers, and
+only one message of each party is decoded.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import msgspec
+
+PARTY_BYTES: Final = 8
+"""Bytes of a party's digest."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Party(NamedTuple):
+    """The agent that a message is of, if one is named, and the agents that it is for; with an empty audience, all are."""
+
+    author: str | None = None
+    audience: tuple[str, ...] = ()
+
+    def is_seen(self, view: str) -> bool:
+        """Whether this agent may see the message."""
+        return not self.audience or view in self.audience or view == self.author
+
+    def is_others(self, view: str) -> bool:
+        """Whether the message is another agent's."""
+        return self.author is not None and self.author != view
+
+
+EVERYBODY: Final = Party()
+"""The party of a message without author and audience."""
+
+
+def party_digest(author: str | None, audience: Sequence[str]) -> bytes:
+    """The digest of a party, in whatever order its audience is given; empty for everybody's messages."""
+    if author is None and not audience:
+        return b""
+    return blake2b(_encode([author, *sorted(audience)]), digest_size=PARTY_BYTES).digest()
