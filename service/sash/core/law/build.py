@@ -124,7 +124,8 @@ def _plain_window(
     its required messages need tokens of those that are set aside.
 
     It is the same window as by the full rules. A chat is plain if its only required messages are the newest one and the
-    newest question, and it has no tool groups, documents, definitions, summary, note or deduplication.
+    newest question, and it has no tool groups, documents, definitions, summary or note; and, where messages that repeat
+    others are left out, no such message.
     """
     records, first = history.records, history.first_seq
     if not _is_plain(history, fixed, options):
@@ -153,7 +154,10 @@ def _plain_window(
     begins = history.length - kept + 1
     if not kept or history.question < begins or (first > 1 and kept == len(costs)):
         return None
-    if PROVIDERS[options.format].fills and _needs_fillers(records, kept):
+    repeats = options.dedupe == "messages" and records.repeats(
+        len(costs) - kept - 1
+    )  # the next one would be passed, too
+    if repeats or (PROVIDERS[options.format].fills and _needs_fillers(records, kept)):
         return None
     whole = begins == 1
     if not whole and (_is_more_than_a_tail(options) or history.summary is not None or _is_marked(records)):
@@ -183,7 +187,6 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or history.outside
         or history.grounding_messages
         or fixed.defines(options.format)
-        or options.dedupe == "messages"
         or options.summary == "always"
         or TOOL in records.roles
         or FUNCTION in records.roles

@@ -44,6 +44,7 @@ DIGEST_BYTES: Final = 8
 """The size of a content's digest, at the end of a record, and of an entry's, in its details."""
 _LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
+_DIGEST_AT: Final = RECORD_BYTES // DIGEST_BYTES - 1
 _LARGEST: Final = 2**32 - 1
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
@@ -365,6 +366,13 @@ class Records(Sequence[Record]):
         end = (index + 1) * RECORD_BYTES
         found = self.packed[end - DIGEST_BYTES : end]
         return found if found != _NO_CONTENT else None
+
+    def repeats(self, start: int) -> bool:
+        """Whether two messages from index ``start`` on have the same digest: as nearly never, where none repeats another."""
+        digests = (
+            memoryview(self.packed).cast("Q")[_DIGEST_AT :: RECORD_BYTES // DIGEST_BYTES][max(0, start) :].tolist()
+        )
+        return len(set(digests)) < len(digests)
 
     def pinned(self) -> Iterator[int]:
         """Indexes of pinned messages, ascending."""
