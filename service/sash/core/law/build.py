@@ -154,13 +154,12 @@ def _plain_window(
     begins = history.length - kept + 1
     if not kept or history.question < begins or (first > 1 and kept == len(costs)):
         return None
-    repeats = options.dedupe == "messages" and records.repeats(
-        len(costs) - kept - 1
-    )  # the next one would be passed, too
+    # The next one, too, would be passed if it repeats another.
+    repeats = options.dedupe == "messages" and records.repeats(len(costs) - kept - 1)
     if repeats or (PROVIDERS[options.format].fills and _needs_fillers(records, kept)):
         return None
     whole = begins == 1
-    if not whole and (_is_more_than_a_tail(options) or history.summary is not None or _is_marked(records)):
+    if not whole and (_is_more_than_a_tail(options) or history.summary is not None or records.marks_any):
         return None
     tokens = {**fixed_tokens, "tools": 0, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
     return Window(
@@ -214,11 +213,6 @@ def _needs_fillers(records: Records, kept: int) -> bool:
 def _is_more_than_a_tail(options: WindowQuery) -> bool:
     """Whether an option other than the budget decides where history begins."""
     return options.note or bool(options.stable) or options.overflow == "skip" or options.start == "user"
-
-
-def _is_marked(records: Records) -> bool:
-    """Whether a system, developer or pinned message is among the records."""
-    return SYSTEM in records.roles or DEVELOPER in records.roles or any(True for _ in records.pinned())
 
 
 def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[str, int]:

@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 
 from sash.core.chat.messages import digest
-from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.measures import Extra, Measure
 from sash.core.counts.media_facts import IMAGE, Medium
 from sash.core.counts.models import Model
@@ -377,6 +377,11 @@ class Records(Sequence[Record]):
     def pinned(self) -> Iterator[int]:
         """Indexes of pinned messages, ascending."""
         return indexes_of(self.flags.translate(_PINNED))
+
+    @property
+    def marks_any(self) -> bool:
+        """Whether a system, developer or pinned message is among these."""
+        return SYSTEM in self.roles or DEVELOPER in self.roles or any(True for _ in self.pinned())
 
     def rich(self) -> Iterator[int]:
         """Indexes of messages whose cost depends on their details, ascending."""
