@@ -393,3 +393,16 @@ async def test_a_recalled_message_has_its_picture(client: httpx.AsyncClient, con
     window = (await client.get(f"/conversations/{conversation}/window?{query}")).json()
     assert window["recalled"]["seqs"][0] == 1
     assert shown in window["request"]["messages"]
+
+
+async def test_an_empty_question_with_documents_is_recalled(client: httpx.AsyncClient, conversation: str) -> None:
+    """A message without words has those of its neighbours: it is recalled for a provider that leaves empty messages out."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    documents = {"documents": [{"text": "Biscuit is a dog."}]}
+    silent = {"message": {"role": "user", "content": ""}, "grounding": documents}
+    await append(client, conversation, *turns(FACTS[1]), silent, *CHATTER, question("which dog does my sister have?"))
+    await indexed(client, conversation)
+    query = SMALL.replace("gpt-4o-mini", "claude-sonnet-4-5&format=anthropic")
+    window = await client.get(f"/conversations/{conversation}/window?{query}")
+    assert window.status_code == 200, window.text
+    assert {1, 2, 3} <= set(window.json()["recalled"]["seqs"])

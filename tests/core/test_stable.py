@@ -31,8 +31,10 @@ from histories import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sash.core.law.expected import before_reply, began_alike
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.stable import Before, EarlierQuestion, Spans, stable_cut
+from sash.core.law.view import History
 from sash.core.law.window import Window
 
 pytestmark = pytest.mark.no_cover
@@ -79,6 +81,51 @@ def test_never_moves_back(life: tuple[Talk, Ask]) -> None:
 def test_never_moves_back_deeper(life: tuple[Talk, Ask]) -> None:
     """The first kept message never moves back, in more and longer conversations."""
     check_never_moves_back(life)
+
+
+def windows_before(found: Talk, ask: Ask) -> list[tuple[Window, Window]]:
+    """Return, for messages that came, the window before as it follows from the new one, and as it was made."""
+    pairs, ways = [], lived(found, ask)
+    for length, window in enumerate(ways, 1):
+        history = found.upto(length).history(ask.model)
+        earlier = before_reply(history)
+        if isinstance(earlier, History) and (alike := began_alike(window, history, earlier)) is not None:
+            pairs.append((alike, ways[earlier.length - 1]))
+    return pairs
+
+
+def check_begins_alike(life: tuple[Talk, Ask]) -> None:
+    found, ask = life
+    ask = replace(ask, options=msgspec.structs.replace(ask.options, price="none"))
+    for alike, before in windows_before(found, ask):
+        assert (alike.seqs, alike.stop_reason, alike.cut) == (before.seqs, before.stop_reason, before.cut)
+        assert not any((before.edits, before.grounding, before.summary, before.note))
+        assert before.dropped["messages"]
+
+
+@quick
+@given(lives(pins=False, documents=False))
+def test_the_window_before_began_alike(life: tuple[Talk, Ask]) -> None:
+    """Where the window of the turn before is said to follow from this one, it is the window that was made then."""
+    check_begins_alike(life)
+
+
+@pytest.mark.parametrize("name", ["gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-pro"])
+def test_most_windows_of_an_agent_begin_as_those_before(name: str) -> None:
+    """The window before follows from this one unless the cut has moved since; it need not be made then."""
+    turns = [
+        turn
+        for number in range(30)
+        for turn in (
+            said("user", f"look {number}"),
+            calling(f"c{number}"),
+            result(f"c{number}", words(15)),
+            said("assistant", "ok"),
+        )
+    ]
+    life = talk(*turns), Ask(name, 400, stable(0.5))
+    check_begins_alike(life)
+    assert len(windows_before(*life)) > len(turns) // 2
 
 
 def optional(found: Talk, window: Window) -> list[int]:

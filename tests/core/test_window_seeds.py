@@ -132,6 +132,16 @@ def test_the_same_text_twice_is_two_messages() -> None:
     assert (window.seqs, window.dropped["duplicates"]) == ([2, 3], 1)
 
 
+def test_a_repeat_does_not_end_a_window() -> None:
+    """With ``dedupe=messages``, a message that repeats a kept one is passed, and older ones are kept in its place."""
+    texts = ["hi", *(f"{number} {words(20)}" for number in (8, 3, 4, 5, 6, 7, 8))]
+    found = talk(*(said(role, text) for role, text in zip(("user", "assistant") * 4, texts, strict=True)))
+    budget = found.window(Ask()).tokens["total"] - 10
+    assert found.window(Ask(budget=budget)).seqs == [3, 4, 5, 6, 7, 8]
+    window = found.window(Ask(budget=budget, options=WindowQuery(dedupe="messages")))
+    assert (window.seqs, window.dropped["duplicates"]) == ([1, 3, 4, 5, 6, 7, 8], 1)
+
+
 def test_refusals_are_not_the_same() -> None:
     """Refusals without content are not duplicates of each other, because their text is in another member."""
     refusals = [{"role": "assistant", "content": None, "refusal": text} for text in ("no", "never")]

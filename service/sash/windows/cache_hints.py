@@ -8,7 +8,7 @@ import msgspec
 from sash.core.counts.families import DEVELOPER
 from sash.core.law.caching import caching_of
 from sash.core.law.documents import Documents
-from sash.core.law.expected import Expected, before_reply, expect, places_of
+from sash.core.law.expected import Expected, before_reply, began_alike, expect, places_of
 from sash.core.law.rhythm import Asks, asks_of
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
@@ -47,8 +47,7 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
     if isinstance(earlier, NeedOlder):
         return earlier
     if earlier is not None:
-        with suppress(WindowDoesNotFit):
-            before = _window_before(asked, earlier, _documents_before(asked, earlier, documents))
+        before = _window_before(asked, window, history, earlier, documents)
     if isinstance(before, NeedOlder):
         return before
     if before and earlier and query.history_tools and first_seen(before, earlier) != first_seen(window, history):
@@ -85,11 +84,21 @@ def _asking(places: Places, asks: Asks, rules: Caching) -> Places:
     return msgspec.structs.replace(places, lifetime=rules.longer.name) if asks.longer and rules.longer else places
 
 
-def _window_before(asked: Asked, earlier: History, documents: Documents) -> Window | NeedOlder:
-    """The window before. As long as nothing is left out, no tokens are reserved for recall."""
-    before = build(msgspec.structs.replace(asked, aside=0), earlier, documents)
-    is_whole = isinstance(before, NeedOlder) or not before.dropped["messages"]
-    return before if is_whole or not asked.aside else build(asked, earlier, documents)
+def _window_before(
+    asked: Asked, window: Window, history: History, earlier: History, documents: Documents
+) -> Window | NeedOlder | None:
+    """The window before; None if there was none, because it did not fit. ``window`` is this one.
+
+    As long as nothing is left out, no tokens are reserved for recall.
+    """
+    if asked.query.price != "auto" and (before := began_alike(window, history, earlier)) is not None:
+        return before
+    documents = _documents_before(asked, earlier, documents)
+    with suppress(WindowDoesNotFit):
+        found = build(msgspec.structs.replace(asked, aside=0), earlier, documents)
+        is_whole = isinstance(found, NeedOlder) or not found.dropped["messages"]
+        return found if is_whole or not asked.aside else build(asked, earlier, documents)
+    return None
 
 
 def _recalls_alike(asked: Asked, window: Window, history: History, before: Window, earlier: History) -> bool:

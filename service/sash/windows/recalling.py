@@ -86,7 +86,11 @@ class Question(NamedTuple):
 def costs_of(records: Mapping[int, Record], old: Old, model: Model, query: WindowQuery) -> dict[int, int]:
     """Tokens of each of ``old``'s messages by seq, with what is sent of an older turn's reasoning: all, or signatures on
     calls."""
-    plain = [seq for seq, record in records.items() if record.measure.extra is None and record.said is None]
+    plain = [
+        seq
+        for seq, record in records.items()
+        if record.measure.extra is None and record.grounding is None and record.said is None
+    ]
     costs = dict(zip(plain, listed_costs(old.apart(plain), model), strict=True))
     costs |= {seq: record_cost(record, model) for seq, record in records.items() if seq not in costs}
     if query.reasoning == "none":

@@ -124,7 +124,8 @@ def _plain_window(
     its required messages need tokens of those that are set aside.
 
     It is the same window as by the full rules. A chat is plain if its only required messages are the newest one and the
-    newest question, and it has no tool groups, documents, definitions, summary, note or deduplication.
+    newest question, and it has no tool groups, documents, definitions, summary or note; and, where messages that repeat
+    others are left out, no such message.
     """
     records, first = history.records, history.first_seq
     if not _is_plain(history, fixed, options):
@@ -153,10 +154,12 @@ def _plain_window(
     begins = history.length - kept + 1
     if not kept or history.question < begins or (first > 1 and kept == len(costs)):
         return None
-    if PROVIDERS[options.format].fills and _needs_fillers(records, kept):
+    # The next one, too, would be passed if it repeats another.
+    repeats = options.dedupe == "messages" and records.repeats(len(costs) - kept - 1)
+    if repeats or (PROVIDERS[options.format].fills and _needs_fillers(records, kept)):
         return None
     whole = begins == 1
-    if not whole and (_is_more_than_a_tail(options) or history.summary is not None or _is_marked(records)):
+    if not whole and (_is_more_than_a_tail(options) or history.summary is not None or records.marks_any):
         return None
     tokens = {**fixed_tokens, "tools": 0, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
     return Window(
@@ -183,7 +186,6 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         or history.outside
         or history.grounding_messages
         or fixed.defines(options.format)
-        or options.dedupe == "messages"
         or options.summary == "always"
         or TOOL in records.roles
         or FUNCTION in records.roles
@@ -211,11 +213,6 @@ def _needs_fillers(records: Records, kept: int) -> bool:
 def _is_more_than_a_tail(options: WindowQuery) -> bool:
     """Whether an option other than the budget decides where history begins."""
     return options.note or bool(options.stable) or options.overflow == "skip" or options.start == "user"
-
-
-def _is_marked(records: Records) -> bool:
-    """Whether a system, developer or pinned message is among the records."""
-    return SYSTEM in records.roles or DEVELOPER in records.roles or any(True for _ in records.pinned())
 
 
 def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[str, int]:

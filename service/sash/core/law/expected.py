@@ -59,6 +59,24 @@ def before_reply(history: History) -> History | NeedOlder | None:
     )
 
 
+def began_alike(window: Window, history: History, earlier: History) -> Window | None:
+    """The window of the ``earlier`` history, if it is this one without the messages since: its stable cut stood
+    there already, and all messages behind it are sent as they are. None where that is not certain.
+
+    The cut is the largest need of all messages so far, so what came since has not changed it.
+    """
+    cut, seqs, records = window.cut, window.seqs, history.records
+    if cut is None or cut.since_seq > earlier.length or not cut.seq <= earlier.question:
+        return None
+    is_all = seqs[0] == cut.seq and seqs[-1] == history.length and len(seqs) == history.length - cut.seq + 1
+    is_bare = not (window.edits or window.grounding or window.summary or window.note or window.recalled)
+    if not (is_all and is_bare) or history.order is not None or history.outside or history.summary is not None:
+        return None
+    if history.grounding_messages or records.marks_any or (records.details and (records.thinks or records.media)):
+        return None
+    return msgspec.structs.replace(window, seqs=seqs[: earlier.length - cut.seq + 1])
+
+
 def places_of(window: Window, question: int, *, stable: bool) -> Places:
     """The places up to which the next window begins like this one; ``question`` is the newest user message's seq."""
     slides = window.dropped["messages"] and window.stop_reason != "summary"  # a summary stays where it is

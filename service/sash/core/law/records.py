@@ -25,7 +25,7 @@ import numpy as np
 
 from sash.core.chat.audiences import EVERYBODY, Party, party_digest
 from sash.core.chat.messages import digest
-from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.measures import Extra, Measure
 from sash.core.counts.media_facts import IMAGE, Medium
 from sash.core.counts.models import Model
@@ -45,6 +45,7 @@ DIGEST_BYTES: Final = 8
 """The size of a content's digest, at the end of a record, and of an entry's, in its details."""
 _LAYOUT: Final = Struct("<BBBBIII8s")
 _WORDS: Final = RECORD_BYTES // 4
+_DIGEST_AT: Final = RECORD_BYTES // DIGEST_BYTES - 1
 _LARGEST: Final = 2**32 - 1
 _STORED: Final = 2**8 - 1
 _OPEN_BIT: Final = 128
@@ -385,9 +386,21 @@ class Records(Sequence[Record]):
         found = self.packed[end - DIGEST_BYTES : end]
         return found if found != _NO_CONTENT else None
 
+    def repeats(self, start: int) -> bool:
+        """Whether two messages from index ``start`` on have the same digest: as nearly never, where none repeats another."""
+        digests = (
+            memoryview(self.packed).cast("Q")[_DIGEST_AT :: RECORD_BYTES // DIGEST_BYTES][max(0, start) :].tolist()
+        )
+        return len(set(digests)) < len(digests)
+
     def pinned(self) -> Iterator[int]:
         """Indexes of pinned messages, ascending."""
         return indexes_of(self.flags.translate(_PINNED))
+
+    @property
+    def marks_any(self) -> bool:
+        """Whether a system, developer or pinned message is among these."""
+        return SYSTEM in self.roles or DEVELOPER in self.roles or any(True for _ in self.pinned())
 
     def rich(self) -> Iterator[int]:
         """Indexes of messages whose cost depends on their details, ascending."""
