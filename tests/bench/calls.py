@@ -24,7 +24,8 @@ from tests.bench.rig import body_of
 _AWAY = ("long", "agents", "hundred")
 """Conversations of other lengths, whose windows do the same work."""
 _BATCH = 100
-_TIMES = 3
+_WARM = 3
+_TIMES = 9
 
 
 class Calls:
@@ -61,7 +62,7 @@ async def measure(url: str) -> dict[str, int]:
         found: dict[str, int] = {}
         for name in (*wanted, "sent"):
             counts = []
-            for turn in range(2 * _TIMES):
+            for turn in range(_WARM + _TIMES):
                 calls.count = 0
                 sys.setprofile(calls)
                 if name == "sent":
@@ -69,7 +70,7 @@ async def measure(url: str) -> dict[str, int]:
                 else:
                     await ask(app, "GET", wanted[name])
                 sys.setprofile(None)
-                counts += [calls.count] if turn >= _TIMES else []
+                counts += [calls.count] if turn >= _WARM else []
             found[name] = min(counts)
         return found
 
