@@ -30,6 +30,7 @@
     │   ├── RecallIsOff         422
     │   └── KeyReused           422  an Idempotency-Key was sent again with another request
     ├── TooManyRequests         429
+    ├── TenantFollowers         429  the tenant has its share of a worker's followers
     ├── Internal                500
     │   └── CannotOpen          500  stored data cannot be decrypted
     ├── ConversationDamaged     500  the store lost one of a conversation's keys
@@ -541,6 +542,20 @@ class TooManyFollowers(Problem):
 
     class Figures(msgspec.Struct):
         limit: Annotated[int, Meta(description="Followers that a worker takes.", examples=[4000])]
+
+
+class TenantFollowers(Problem):
+    """The tenant has its share of the followers that a worker takes; the other places are for other tenants.
+
+    Follow less: one stream of an owner has the events of all of the owner's conversations. Or come back after
+    ``Retry-After``. The operator sets the share in ``SASH_MAX_TENANT_FOLLOWERS``.
+    """
+
+    slug, title, status = "too-many-tenant-followers", "The tenant has too many followers", 429
+    retry_after_seconds = 5
+
+    class Figures(msgspec.Struct):
+        limit: Annotated[int, Meta(description="Followers that a worker takes of one tenant.", examples=[2000])]
 
 
 class StorePermissionDenied(StoreUnavailable):
