@@ -193,7 +193,7 @@ async def test_there_are_only_so_many_followers(
         refused = await answered(one, path, 429)
         assert int(refused.headers["retry-after"]) > 0
         told = (await one.get(owners)).json()
-        assert (told["type"], told["limit"]) == ("/problems/too-many-tenant-followers", 8)
+        assert (told["type"], told["limit"]) == ("/problems/too-many-requests", 8)
         assert (await two.head(owners)).status_code == 200
         tasks += [asyncio.create_task(hold(two, owners)) for _ in range(4)]
         refused = await answered(two, owners, 503)
