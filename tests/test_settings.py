@@ -37,7 +37,11 @@ RIGHT = [
     ("SASH_RETENTION_SECONDS", "86400", "retention_seconds", 86400),
     ("SASH_DURABILITY", "Fast", "durability", "fast"),
     ("SASH_MAX_BODY_BYTES", "1024", "max_body_bytes", 1024),
+    ("SASH_MAX_BODY_BYTES", "4MB", "max_body_bytes", 4_000_000),
+    ("SASH_MAX_BODY_BYTES", "4 MiB", "max_body_bytes", 4 * 1024**2),
+    ("SASH_MAX_IMPORT_BYTES", "1g", "max_import_bytes", 1000**3),
     ("SASH_MAX_ENTRIES", "1000", "max_entries", 1000),
+    ("SASH_MAX_TENANT_FOLLOWERS", "50", "max_tenant_followers", 50),
     ("SASH_SEND_MEMBERS", "timestamp, modelInfo,", "send_members", frozenset({"timestamp", "modelInfo"})),
     ("SASH_SEND_MEMBERS", "*", "send_members", frozenset({"*"})),
     ("SASH_ALLOW_ITEMS", "new_call, browser_state", "allow_items", ("new_call", "browser_state")),
@@ -98,7 +102,8 @@ WRONG = [
     ("SASH_RETENTION_SECONDS", "0", "write a whole number from 1 to 315360000"),
     ("SASH_DURABILITY", "safe", "SASH_DURABILITY is 'safe': write fast, durable, replicated or assume"),
     ("SASH_DURABILITY", "replicated", "the embedded store has no replica: set SASH_REDIS_URL"),
-    ("SASH_MAX_BODY_BYTES", "4MB", "write a whole number from 1024 to 268435456"),
+    ("SASH_MAX_BODY_BYTES", "4 megs", "a number of bytes from 1024 to 268435456, such as 4194304, 4MiB or 4MB"),
+    ("SASH_MAX_BODY_BYTES", "4TB", "a number of bytes from 1024 to 268435456"),
     ("SASH_MAX_ENTRIES", "0", "write a whole number from 1 to 10000"),
     ("SASH_SEND_MEMBERS", ",", "write names of members with commas between, like timestamp,modelInfo, or *"),
     ("SASH_SEND_MEMBERS", "*,timestamp", "write names of members with commas between"),
@@ -304,3 +309,12 @@ def test_no_secret_is_in_an_error():
 def test_mask_url(url: str, masked: str):
     """``mask_url`` hides user, password and secret parameters, and keeps the rest."""
     assert masked == mask_url(url)
+
+
+def test_a_tenants_share_of_followers() -> None:
+    """Half of a worker's places where keys are required, all where everybody is one tenant; never more than all."""
+    keys = {"SASH_API_KEYS": "acme:k1,beta:k2", "SASH_MAX_FOLLOWERS": "9"}
+    assert Settings.read({}).tenant_followers == 4000
+    assert Settings.read(keys).tenant_followers == 5
+    assert Settings.read({**keys, "SASH_MAX_TENANT_FOLLOWERS": "2"}).tenant_followers == 2
+    assert Settings.read({**keys, "SASH_MAX_TENANT_FOLLOWERS": "20"}).tenant_followers == 9

@@ -151,6 +151,7 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         Events(store.following, store.reader),
         metrics.events,
         limit=settings.max_followers,
+        tenant_limit=settings.tenant_followers,
         went_back=watching.watch.backwards.seen_ms,
     )
     context = Context(

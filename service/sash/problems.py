@@ -30,6 +30,7 @@
     │   ├── RecallIsOff         422
     │   └── KeyReused           422  an Idempotency-Key was sent again with another request
     ├── TooManyRequests         429
+    │   └── TenantFollowers     429  the tenant has its share of a worker's followers
     ├── Internal                500
     │   └── CannotOpen          500  stored data cannot be decrypted
     ├── ConversationDamaged     500  the store lost one of a conversation's keys
@@ -462,9 +463,10 @@ class KeyReused(Unprocessable):
 
 
 class TooManyRequests(Problem):
-    """The tenant or its key is over its rate limit.
+    """The tenant or its key is over its rate limit, or the tenant has its share of the followers that a worker takes.
 
-    Wait for the seconds of ``Retry-After``, then send the request again.
+    Wait for the seconds of ``Retry-After``, then send the request again. To follow less: one stream of an owner has the
+    events of all of the owner's conversations. The operator sets the share in ``SASH_MAX_TENANT_FOLLOWERS``.
     """
 
     slug, title, status = "too-many-requests", "Too many requests", 429
@@ -474,6 +476,12 @@ class TooManyRequests(Problem):
     class Figures(msgspec.Struct):
         limit: Annotated[float, Meta(description="The tenant's limit.", examples=[50])]
         unit: Annotated[str, Meta(description="The unit of `limit`.", examples=["requests a second"])]
+
+
+class TenantFollowers(TooManyRequests):
+    """Clients receive the type ``too-many-requests``; ``limit`` is the tenant's share of a worker's followers."""
+
+    retry_after_seconds = 5
 
 
 class Internal(Problem):

@@ -35,6 +35,7 @@ from sash.variables import (
     object_url,
     one_key,
     origins,
+    size,
     store_url,
     tenant_keys,
     words,
@@ -97,11 +98,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cors_origins: Annotated[tuple[str, ...], Variable(origins)] = ()
     retention_seconds: Annotated[int | None, Variable(integer(1, TEN_YEARS_SECONDS))] = None
     durability: Annotated[Durability, Variable(choice(Durability))] = "durable"
-    max_body_bytes: Annotated[int, Variable(integer(1024, 256 * 1024**2))] = 4 * 1024**2
-    max_import_bytes: Annotated[int, Variable(integer(1024, 1024**4))] = 2 * 1024**3
+    max_body_bytes: Annotated[int, Variable(size(1024, 256 * 1024**2))] = 4 * 1024**2
+    max_import_bytes: Annotated[int, Variable(size(1024, 1024**4))] = 2 * 1024**3
     max_entries: Annotated[int, Variable(integer(1, 10_000))] = 100
     max_followers: Annotated[int, Variable(integer(0, 1_000_000))] = 4_000
     """Open streams of events that a worker takes."""
+    max_tenant_followers: Annotated[int | None, Variable(integer(0, 1_000_000))] = None
+    """Those of one tenant; None for half of all where there are keys, and so may be several tenants."""
     allow_items: Annotated[tuple[str, ...], Variable(words)] = ()
     """Kinds of items, blocks and parts that are taken though no provider is known to have them; ``*`` are all."""
     log_format: Annotated[LogFormat, Variable(choice(LogFormat))] = "json"
@@ -167,6 +170,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def anonymous(self) -> bool:
         """Whether requests need no key."""
         return not (self.api_keys or self.require_keys)
+
+    @property
+    def tenant_followers(self) -> int:
+        """Open streams of events that a worker takes of one tenant."""
+        if self.max_tenant_followers is not None:
+            return min(self.max_tenant_followers, self.max_followers)
+        return self.max_followers if self.anonymous else -(-self.max_followers // 2)
 
     @property
     def loopback(self) -> bool:

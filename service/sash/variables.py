@@ -74,6 +74,32 @@ def integer(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+_UNITS = {
+    "": 1,
+    "k": 1000,
+    "m": 1000**2,
+    "g": 1000**3,
+    "t": 1000**4,
+    "ki": 1024,
+    "mi": 1024**2,
+    "gi": 1024**3,
+    "ti": 1024**4,
+}
+
+
+def size(low: int, high: int) -> Callable[[str], int]:
+    """A number of bytes, with a unit if one is given: KB and MB are of 1000, KiB and MiB of 1024."""
+
+    def parse(value: str) -> int:
+        found = re.fullmatch(r"([0-9]{1,18}) ?(?:([kmgt]i?)?b?)", value, re.IGNORECASE)
+        size_bytes = int(found[1]) * _UNITS[(found[2] or "").lower()] if found else -1
+        if not low <= size_bytes <= high:
+            raise ValueError(f"a number of bytes from {low} to {high}, such as 4194304, 4MiB or 4MB")
+        return size_bytes
+
+    return parse
+
+
 def number(low: float, high: float) -> Callable[[str], float]:
     def parse(value: str) -> float:
         if not re.fullmatch(r"[0-9]{1,18}(?:\.[0-9]{1,18})?", value) or not low <= float(value) <= high:

@@ -28,7 +28,7 @@ class Followed:
 
     @property
     def versions(self) -> list[int]:
-        return [event["version"] for event in self.events]
+        return [event.get("version", 0) for event in self.events]
 
     async def _read(self) -> None:
         fields: dict[str, str] = {}

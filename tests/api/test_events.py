@@ -16,13 +16,19 @@ from conftest import Served, serving_alone
 from sash.store.data.api_keys import ApiKeys
 from sash.store.redis.client import Client
 
+KEYS = "one:key-1,two:key-2"
+
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Yield a service for this file, with few followers and two tenants."""
     folder = tmp_path_factory.mktemp("events")
     with serving_alone(
-        folder, SASH_MAX_FOLLOWERS="12", SASH_API_KEYS="one:key-1,two:key-2", SASH_METRICS_KEY="m"
+        folder,
+        SASH_MAX_FOLLOWERS="12",
+        SASH_MAX_TENANT_FOLLOWERS="8",
+        SASH_API_KEYS=KEYS,
+        SASH_METRICS_KEY="m",
     ) as process:
         yield process
 
@@ -166,6 +172,8 @@ async def test_another_tenant_and_other_requests_are_refused(
     head = await one.head(path)
     assert (head.status_code, head.headers["content-type"], head.content) == (200, "text/event-stream", b"")
     assert (head.headers["cache-control"], head.headers["x-accel-buffering"]) == ("no-store", "no")
+    head = await one.head("/owners/nobody/events")
+    assert (head.headers["cache-control"], head.headers["x-accel-buffering"]) == ("no-store", "no")
     async with httpx.AsyncClient(base_url=alone.url) as nobody:
         assert (await nobody.get(path)).status_code == 401
 
@@ -173,17 +181,28 @@ async def test_another_tenant_and_other_requests_are_refused(
 async def test_there_are_only_so_many_followers(
     alone: Served, one: httpx.AsyncClient, fresh: Callable[[], str]
 ) -> None:
-    """One follower too many is 503 with Retry-After; who leaves makes room."""
+    """Beyond its share a tenant gets 429, and another still follows; beyond all places it is 503; who leaves makes room."""
     name = await begun(one, fresh())
     path = f"/conversations/{name}/events"
-    async with httpx.AsyncClient(base_url=alone.url, headers=dict(one.headers), timeout=20) as many:
-        tasks = [asyncio.create_task(hold(many, path)) for _ in range(12)]
-        refused = await answered(one, path, 503)
+    owners = f"/owners/{fresh()}/events"
+    async with (
+        httpx.AsyncClient(base_url=alone.url, headers=dict(one.headers), timeout=20) as many,
+        httpx.AsyncClient(base_url=alone.url, headers={"Authorization": "Bearer key-2"}, timeout=20) as two,
+    ):
+        tasks = [asyncio.create_task(hold(many, path)) for _ in range(8)]
+        refused = await answered(one, path, 429)
         assert int(refused.headers["retry-after"]) > 0
-        assert (await one.get(path)).json()["type"] == "/problems/too-many-followers"
+        told = (await one.get(owners)).json()
+        assert (told["type"], told["limit"]) == ("/problems/too-many-requests", 8)
+        assert (await two.head(owners)).status_code == 200
+        tasks += [asyncio.create_task(hold(two, owners)) for _ in range(4)]
+        refused = await answered(two, owners, 503)
+        assert int(refused.headers["retry-after"]) > 0
+        assert (await two.get(owners)).json()["type"] == "/problems/too-many-followers"
         tasks[0].cancel()
         await asyncio.gather(tasks[0], return_exceptions=True)
         await answered(one, path, 200)
+        await answered(two, owners, 200)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -276,4 +295,30 @@ async def test_a_revoked_key_ends_its_streams(tmp_path: Path) -> None:
             await stays.until(lambda: stays.comments > 0, 20)
             assert not stays.ended
     await store.close()
+    await asyncio.to_thread(process.stop)
+
+
+async def test_events_of_an_encrypted_store(tmp_path: Path) -> None:
+    """With encryption at rest followers get messages and titles as without, over a restart too."""
+    process = Served(tmp_path / "data", SASH_ENCRYPTION_KEY="ab" * 32)
+    process.start()
+    async with httpx.AsyncClient(base_url=process.url, timeout=20) as client:
+        await client.post("/conversations", json={"id": "c-1", "owner": "ann", "metadata": {"title": "T"}})
+        path = "/conversations/c-1/events"
+        async with (
+            following(client, path, after=1, body="true") as heard,
+            following(client, "/owners/ann/events") as listed,
+        ):
+            await say(client, "c-1", user("one"))
+            await heard.until(lambda: heard.versions == [2])
+            await listed.until(lambda: listed.versions[1:] == [2])
+            assert listed.events[0]["conversations"][0]["metadata"] == {"title": "T"}
+    await asyncio.to_thread(process.stop)
+    process.start()
+    async with (
+        httpx.AsyncClient(base_url=process.url, timeout=20) as client,
+        following(client, path, after=1, body="true") as again,
+    ):
+        await again.until(lambda: again.versions == [2])
+        assert again.events[0]["messages"][0]["entry"]["message"]["content"] == "one"
     await asyncio.to_thread(process.stop)

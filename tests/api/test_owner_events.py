@@ -87,3 +87,38 @@ async def test_two_sidebars_share_what_is_read(near: httpx.AsyncClient, fresh: C
     assert (await near.head(path)).status_code == 200
     assert (await near.get(path, params={"after": "1"})).status_code == 400
     (await near.delete(f"/conversations/{name}")).raise_for_status()
+
+
+async def test_older_conversations_are_told_when_they_change(near: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
+    """The list has the newest 100, and says that there are more; a change of one of these comes soon, with its state."""
+    owner, names = fresh(), [fresh() for _ in range(104)]
+    for name in names:
+        await make(near, name, owner)
+    old = names[:4]
+    async with following(near, f"/owners/{owner}/events") as heard:
+        await heard.until(lambda: heard.types == ["listed"])
+        assert heard.events[0]["more"] is True
+        assert [each["id"] for each in heard.events[0]["conversations"]] == names[:3:-1]
+        await say(near, old[0])
+        await heard.until(lambda: len(heard.events) == 2, 5)
+        await say(near, old[0])
+        await heard.until(lambda: len(heard.events) == 3, 5)
+        (await near.patch(f"/conversations/{old[1]}", json={"metadata": {"title": "new"}})).raise_for_status()
+        await heard.until(lambda: len(heard.events) == 4, 5)
+        (await near.delete(f"/conversations/{old[2]}")).raise_for_status()
+        await heard.until(lambda: len(heard.events) == 5, 5)
+        (await near.patch(f"/conversations/{old[3]}", json={"owner": f"another-{owner}"})).raise_for_status()
+        await heard.until(lambda: len(heard.events) == 6, 5)
+        (await near.delete(f"/conversations/{old[0]}")).raise_for_status()
+        await heard.until(lambda: len(heard.events) == 7, 5)
+        await asyncio.sleep(4)  # nothing is told twice
+        assert [(each["type"], each["conversation_id"]) for each in heard.events[1:]] == [
+            ("reset", old[0]),
+            ("appended", old[0]),
+            ("reset", old[1]),
+            ("erased", old[2]),
+            ("left", old[3]),
+            ("erased", old[0]),
+        ]
+    for each in (owner, f"another-{owner}"):
+        (await near.delete(f"/owners/{each}")).raise_for_status()

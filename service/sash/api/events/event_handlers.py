@@ -65,10 +65,10 @@ async def follow_conversation(request: Req) -> "Followed":
 @get("/owners/{owner_id:str}/events", operation_id="followOwner")
 @documented("Follow an owner's conversations", "conversations", gives=OwnerEvent, gives_types=EVENTS)
 async def follow_owner(request: Req) -> "FollowedOwner":
-    """Server-sent events of all of an owner's conversations, for a sidebar: those of the newest 100, and of new ones.
+    """Server-sent events of all of an owner's conversations, for a sidebar.
 
-    The first is `listed`, with the conversations and their versions. A reader that comes back with `Last-Event-ID` gets it
-    only if something has changed meanwhile.
+    The first is `listed`, with the newest 100 and their versions; a change of another one comes with its state. A reader
+    that comes back with `Last-Event-ID` gets the list only if something has changed meanwhile.
     """
     query_of(request, NoQuery)
     owner = owner_in_path(request.path_params["owner_id"])
@@ -107,7 +107,7 @@ class FollowedAnswer:
         self._line = line
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events. Raises NotFound, TooManyFollowers, StoreUnavailable before the answer begins."""
+        """Send the events. Raises NotFound, TenantFollowers, TooManyFollowers, StoreUnavailable before the answer begins."""
         stream, exchange = self._stream, scope["sash.exchange"]
         self._followers.enter(stream)
         try:

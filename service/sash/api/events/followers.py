@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, TypeVar
@@ -12,7 +13,7 @@ from sash.api.events.event_stream import EventStream
 from sash.api.events.feed import Feed
 from sash.operations.event_metrics import EventMetrics
 from sash.operations.logging import describe, get_logger
-from sash.problems import NotFound, Problem, TooManyFollowers, Unauthorized
+from sash.problems import NotFound, Problem, TenantFollowers, TooManyFollowers, Unauthorized
 from sash.store.data.following import LEASE_SECONDS, Following
 from sash.store.data.layout import Target
 
@@ -43,7 +44,10 @@ L = TypeVar("L", bound=ListFeed)
 
 
 class Followers:
-    """The feeds of this worker. ``went_back`` returns when the store last went back (milliseconds since 1970), or 0."""
+    """The feeds of this worker. ``went_back`` returns when the store last went back (milliseconds since 1970), or 0.
+
+    It takes ``limit`` followers, and ``tenant_limit`` of one tenant.
+    """
 
     def __init__(
         self,
@@ -52,12 +56,15 @@ class Followers:
         metrics: EventMetrics,
         *,
         limit: int,
+        tenant_limit: int,
         went_back: Callable[[], int],
     ) -> None:
         self.events = events
         self._following = following
         self._metrics = metrics
         self._limit = limit
+        self._tenant_limit = tenant_limit
+        self._of_tenants: Counter[str] = Counter()
         self._went_back = went_back
         self._seen_back = 0
         self._feeds: dict[str, Feed] = {}
@@ -77,14 +84,21 @@ class Followers:
     def enter(self, stream: EventStream) -> None:
         """Count a reader. Where the worker is stopping, its stream ends at once: a browser never comes back after a 503.
 
-        Raises TooManyFollowers.
+        Raises TenantFollowers, TooManyFollowers.
         """
+        if self._of_tenants[stream.tenant] >= self._tenant_limit:
+            raise TenantFollowers(
+                f"This worker has {self._tenant_limit} followers of this tenant, its share: come back later, or follow an "
+                "owner in place of each conversation.",
+                members={"limit": self._tenant_limit},
+            )
         if len(self._streams) >= self._limit:
             raise TooManyFollowers(
                 f"This worker has {self._limit} followers, the most that it takes: come back later, or to another worker.",
                 members={"limit": self._limit},
             )
         self._streams.add(stream)
+        self._of_tenants[stream.tenant] += 1
         if self._is_draining:
             self._send_away(stream)
         self._metrics.followers(len(self._streams), len(self._feeds))
@@ -92,6 +106,9 @@ class Followers:
     def leave(self, stream: EventStream) -> None:
         """Count a reader no more."""
         self._streams.discard(stream)
+        self._of_tenants[stream.tenant] -= 1
+        if not self._of_tenants[stream.tenant]:
+            del self._of_tenants[stream.tenant]
         self._metrics.ended(stream.ended or "gone")
         self._metrics.followers(len(self._streams), len(self._feeds))
 

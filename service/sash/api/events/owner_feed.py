@@ -1,15 +1,19 @@
 """The events of an owner's conversations: those of each, in one stream, for a sidebar.
 
-A stream begins with the list: the newest conversations and their versions. From then on it has each one's events, and the
-state of one that is new. Its ids name all versions that the reader has, as one hash. A reader that comes back with the hash
-of the present list has missed nothing; another gets the list again.
+A stream begins with the list: the newest conversations and their versions, and whether there are more. From then on it has
+each one's events. Every write of the owner's conversations, of any age, is published on the owner's channel by the
+conversation's id: one that is new, or older than the list, comes with its state, and from then on has its events too.
+
+The ids of a stream name all versions that the reader has, as one hash. A reader that comes back with the hash of the present
+list has missed nothing; another gets the list again.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from hashlib import blake2b
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -30,10 +34,13 @@ from sash.store.data.replies import State
 from sash.tasks import beside_requests
 
 FOLLOWED: Final = 100
-"""The most conversations of an owner that one stream follows: those with the newest activity."""
+"""Conversations of the list: those with the newest activity."""
+_READ_ALONG: Final = 2 * FOLLOWED
+"""Conversations whose own events are read; of one that is idle for longest the owner's channel tells the next change."""
 _LOOK_SECONDS: Final = 15.0
 _SOON_SECONDS: Final = (0.02, 0.1, 0.3, 1.0, 3.0)
 """When to look for a conversation that was just put on the list, and is made after that."""
+_GONE: Final = 1000
 _log = get_logger()
 
 
@@ -52,7 +59,16 @@ class OwnerEvent(ConversationEvent, frozen=True, omit_defaults=True, kw_only=Tru
 
     conversation_id: Annotated[str, Meta(description="The conversation; not there in `listed`.")] = ""
     version: Annotated[int, Meta(description="Its version after it; not there in `listed`.")] = 0
-    conversations: Annotated[list[OwnerConversation] | None, Meta(description="The list, of `listed`.")] = None
+    conversations: Annotated[
+        list[OwnerConversation] | None, Meta(description="The list, of `listed`: the newest 100.")
+    ] = None
+    more: Annotated[
+        bool,
+        Meta(
+            description="Of `listed`: whether the owner has older ones, which `GET /conversations?owner=` lists. A change "
+            "of one of these is told too, first with its state."
+        ),
+    ] = False
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -60,6 +76,7 @@ class Listed(msgspec.Struct, frozen=True):
 
     type: EventType
     conversations: list[OwnerConversation]
+    more: bool
 
 
 class OwnerReader:
@@ -71,13 +88,16 @@ class OwnerReader:
         self._hash = 0
         self._held: list[tuple[str, Event, bool]] | None = []
 
-    def begin(self, listed: list[ListedConversation], known: str) -> bool:
-        """Send the list, unless the reader has it, and what came meanwhile. Returns whether it was sent."""
+    def begin(self, listed: list[ListedConversation], known: str, *, more: bool) -> bool:
+        """Send the list, unless the reader has it, and what came meanwhile. Returns whether it was sent.
+
+        ``more``: the owner has older conversations.
+        """
         for standing in listed:
             self._note(standing.id, standing.state.version, standing.state.life)
         is_sent = known != self._name
         if is_sent:
-            data = msgspec.json.encode(Listed("listed", [_shown(each) for each in listed]))
+            data = msgspec.json.encode(Listed("listed", [_shown(each) for each in listed], more))
             self.stream.events += 1
             self.stream.put(event_text("listed", self._name, data))
         held, self._held = self._held or [], None
@@ -88,14 +108,14 @@ class OwnerReader:
     def take(self, conversation: str, event: Event, is_new: bool) -> bool:  # noqa: FBT001 - as it is held
         """Send an event, unless the reader has it; returns whether it was sent.
 
-        ``is_new``: it is the state of a conversation that is new on the list.
+        ``is_new``: it is the state, or the end, of a conversation whose events were not read along.
         """
         if self._held is not None:
             self._held.append((conversation, event, is_new))
             return False
         version, life = self._versions.get(conversation, (-1, ""))
         if event.type in ("erased", "left"):
-            if version < 0:
+            if version < 0 and not is_new:
                 return False
             self._note(conversation, None, "")
         elif event.version <= version and event.life == life and (is_new or event.type != "reset"):
@@ -128,6 +148,16 @@ def _shown(each: ListedConversation) -> OwnerConversation:
     messages = MessageRange(each.state.length, 1 if last else None, last)
     metadata = read_settings(each.state.settings).metadata
     return OwnerConversation(each.id, each.state.version, timestamp(each.state.updated_ms), messages, metadata)
+
+
+class _Named(NamedTuple):
+    """A conversation to look for: how often, and whether it was put on the list, and is made after that."""
+
+    tries: int
+    is_listed: bool
+
+
+_ONCE: Final = _Named(1, is_listed=False)
 
 
 class Member:
@@ -176,28 +206,79 @@ class OwnerFeed:
         self._state_of = state_of
         self._sent = sent
         self._changed: set[str] = set()
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, Member] = {}  # the one that was idle for longest comes first
+        self._named: dict[str, _Named] = {}  # others that changed
+        self._gone: dict[str, None] = {}  # those whose end was told
+        self._looked: float | None = time.monotonic()  # when the list was read
         self._looking = asyncio.Lock()
         self._wake = asyncio.Event()
         self._task = beside_requests(self._run())
 
-    def told(self, what: bytes) -> None:  # noqa: ARG002 - as a conversation's feed
-        """Take a wake-up: a conversation was put on the list."""
+    def told(self, what: bytes) -> None:
+        """Take a wake-up: the id of a conversation that changed, or that is put on the list, with a ``+``.
+
+        An empty one, of an older version or after lost messages, says that any may have changed.
+        """
+        name = what.removeprefix(b"+").decode()
+        if name in self._members:
+            return
+        if name:
+            known = self._named.get(name, _ONCE)
+            is_listed = what.startswith(b"+")
+            self._named[name] = _Named(len(_SOON_SECONDS) if is_listed else known.tries, is_listed)
+        else:
+            self._looked = None
         self._wake.set()
 
     async def join(self, reader: OwnerReader, known: str) -> bool:
         """Send the list to a reader, unless it has it, then each event. Raises StoreUnavailable."""
         self.readers.add(reader)
-        return reader.begin(await self._look(), known)
+        listed, more = await self._look()
+        return reader.begin(listed, known, more=more)
 
-    async def _look(self) -> list[ListedConversation]:
-        """Read the list, and follow the conversations that are new on it."""
+    async def _look(self) -> tuple[list[ListedConversation], bool]:
+        """Read the list, and follow the conversations that are new on it. Returns whether there are more."""
         async with self._looking:
-            listed, _ = await self._owners.read(self._tenant, self._owner, limit=FOLLOWED)
-            for each in listed:
+            listed, more = await self._owners.read(self._tenant, self._owner, limit=FOLLOWED)
+            for each in reversed(listed):
                 if each.id not in self._members:
                     await self._add(each)
-            return listed
+            self._looked = time.monotonic()
+            return listed, more
+
+    async def _find(self, name: str, named: "_Named") -> bool:
+        """Tell the state of a conversation that is not read along; returns whether it is known what became of it."""
+        async with self._looking:
+            if name in self._members:
+                return True
+            target, is_last = target_at(self._tenant, name), named.tries == 1
+            kind: Literal["erased", "left"] = "erased"
+            version, life = 0, ""
+            with suppress(NotFound):
+                state = await self._state_of(target)
+                if owner_of(state.settings) == self._owner:
+                    await self._add(ListedConversation(name, state, 0))
+                    return True
+                kind, version, life = "left", state.version, state.life
+            if is_last and not named.is_listed:
+                self._end_of(name, kind, version, life)
+            return is_last
+
+    def _end_of(self, name: str, kind: Literal["erased", "left"], version: int, life: str) -> None:
+        """Tell once that a conversation is the owner's no more."""
+        if name in self._gone:
+            return
+        data = msgspec.json.encode(ConversationEvent(type=kind, conversation_id=name, version=version))
+        self._give(name, Event(kind, version, life, data, data), is_new=True)
+
+    def _give(self, name: str, event: Event, *, is_new: bool) -> None:
+        if event.type in ("erased", "left"):
+            self._gone[name] = None
+            if len(self._gone) > _GONE:
+                del self._gone[next(iter(self._gone))]
+        number = sum(reader.take(name, event, is_new) for reader in list(self.readers))
+        if number:
+            self._sent(event, number, 0)
 
     async def _add(self, each: ListedConversation) -> None:
         target = target_at(self._tenant, each.id)
@@ -205,17 +286,20 @@ class OwnerFeed:
         with suppress(NotFound):
             member.feed = await self._followers.feed(target)
             self._members[each.id] = member
+            self._gone.pop(each.id, None)
             self.take(member, (await self._followers.events.reset(target)).events[0], is_new=True)
             await member.feed.join(member, ReaderPlace(each.state.version, each.state.life))
+            while len(self._members) > _READ_ALONG:
+                self.lose(next(iter(self._members.values())), "gone")
 
     def take(self, member: Member, event: Event, *, is_new: bool = False) -> bool:
         """Give an event to all readers. Other settings may be another owner."""
+        if self._members.pop(member.target.id, None) is not None:
+            self._members[member.target.id] = member
         if event.type in ("settings", "reset") and not is_new:
             self._changed.add(member.target.id)
             self._wake.set()
-        number = sum(reader.take(member.target.id, event, is_new) for reader in list(self.readers))
-        if number:
-            self._sent(event, number, 0)
+        self._give(member.target.id, event, is_new=is_new)
         return True
 
     def lose(self, member: Member, why: End) -> None:
@@ -228,25 +312,37 @@ class OwnerFeed:
                 self._wake.set()
 
     async def _run(self) -> None:
-        """Look at the list when a conversation was put on it, and every 15 seconds."""
+        """Look for each conversation that changed, and at the list every 15 seconds."""
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS):
+                async with asyncio.timeout(self._pause()):
                     await self._wake.wait()
-            is_told = self._wake.is_set()
             self._wake.clear()
             try:
-                for seconds in _SOON_SECONDS if is_told else (0.0,):
-                    await asyncio.sleep(seconds)
+                if self._looked is None or time.monotonic() >= self._looked + _LOOK_SECONDS:
                     await self._look()
-                    await self._dismiss()
-                    if self._wake.is_set():
-                        break
+                await self._find_named()
+                await self._dismiss()
             except Problem:
                 self._wake.set()
                 await asyncio.sleep(_SOON_SECONDS[-2])
             except Exception as error:  # noqa: BLE001 - the look goes on
                 _log.error("events failed", **describe(error))
+
+    async def _find_named(self) -> None:
+        for name, named in list(self._named.items()):
+            del self._named[name]
+            is_known = False
+            try:
+                is_known = await self._find(name, named)
+            finally:
+                if not is_known:
+                    self._named.setdefault(name, named._replace(tries=max(1, named.tries - 1)))
+
+    def _pause(self) -> float:
+        """The seconds until the next look, if nothing is told before."""
+        left = 0.0 if self._looked is None else self._looked + _LOOK_SECONDS - time.monotonic()
+        return min([left, *(_SOON_SECONDS[-named.tries] for named in self._named.values())])
 
     async def _dismiss(self) -> None:
         """Let conversations go that have another owner now."""
@@ -255,9 +351,7 @@ class OwnerFeed:
             with suppress(NotFound):
                 state = await self._state_of(member.target)
                 if owner_of(state.settings) != self._owner:
-                    told = ConversationEvent(type="left", conversation_id=member.target.id, version=state.version)
-                    data = msgspec.json.encode(told)
-                    self.take(member, Event("left", state.version, state.life, data, data))
+                    self._end_of(member.target.id, "left", state.version, state.life)
                     self.lose(member, "gone")
 
     def end(self, why: End) -> None:

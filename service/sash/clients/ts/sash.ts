@@ -154,6 +154,8 @@ export interface Change {
   to_seq?: number;
   messages?: { seq: number; id: string; role: string; entry?: Stored }[];
   conversation?: { id: string; version: number; [setting: string]: unknown };
+  /** Of `listed`: whether the owner has older conversations. */
+  more?: boolean;
   conversations?: { id: string; version: number; updated_at: string; metadata: Record<string, unknown> | null }[];
 }
 

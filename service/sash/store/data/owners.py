@@ -25,7 +25,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
 
 import msgspec
 
@@ -74,6 +73,17 @@ class _Unlist(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _unlist = script("unlist", _Unlist, int)
+
+
+class _Move(msgspec.Struct, frozen=True, kw_only=True):
+    """Activity of a conversation; the call gives whether it has a line on the owner's list."""
+
+    score: int
+    conversation: str
+    keep_ms: int | None
+
+
+_move = script("move", _Move, bool)
 
 
 class ListedConversation(msgspec.Struct, frozen=True):
@@ -166,10 +176,7 @@ class Owners:
 
     async def _hint(self, tenant: str, owner: str, conversation: str, score: int, keep_ms: int | None) -> None:
         key = owner_key(tenant, owner)
-        words: list[tuple[Any, ...]] = [("ZADD", key, "XX", "GT", score, conversation), ("ZSCORE", key, conversation)]
-        if keep_ms is not None:
-            words.append(("PEXPIRE", key, keep_ms, "GT"))
-        if (await self._client.commands(words))[1] is not None:
+        if await self._client.run(_move((key,), score=score, conversation=conversation, keep_ms=keep_ms)):
             return
         state = await self._state(target_at(tenant, conversation))
         if not _is_owner(owner, state):

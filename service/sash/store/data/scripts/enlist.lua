@@ -13,5 +13,5 @@ elseif new then
 else
   redis.call('PEXPIRE', KEYS[1], ARGV[3], 'GT') -- a list that is kept for ever stays so
 end
-redis.pcall('SPUBLISH', KEYS[1], '') -- for those who follow the owner
+redis.pcall('SPUBLISH', KEYS[1], '+' .. ARGV[2]) -- for those who follow the owner; it is made, or changes hands, after that
 return redis.call('ZRANGE', KEYS[1], 0, ARGV[4] - 1, 'WITHSCORES')

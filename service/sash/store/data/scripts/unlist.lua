@@ -10,6 +10,7 @@ for index = 1, #ARGV, 2 do
   local score = redis.call('ZSCORE', KEYS[1], ARGV[index])
   if score and (score == known or (late == '~' and tonumber(score) % 2 == 1)) then
     gone = gone + redis.call('ZREM', KEYS[1], ARGV[index])
+    redis.pcall('SPUBLISH', KEYS[1], ARGV[index]) -- for those who follow the owner
   end
 end
 return gone
