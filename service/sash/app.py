@@ -72,6 +72,8 @@ from sash.store.data.usage import model_or_unknown
 from sash.store.redis import datafiles
 from sash.store.redis.client import Client
 from sash.tasks import end_tasks
+from sash.windows.again import ServedWindows
+from sash.windows.model_rules import ModelRules
 from sash.windows.recaller import Embeddings, Recaller
 from sash.windows.stored import Windows
 from sash.windows.tool_answers import ToolAnswers
@@ -154,19 +156,22 @@ def create_app(settings: Settings, *, log: RequestLog | None = log_request, ends
         tenant_limit=settings.tenant_followers,
         went_back=watching.watch.backwards.seen_ms,
     )
+    rules = ModelRules(store.kept_models, models)
+    windows = Windows(
+        store.conversations, store.calibrations, counts, models, recall.recaller, rules, settings.send_members
+    )
     context = Context(
         settings=settings,
         models=models,
         store=store,
-        windows=Windows(
-            store.conversations, store.calibrations, counts, models, recall.recaller, settings.send_members
-        ),
+        windows=windows,
+        served=ServedWindows(windows, store.earlier, rules, models),
         recall=recall,
         watching=watching,
         followers=followers,
         summarizer=_summarizer(settings, store),
     )
-    stored = (followers, store.owners, store.tenants, store.client)
+    stored = (rules, followers, store.owners, store.tenants, store.client)
     parts = [part for part in (context.summarizer, recall.indexer, embedder, *stored) if part]
 
     @asynccontextmanager

@@ -45,7 +45,7 @@ a class declares its own as ``Figures``. A class's docstring is the page at its 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import quote
 
 import msgspec
@@ -259,6 +259,39 @@ class ReplyGone(Problem):
     """
 
     slug, title, status = "reply-gone", "The reply to continue is not here any more", 410
+
+
+ReceiptReason = Annotated[
+    Literal["redacted", "rewound", "replaced", "amended", "erased", "settings", "summary", "rules", "index", "history"],
+    Meta(title="ReceiptReason", description="Why the window of a receipt cannot be made again.", examples=["redacted"]),
+]
+RECEIPT_REASONS: tuple[str, ...] = ReceiptReason.__origin__.__args__  # type: ignore[attr-defined] # an Annotated Literal
+
+
+class ReceiptGone(Problem):
+    """The window that a receipt names cannot be made again with the same bytes. ``reason`` says why.
+
+    A message of its history was `redacted`, `rewound` away, `replaced` (a reply that was in progress) or `amended` (its
+    pin); the conversation was `erased`, and may have begun anew; its `settings` or its `summary` of that day are not kept
+    any more; the `rules` of this release differ, or the `index` of recall; or the `history` was changed too often since to
+    say more.
+
+    It does not come back. Keep the answers themselves where they must outlive such changes.
+    """
+
+    slug, title, status = "receipt-gone", "The window of this receipt cannot be made again", 410
+    example = "Message 3 was redacted at version 9, after this window was made."
+
+    class Figures(msgspec.Struct):
+        reason: ReceiptReason
+        version: Annotated[
+            Count | UnsetType, Meta(description="The version that the change made, if it is known.", examples=[9])
+        ] = UNSET
+        seq: Annotated[Count | UnsetType, Meta(description="The message that it was about.", examples=[3])] = UNSET
+        at: Annotated[
+            str | UnsetType,
+            Meta(description="When it was made (RFC 3339), if known.", examples=["2026-11-26T12:10:00.000+00:00"]),
+        ] = UNSET
 
 
 class PreconditionFailed(Problem):

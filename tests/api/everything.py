@@ -61,5 +61,5 @@ async def seen(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
     return {
         "state": {name: value for name, value in state.items() if name not in own},
         "messages": (await client.get(f"{path}/messages?limit=1000")).json()["messages"],
-        "window": {**window, "version": 0, "etag": "", "conversation_id": ""},
+        "window": {**window, "version": 0, "etag": "", "receipt": "", "conversation_id": ""},
     }

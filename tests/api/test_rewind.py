@@ -37,7 +37,7 @@ async def state(client: httpx.AsyncClient, conversation: str) -> dict[str, Any]:
     return {
         "tokens": settings["tokens"],
         "messages": [{**message, "created_at": ""} for message in messages],
-        "window": {**window, "version": 0, "etag": "", "conversation_id": ""},
+        "window": {**window, "version": 0, "etag": "", "receipt": "", "conversation_id": ""},
     }
 
 

@@ -36,7 +36,7 @@ BODIES: dict[str, Any] = {
     "reportUsage": {"model": "gpt-4o-mini", "prompt_tokens": 5, "window_tokens": 5},
 }
 VIEWS = ("", "/messages", "/window?model=gpt-4o-mini")
-TIMES = re.compile(rb'"(?:created_at|updated_at)":"[^"]*"|W/"[^"]*"|"etag":"\\"[^"]*"')
+TIMES = re.compile(rb'"(?:created_at|updated_at)":"[^"]*"|W/"[^"]*"|"etag":"\\"[^"]*"|"receipt":"[^"]*"')
 STORED = [
     (handler.operation_id, method, next(iter(handler.paths)))
     for handler in ROUTES

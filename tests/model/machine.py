@@ -438,6 +438,7 @@ class Machine(RuleBasedStateMachine):
             return  # what recall searches depends on the summary, and a body has no summary
         for window in (one, other):
             del window["conversation_id"], window["version"], window["etag"]
+            window.pop("receipt", None)
             window.pop("cost", None)  # it depends on the time since the last turn, which a body does not have
             if talk.retold:
                 del window["dropped"]["grounding_tokens"]  # counted when stored, under the template of that time

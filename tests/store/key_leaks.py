@@ -3,7 +3,7 @@
 A test that leaves a key behind hides a defect: an erasure that misses a key, or a key that never expires. So after each
 test every conversation is erased as a client erases it, and then no key of Sash may remain. Keys that belong to no
 conversation (statistics, idempotency keys) may remain if they have an expiry. The layout's number and the keys for
-encryption at rest and for the hashes of log lines, and the store's mark, need none.
+encryption at rest and for the hashes of log lines, the store's mark, and the figures of models, need none.
 """
 
 import re
@@ -14,7 +14,7 @@ from sash.store.data.layout import PREFIX, keys_of
 from sash.store.redis.versions import LAYOUT_KEY
 
 _FOR_GOOD = re.compile(
-    r"sash:\{[^/{}]+/keys/data\}:wrapped|sash:\{keys\}:(?:tenants|masters)|sash:\{media\}:store|sash:\{logs\}:key|sash:\{mark\}:time"
+    r"sash:\{[^/{}]+/keys/data\}:wrapped|sash:\{keys\}:(?:tenants|masters)|sash:\{media\}:store|sash:\{logs\}:key|sash:\{mark\}:time|sash:\{models\}:kept"
 )
 _CONVERSATION = re.compile(r"sash:\{([^/{}]+)/([^/{}]+)\}:conversation")
 

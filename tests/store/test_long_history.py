@@ -153,7 +153,9 @@ async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conve
     from sash.core.law.parameters import WindowQuery  # noqa: PLC0415
     from sash.store.data.columns import Columns  # noqa: PLC0415
     from sash.store.data.indexing import Index  # noqa: PLC0415
+    from sash.store.data.kept_models import KeptModels  # noqa: PLC0415
     from sash.store.data.usage import Calibrations  # noqa: PLC0415
+    from sash.windows.model_rules import ModelRules  # noqa: PLC0415
     from sash.windows.recaller import Recaller  # noqa: PLC0415
     from sash.windows.stored import Windows  # noqa: PLC0415
     from sash.windows.vocabulary_counts import Counts  # noqa: PLC0415
@@ -162,7 +164,8 @@ async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conve
     counts = Counts(conversations.reader, Columns(conversations._client), conversations.media)
     index = Index(conversations._client, conversations.reader, conversations.data_keys)
     recaller = Recaller(conversations.reader, index, counts)
-    windows = Windows(conversations, Calibrations(conversations._client), counts, {}, recaller)
+    rules = ModelRules(KeptModels(conversations._client), {})
+    windows = Windows(conversations, Calibrations(conversations._client), counts, {}, recaller, rules)
     query = WindowQuery(model="gpt-4.1", explain=True, overflow="skip")
     turns, busy = 0, True
 

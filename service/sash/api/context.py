@@ -27,6 +27,7 @@ from sash.store.data.layout import Target
 from sash.store.data.replies import Shut, State
 from sash.store.data.scripts import no_conversation
 from sash.store.data.stores import Stores
+from sash.windows.again import ServedWindows
 from sash.windows.answer import Made
 from sash.windows.recaller import Recaller
 from sash.windows.stored import Windows
@@ -60,6 +61,7 @@ class Context(msgspec.Struct, frozen=True):
     """A deployment's own models, by name."""
     store: Stores
     windows: Windows
+    served: ServedWindows
     recall: Recall
     watching: Watching
     followers: Followers

@@ -46,6 +46,7 @@ from sash.core.law.conversation_settings import (
     ConversationSettings,
     check_settings,
     encode_settings,
+    kept_for_windows,
     owner_of,
     read_settings,
 )
@@ -163,6 +164,7 @@ async def change_conversation(request: Req) -> Response[bytes]:
                 now_ms=wall_ms(),
                 token=token,
                 forget={"off": ("words", "vectors"), "lexical": ("vectors",)}.get(settings.recall or "", ()),
+                kept=kept_for_windows(state.settings, stored),
             )
         except PreconditionFailed:
             # Without If-Match, only another change of the settings interferes; an append does not.

@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 from litestar import Response, get, post
+from msgspec import Meta
 
 from sash.api.body import (
     if_none_match,
@@ -12,7 +14,7 @@ from sash.api.body import (
     run_in_turn_if_large,
     target_of,
 )
-from sash.api.context import Req, context_of, line_of, tell_made, tenant_of
+from sash.api.context import Context, Req, context_of, line_of, tell_made, tenant_of
 from sash.api.direct import Answer
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Window
@@ -22,20 +24,38 @@ from sash.core.providers.given import ReadEntries
 from sash.core.providers.members import Names
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
-from sash.problems import Unprocessable, WindowDoesNotFit
+from sash.problems import ReceiptGone, Unprocessable, WindowDoesNotFit
+from sash.store.data.layout import Target
 from sash.store.data.scripts import Known
 from sash.store.data.usage import estimated
 from sash.windows.answer import Made
+from sash.windows.receipts import LONGEST, query_of_receipt, read_receipt, require_of
 from sash.windows.request import HistoryQuery, TextsRequest, WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
 
+ReceiptText = Annotated[str, Meta(max_length=LONGEST, description="The member `receipt` of a window, as it came.")]
+
+
+class StoredWindowQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of a stored conversation's window, or the receipt of one that was served."""
+
+    receipt: Annotated[
+        ReceiptText | None,
+        Meta(
+            description="Give the window of this receipt again, with the same bytes, or 410 with the reason why not. A "
+            "receipt has the window's parameters, so it is given alone."
+        ),
+    ] = None
+
 
 @get("/conversations/{conversation_id:str}/window", operation_id="getWindow")
-@documented("Read a window", "windows", query=WindowQuery, gives=Window, errors=(422,))
+@documented("Read a window", "windows", query=StoredWindowQuery, gives=Window, errors=(410, 422))
 async def get_window(request: Req) -> Answer:
-    """A window of the conversation: the messages to send, which fit the model exactly."""
+    """A window of the conversation: the messages to send, which fit the model exactly; or one that was served before."""
     context, target = context_of(request), target_of(request)
-    query = query_of(request, WindowQuery)
+    query = query_of(request, StoredWindowQuery)
+    if query.receipt is not None:
+        return await _served_again(request, context, target, query, query.receipt)
     started = time.perf_counter()
     try:
         room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
@@ -49,6 +69,33 @@ async def get_window(request: Req) -> Answer:
     made, state = found
     tell_made(request, context, target, made, state, time.perf_counter() - started)
     return Answer(made.body, etag=state.etag)
+
+
+async def _served_again(request: Req, context: Context, target: Target, query: WindowQuery, text: str) -> Answer:
+    """The answer with the window of a receipt."""
+    made = await window_of_receipt(request, context, target, text, query, "#/query/receipt")
+    return Answer(made.body, etag=read_receipt(text, "#/query/receipt").then.etag)
+
+
+async def window_of_receipt(
+    request: Req, context: Context, target: Target, text: str, given: WindowQuery, pointer: str
+) -> Made:
+    """The window of the receipt at ``pointer``. ``given`` are the parameters beside it.
+
+    Raises BadRequest, Unprocessable, ReceiptGone.
+    """
+    receipt = read_receipt(text, pointer)
+    require_of(receipt, target, pointer)
+    beside = WindowQuery(**{name: getattr(given, name) for name in WindowQuery.__struct_fields__})
+    query = query_of_receipt(receipt, beside, pointer)
+    room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
+    try:
+        made = await context.served.again(target, receipt, query, room)
+    except ReceiptGone as problem:
+        context.watching.metrics.windows.gone(problem.members["reason"])
+        raise
+    context.watching.metrics.windows.made_again()
+    return made
 
 
 @post("/window", operation_id="buildWindow", status_code=200)

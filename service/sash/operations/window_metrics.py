@@ -6,6 +6,7 @@ from sash.core.counts.models import Model
 from sash.operations.followups import Beginning, Followups
 from sash.operations.logging import best_effort
 from sash.operations.registry import SECONDS, Registry
+from sash.problems import RECEIPT_REASONS
 from sash.windows.answer import WindowHead
 
 TOKENS = tuple(sorted({float(round(2 ** (step / 4))) for step in range(89)}))
@@ -99,6 +100,9 @@ class WindowMetrics:
             "Billionths of a dollar of input at list prices: expected of windows, billed, read from a cache, written to it; "
             "and saved by documents, cuts, tiers and stable cuts.",
             *("model", "what"),
+        )
+        self.receipts = counter(
+            "sash_window_receipts_total", "Windows asked for by receipt: made again, or the reason why not.", "outcome"
         )
         self.ratio = histogram("sash_prediction_ratio", "Predicted divided by billed tokens.", RATIO, "model")
 
@@ -204,6 +208,20 @@ class WindowMetrics:
         """Count a window whose required parts were over its budget."""
         with best_effort:
             self.refused(self.label(model)).inc()
+
+    def made_again(self) -> None:
+        """Count a window that was made again from its receipt."""
+        self._receipt("same")
+
+    def gone(self, reason: str) -> None:
+        """Count a receipt whose window could not be made again."""
+        self._receipt(reason)
+
+    def _receipt(self, outcome: str) -> None:
+        with best_effort:
+            for each in ("same", *RECEIPT_REASONS):  # created at 0, so that rates include the first event
+                self.receipts(each)
+            self.receipts(outcome).inc()
 
     def record_usage(self, model: str, predicted: int, billed: int | None, in_all: int | None = None) -> None:
         """Record a provider's bill and the prediction, in tokens.

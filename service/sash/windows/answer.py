@@ -38,6 +38,7 @@ from sash.core.providers.thoughts import without_reasoning
 from sash.core.providers.turns import is_of
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
+from sash.windows.receipts import receipt_of
 
 _encode = msgspec.json.Encoder().encode
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -150,6 +151,13 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     recalled: WindowRecalled | None = None
     explain: list[Any] | None = None
+    receipt: Annotated[
+        str | None,
+        Meta(
+            description="The window's name, at most 160 characters: `GET …/window?receipt=` makes it again. Null without a "
+            "stored conversation."
+        ),
+    ] = None
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -162,6 +170,8 @@ class Made(msgspec.Struct, frozen=True):
     head: WindowHead
     documents: Documents
     hints: Hints | None
+    receipt: bytes = b""
+    """The window's receipt, if its history is stored."""
 
 
 _NO_DOCUMENTS = WindowGrounding(0, 0, truncated=False)
@@ -223,12 +233,17 @@ def made(
         waiting_for=[*window.waiting_for],
         explain=window.explain and _explain(asked, window, history, documents, mends),
     )
-    before, after = _encode(head)[:-1] + b',"request":', b"}"
+    before, stub = _encode(head)[:-1] + b',"request":', asked.stub
+    after = b"}" if stub is None else b""
     if isinstance(request, list):
         body = chat_request(parts, request, before=before, after=after)
     else:
         body = before + _encode(request) + after
-    return Made(body, asked, history, window, head, documents, hints)
+    receipt = b""
+    if stub is not None:
+        receipt = receipt_of(stub, body, head.tokens.total)
+        body = b"".join((body, b',"receipt":"', receipt, b'"}'))
+    return Made(body, asked, history, window, head, documents, hints, receipt)
 
 
 def _note(mends: Mends, order: Order, history: History, window: Window) -> None:

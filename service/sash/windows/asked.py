@@ -18,6 +18,7 @@ from sash.core.law.request_size import check_tools
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
+from sash.windows.receipts import Stub
 from sash.windows.request import HistoryRequest
 
 _DEFAULT_RESERVE = 1024
@@ -50,6 +51,8 @@ class Asked(msgspec.Struct, frozen=True):
     recollection: Recollection | None = None
     cache_key: str = ""
     """The conversation's ``prompt_cache_key``, with ``cache=auto``."""
+    stub: Stub | None = None
+    """What the receipt of a stored conversation's window says."""
 
 
 def build(asked: Asked, history: History, documents: Documents) -> Window | NeedOlder:

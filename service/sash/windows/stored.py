@@ -11,7 +11,7 @@ from sash.core.counts.models import Model
 from sash.core.law.caching import below_a_tier, settled
 from sash.core.law.choice import BLOCK
 from sash.core.law.compaction import readable
-from sash.core.law.conversation_settings import ConversationSettings, decode_settings
+from sash.core.law.conversation_settings import ConversationSettings, FixedParts, decode_settings
 from sash.core.law.hints import cache_key
 from sash.core.law.history_tools import check_names
 from sash.core.law.parameters import WindowQuery
@@ -30,12 +30,15 @@ from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, Limits, limits_of
 from sash.windows.flow import advance, window
+from sash.windows.model_rules import ModelRules
 from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords, WithMedia
 from sash.windows.recaller import Recaller, is_long, require_recall
+from sash.windows.receipts import Stub, packed_parameters
 from sash.windows.tail import LARGE_BYTES, GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
 _ATTEMPTS = 8
+_NO_RESERVE = ConversationSettings(reserve=0)
 
 
 class Plan(NamedTuple):
@@ -45,6 +48,8 @@ class Plan(NamedTuple):
     """What the first read asks for."""
     follows: bool
     """Whether the window depends on the conversation alone, and not on reported bills (estimated models) or on an index."""
+    told: msgspec.Raw
+    """The parameters, as a receipt has them."""
 
 
 class Windows:
@@ -58,6 +63,7 @@ class Windows:
         counts: Counts,
         models: Mapping[str, Model],
         recaller: Recaller,
+        rules: ModelRules,
         send: Names = NO_NAMES,
     ) -> None:
         self._conversations = conversations
@@ -66,23 +72,17 @@ class Windows:
         self._calibrations = calibrations
         self._counts = counts
         self.models = models
-        self._send = send
+        self._rules = rules
+        self.send = send
         self.plan = lru_cache(maxsize=1024)(self._plan)
         """The plan of a query; cached, as every turn has the same query. Raises UnknownModel, Unprocessable."""
 
     def _plan(self, query: WindowQuery) -> Plan:
+        reach, told = reach_of_query(query, self.models), packed_parameters(query)
         if query.model is None:  # then it depends on the conversation's settings
-            limit, is_priced = query.limit or 0, query.price == "auto"
-            reach = Reach(
-                query.max_tokens or 0,
-                limit=limit,
-                compactions=_compactions(query),
-                times=is_priced,
-                words=query.recall_max_tokens > 0,
-            )
-            return Plan(reach, follows=False)
-        limits = limits_of(query, ConversationSettings(reserve=0), self.models)
-        return Plan(reach_of(query, limits), follows=limits.model.exact and not query.recall_max_tokens)
+            return Plan(reach, follows=False, told=told)
+        model = limits_of(query, _NO_RESERVE, self.models).model
+        return Plan(reach, follows=model.exact and not query.recall_max_tokens, told=told)
 
     async def read(
         self, target: Target, query: WindowQuery, known: Sequence[str] = (), room: Room = no_limit
@@ -104,7 +104,7 @@ class Windows:
 
     def _follows(self, query: WindowQuery, state: State) -> bool:
         """Whether the window depends on the conversation alone. Its settings name the model if the query does not."""
-        model = query.model or decode_settings(state.settings, self._send)[0].model
+        model = query.model or decode_settings(state.settings, self.send)[0].model
         return model is not None and self.plan(msgspec.structs.replace(query, model=model)).follows
 
     async def append(
@@ -123,7 +123,7 @@ class Windows:
     ) -> tuple[Made, State]:
         """The window of a tail. If the history was edited meanwhile, the tail is read again. ``room`` is as in ``read``."""
         for _ in range(_ATTEMPTS):
-            settings, parts = decode_settings(tail.state.settings, self._send)
+            settings, parts = decode_settings(tail.state.settings, self.send)
             limits = limits_of(query, settings, self.models)
             if query.history_tools:
                 require_recall(self._recaller.mode(settings))
@@ -131,16 +131,39 @@ class Windows:
             if not limits.model.exact:
                 models = await self._calibrations.correct(target.tenant, self.models, limits.model.id)
                 limits = limits_of(query, settings, models)
-            wanted = settled(query, limits.model, limits.budget)
-            key = cache_key(target.name, tail.state.life) if query.cache == "auto" else ""
-            recall = self._recaller.mode(settings) if query.recall_max_tokens else None
-            state = tail.state
-            asked = Asked(wanted, limits, parts, target.id, state.version, f'"{state.etag}"', recall, cache_key=key)
+            rules, told = self._rules.digest(limits.model.id), self.plan(query).told
+            asked = self.asked(target, query, tail.state, settings, parts, limits, rules, told)
             try:
-                return await self._make(target, asked, tail, room), tail.state
+                return await self.make(target, asked, tail, room), tail.state
             except HistoryEdited:
                 tail = await self._read_again(target, asked)
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+
+    def asked(
+        self,
+        target: Target,
+        query: WindowQuery,
+        state: State,
+        settings: ConversationSettings,
+        parts: FixedParts,
+        limits: Limits,
+        rules: bytes,
+        told: msgspec.Raw,
+    ) -> Asked:
+        """What the window of one state is asked for; its receipt has ``rules``, the model's digest, and ``told``, the
+        parameters."""
+        model = limits.model
+        return Asked(
+            settled(query, model, limits.budget),
+            limits,
+            parts,
+            target.id,
+            state.version,
+            f'"{state.etag}"',
+            self._recaller.mode(settings) if query.recall_max_tokens else None,
+            cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
+            stub=Stub(target, state, model.column, rules, model.correction, told),
+        )
 
     async def _read_again(self, target: Target, asked: Asked) -> Tail:
         tail = await self._reader.window(target, reach_of(asked.query, asked.limits))
@@ -148,7 +171,7 @@ class Windows:
             raise Internal("The store answered 'unchanged', which was not asked.")
         return tail
 
-    async def _make(self, target: Target, asked: Asked, tail: Tail, room: Room) -> Made:
+    async def make(self, target: Target, asked: Asked, tail: Tail, room: Room) -> Made:
         """Make the window of one state. Raises HistoryEdited, WindowDoesNotFit, FormatCannotCarry."""
         read = GrowingTail(self._reader, self._conversations.media, target, tail, room)
         seen = await self._seen(asked, read)
@@ -210,6 +233,19 @@ def _is_quick(asked: Asked, read: GrowingTail, seen: SeenHistory) -> bool:
     # A summary and results that are cut are counted in the model's own vocabulary.
     may_count = TOOL in read.records.roles or seen.history.summary is not None
     return not (may_count and asked.limits.model.vocabulary is not None)
+
+
+def reach_of_query(query: WindowQuery, models: Mapping[str, Model]) -> Reach:
+    """What the first read asks for, before the conversation's settings are known. Raises UnknownModel, Unprocessable."""
+    if query.model is not None:
+        return reach_of(query, limits_of(query, _NO_RESERVE, models))
+    return Reach(
+        query.max_tokens or 0,
+        limit=query.limit or 0,
+        compactions=_compactions(query),
+        times=query.price == "auto",
+        words=query.recall_max_tokens > 0,
+    )
 
 
 def reach_of(query: WindowQuery, limits: Limits) -> Reach:

@@ -17,14 +17,14 @@ SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL, FUNCTION = range(len(ROLES))
 ROLE_INDEX = {role: index for index, role in enumerate(ROLES)}
 
 
-class TileRules(msgspec.Struct, frozen=True, kw_only=True):
+class TileRules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Images billed by 512-pixel tiles: a base, and a price for each tile, in tokens."""
 
     base: int
     tile: int
 
 
-class PatchRules(msgspec.Struct, frozen=True, kw_only=True):
+class PatchRules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Images billed by square patches times a factor, plus ``each`` token for an image.
 
     An image is first shrunk to the ``longest`` side in pixels, and to the ``budget`` of patches.
@@ -38,7 +38,7 @@ class PatchRules(msgspec.Struct, frozen=True, kw_only=True):
     each: int = 1
 
 
-class CropRules(msgspec.Struct, frozen=True, kw_only=True):
+class CropRules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Images billed by crops, ``each`` tokens for a crop and once for the whole image; a ``small`` image is billed once.
 
     A crop's side is the image's short side divided by 1.5, between ``least`` and ``most`` pixels. An image of unknown size
@@ -55,7 +55,7 @@ class CropRules(msgspec.Struct, frozen=True, kw_only=True):
 ImageRules = TileRules | PatchRules | CropRules
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class Rules(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The tokens that a family adds around text.
 
     ``message`` is added to each message in addition to its role's name, ``name`` to a participant's name, ``priming`` once

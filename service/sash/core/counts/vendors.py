@@ -19,7 +19,7 @@ import msgspec
 from sash.core.counts.families import CropRules, PatchRules, Rules, TileRules
 
 
-class VendorRules(Rules, frozen=True, kw_only=True):
+class VendorRules(Rules, frozen=True, kw_only=True, tag=True):
     """The vendor's tokens that are billed besides those of text.
 
     ``told`` is added to a system text, if it is not the same as for a message and at most 1, ``answer`` to a tool's result.

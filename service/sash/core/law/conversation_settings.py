@@ -133,6 +133,18 @@ def read_settings(stored: bytes) -> ConversationSettings:
     return _decode(stored)
 
 
+def kept_for_windows(stored: bytes, changed: bytes) -> bytes:
+    """What windows need of stored settings, to make them again after these were ``changed``; empty if windows need the same.
+
+    The owner, the metadata and the time to live are left out: no window has them.
+    """
+    before, after = (
+        msgspec.structs.replace(_decode(each), owner=None, metadata=None, ttl_seconds=None)
+        for each in (stored, changed)
+    )
+    return b"" if before == after else _encoder.encode(before)
+
+
 class _Few(msgspec.Struct):
     owner: str | None = None
     ttl_seconds: int | None = None

@@ -177,11 +177,12 @@ class Conversations:
         now_ms: int,
         token: str,
         forget: Sequence[str] = (),
+        kept: bytes = b"",
     ) -> Written:
         """Replace the stored settings ``standing`` by ``settings``, if the conversation's life is still ``life``.
 
         ``token`` makes a repeated call of one request succeed. ``forget`` names the parts of the index that recall no longer
-        needs: ``words``, ``vectors``.
+        needs: ``words``, ``vectors``. ``kept`` are the settings that windows had, if these change.
 
         Raises:
             NotFound, and PreconditionFailed when the settings or the version have changed.
@@ -200,6 +201,7 @@ class Conversations:
                 owner=visible_owner(sealer, settings),
                 forget_words="words" in forget,
                 forget_vectors="vectors" in forget,
+                kept=sealer.seal(Kind.SETTINGS, kept),
             )
         )
 

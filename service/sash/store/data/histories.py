@@ -26,6 +26,7 @@ from sash.problems import Conflict, NotFound, PreconditionFailed, StoreUnavailab
 from sash.store.data import scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, id_field, life_of
+from sash.store.data.reading import Reader
 from sash.store.data.replies import Page, State, read_compactions
 from sash.store.data.scripts import (
     NOTHING_STOOD,
@@ -251,7 +252,7 @@ class Histories:
             last = min(first + _CHUNK - 1, state.length)
             gone.add(first, await self._reader.stretch(target, first, last, state=state))
             progress()
-        open_group, unpinned = await self._boundary(target, to_seq, state)
+        open_group, unpinned = await boundary(self._reader, target, to_seq, state)
         question = await self._question(target, to_seq, state)
         return gone, Forgotten(to_seq, state.etag, gone.totals, open_group.decode(), question, unpinned, gone.counted)
 
@@ -304,28 +305,6 @@ class Histories:
                 return first + place
         return 0
 
-    async def _boundary(self, target: Target, to_seq: int, state: State) -> tuple[bytes, list[int]]:
-        """Return the tool group that waits for results once ``to_seq`` is the last message, and the seqs no longer pinned.
-
-        The group is JSON, empty when there is none. Raises HistoryEdited.
-        """
-        if to_seq == 0:
-            return b"", []
-        first = max(1, to_seq - LONGEST_GROUP + 1)
-        records = await self._reader.stretch(target, first, to_seq, state=state)
-        start = len(records) - 1
-        while start > 0 and records[start].measure.role == TOOL:
-            start -= 1
-        if not records[start].calls or records[start].in_progress:
-            return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
-        group = [(first + start, records[start:])]
-        bodies = await self._reader.bodies(target, group, state=state)
-        pending = _pending([calls_of(msgspec.json.decode(body)) for body in bodies])
-        open_group = {"s": first + start, "x": int(records[start].calls > 1), "p": pending}
-        pinned = any(record.pinned for record in records[start:])
-        unpinned = [] if pinned else list(range(first + start, to_seq + 1))
-        return encode_json(open_group) if pending else b"", unpinned
-
     async def put_summary(
         self,
         target: Target,
@@ -367,6 +346,29 @@ class Histories:
         """
         call = scripts.lease(target.keys[:1], holder=holder, now_ms=now_ms, until_ms=until_ms)
         return await self._client.run(call) == 1
+
+
+async def boundary(reader: Reader, target: Target, to_seq: int, state: State) -> tuple[bytes, list[int]]:
+    """Return the tool group that waits for results once ``to_seq`` is the last message, and the seqs no longer pinned.
+
+    The group is JSON, empty when there is none. Raises HistoryEdited.
+    """
+    if to_seq == 0:
+        return b"", []
+    first = max(1, to_seq - LONGEST_GROUP + 1)
+    records = await reader.stretch(target, first, to_seq, state=state)
+    start = len(records) - 1
+    while start > 0 and records[start].measure.role == TOOL:
+        start -= 1
+    if not records[start].calls or records[start].in_progress:
+        return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
+    group = [(first + start, records[start:])]
+    bodies = await reader.bodies(target, group, state=state)
+    pending = _pending([calls_of(msgspec.json.decode(body)) for body in bodies])
+    open_group = {"s": first + start, "x": int(records[start].calls > 1), "p": pending}
+    pinned = any(record.pinned for record in records[start:])
+    unpinned = [] if pinned else list(range(first + start, to_seq + 1))
+    return encode_json(open_group) if pending else b"", unpinned
 
 
 class _Gone:

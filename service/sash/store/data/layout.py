@@ -44,9 +44,10 @@ cl100k_base; ``gn``, ``g0``, ``g1`` messages with documents and what the documen
 seq of its newest one, which stands for all before it; ``summarizer`` the process that writes the next summary, and until
 when; ``edited`` the name of the last write that was not an append; ``embedded`` the model of the vectors; ``stale`` the last
 seq whose documents a long rewind has not yet dropped; ``changes`` the versions that did not just add one message
-(changes.py), ``followed`` until when changes are published, in milliseconds (following.py); ``token`` the request that made
-the conversation; ``owner`` the owner, where the settings are encrypted, so that an owner's conversations can be erased
-without the key.
+(changes.py), ``change_times`` when they were made; ``settings_before`` and ``summaries_before`` earlier values, for windows
+that are made again (earlier.py); ``followed`` until when changes are published, in milliseconds (following.py); ``token``
+the request that made the conversation; ``owner`` the owner, where the settings are encrypted, so that an owner's
+conversations can be erased without the key.
 
 An id is not an identity: a conversation that was erased, expired or lost may begin again under the same id, with the same
 version. So the entity tag is version, life and change (``etag_of``), and every request to change or erase a conversation

@@ -366,7 +366,10 @@ publish = script("publish", _Publish, lambda reply: None if reply == [b"lost"] e
 
 
 class _Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings in place of those ``standing``. ``forget_words`` and ``forget_vectors`` name what recall no longer needs."""
+    """Settings in place of those ``standing``. ``forget_words`` and ``forget_vectors`` name what recall no longer needs.
+
+    ``kept`` are the settings that windows had, for windows that are made again; '' where windows stay as they are.
+    """
 
     life: str
     if_match: str
@@ -379,6 +382,7 @@ class _Change(msgspec.Struct, frozen=True, kw_only=True):
     change: str = _named()
     forget_words: bool = False
     forget_vectors: bool = False
+    kept: bytes = b""
 
 
 change = script("change", _Change, _read_written)
@@ -689,21 +693,15 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
     The call raises NotFound, ConversationDamaged.
     """
     tags = f" {'  '.join(known)} " if known else ""
-    budget, column, limit, needs_scripts, block, more, whole, compactions, times, words = reach
-    wanted = (
-        tags,
-        budget,
-        column,
-        limit,
-        int(needs_scripts),
-        block,
-        more,
-        int(whole),
-        compactions,
-        int(times),
-        int(words),
+    return ScriptCall(
+        SCRIPTS["read_window"], keys[WITH_WORDS if reach.words else HISTORY], (tags, *_wanted(reach)), _read_tail
     )
-    return ScriptCall(SCRIPTS["read_window"], keys[WITH_WORDS if words else HISTORY], wanted, _read_tail)
+
+
+def _wanted(reach: Reach) -> tuple[int | str, ...]:
+    """What is wanted, as scripts take it."""
+    budget, column, limit, needs_scripts, block, more, whole, compactions, times, words = reach
+    return budget, column, limit, int(needs_scripts), block, more, int(whole), compactions, int(times), int(words)
 
 
 def _read_tail(reply: list[Any]) -> TailReply | Known:
@@ -796,3 +794,35 @@ class _ReadState(msgspec.Struct, frozen=True, kw_only=True):
 
 read_state = script("read_state", _ReadState, _ok(StateReply))
 """Read a state, of the keys ``HISTORY``. The call raises NotFound, ConversationDamaged."""
+
+
+class PastReply(NamedTuple):
+    """Stored values from ``read_past``: the log's length now, what tells earlier states, and the tail of one of them."""
+
+    length: int
+    earlier: Sequence[bytes | None]
+    """The fields ``changes``, ``change_times``, ``settings_before`` and ``summaries_before``."""
+    tail: TailReply
+
+
+class PastTotals(NamedTuple):
+    """Figures of an earlier state: the log's length, tokens in both encodings, messages with documents and the tokens of
+    these in both, and the newest user message."""
+
+    length: int
+    tokens: tuple[int, int]
+    grounded: int
+    grounding: tuple[int, int]
+    question: int
+
+
+def read_past(keys: Keys, totals: PastTotals, reach: Reach) -> ScriptCall[PastReply]:
+    """Read the tail of an earlier state. The call raises NotFound, ConversationDamaged."""
+    length, tokens, grounded, grounding, question = totals
+    arguments = (length, *tokens, grounded, *grounding, question, *_wanted(reach))
+    kept = keys[WITH_WORDS if reach.words else HISTORY]
+    return ScriptCall(SCRIPTS["read_past"], kept, arguments, _ok(_read_past))
+
+
+def _read_past(length: int, earlier: Sequence[bytes | None], tail: list[Any]) -> PastReply:
+    return PastReply(length, earlier, TailReply(*tail[1:]))

@@ -10,9 +10,11 @@ from sash.store.data.claims import Claims
 from sash.store.data.columns import Columns
 from sash.store.data.conversations import Conversations
 from sash.store.data.datakeys import DataKeys
+from sash.store.data.earlier import EarlierStates
 from sash.store.data.following import Following
 from sash.store.data.histories import Histories
 from sash.store.data.indexing import Index
+from sash.store.data.kept_models import KeptModels
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.object_storage import ObjectStorage
@@ -35,12 +37,14 @@ class Stores(msgspec.Struct, frozen=True):
     media: MediaContents
     erasures: MediaErasures
     histories: Histories
+    earlier: EarlierStates
     amendments: Amendments
     owners: Owners
     owner_erasures: OwnerErasures
     tenants: Tenants
     index: Index
     columns: Columns
+    kept_models: KeptModels
     claims: Claims
     calibrations: Calibrations
     api_keys: ApiKeys
@@ -66,12 +70,14 @@ def stores_of(
         media=conversations.media,
         erasures=conversations.erasures,
         histories=Histories(client, conversations),
+        earlier=EarlierStates(client, conversations.reader, data_keys),
         amendments=Amendments(client, conversations),
         owners=Owners(client, conversations),
         owner_erasures=OwnerErasures(client),
         tenants=Tenants(client, conversations.reader),
         index=Index(client, conversations.reader, data_keys),
         columns=Columns(client),
+        kept_models=KeptModels(client),
         claims=Claims(client, data_keys),
         calibrations=Calibrations(client),
         api_keys=ApiKeys(client),

@@ -280,6 +280,7 @@ local kinds = (#added > 0 and DID_APPEND or 0) + (replaced and DID_REPLACE or 0)
 if kinds > DID_APPEND or #added > 1 then -- one message more is what a version is where nothing else is noted
   local about = replaced and replaced.seq or 0
   note('changes', with_change(changes, kinds, version + 1, length + #added, about, #added, forgot))
+  if forgot > 0 then note('change_times', with_time(redis.call('HGET', conversation, 'change_times'), version + 1, now)) end
 end
 if grounded > 0 then
   local before = redis.call('HMGET', conversation, 'g0', 'g1')

@@ -4,13 +4,18 @@
 -- ARGV  1 life that must stand   2 entity tag that must stand, '*' or ''   3 settings   4 ttl (ms) or ''   5 now (ms)
 --       6 settings that must stand   7 token of this request   8 owner, or '' when there is none or the settings are readable
 --       9 random name of this write   10 '1' to forget the words of its messages, 11 '1' the vectors
+--       12 the settings that windows had, or '' where windows stay as they are
 -- Gives {'ok', version, etag}, {'moved', version, etag}, or {} when that life has ended
--- include conversation, versions, writing
+-- include conversation, versions, writing, earlier
 local version, life, change, standing = unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 's'))
 if not version or life ~= ARGV[1] then return {} end
 if was_done(ARGV[7]) then return {'ok', version, etag_of(version, life, change)} end
 local before = etag_of(version, life, change)
 if standing ~= ARGV[6] or not stands(ARGV[2], before) then return {'moved', version, before} end
+if ARGV[12] ~= '' then
+  local kept = with_earlier(redis.call('HGET', conversation, 'settings_before'), version, 0, ARGV[12])
+  redis.call('HSET', conversation, 'settings_before', kept)
+end
 redis.call('HSET', conversation, 's', ARGV[3])
 if ARGV[10] == '1' then redis.call('UNLINK', words) end
 if ARGV[11] == '1' then redis.call('UNLINK', vectors) end

@@ -27,7 +27,7 @@ if damage(messages, redis.call('HGET', conversation, 'pins') or 0, redis.call('H
   redis.call('UNLINK', unpack(KEYS, 1, STAGED)) -- a part of it had expired
   return {'lost'}
 end
-redis.call('HDEL', conversation, 'ttl', 'changes')
+redis.call('HDEL', conversation, 'ttl', 'changes', 'change_times')
 redis.call('HSET', conversation, 'life', ARGV[4], 'token', ARGV[1], unpack(ARGV, 7))
 local etag = write_change(DID_BEGIN, 0, 0, ARGV[5], ARGV[4], ARGV[4], ARGV[6])
 if ARGV[3] ~= '' then

@@ -7,7 +7,7 @@
 --       16 words of the new message, for recall   17 its media, as in media.lua
 -- Gives {'ok', version, etag, then each object in object storage, as in media.lua}, {'moved', version, etag}, {'changed'} when
 -- there is another record, or {} when that life has ended
--- include conversation, records, pins, versions, writing, blocks, compactions, media
+-- include conversation, records, pins, versions, writing, blocks, compactions, media, earlier
 local SEALED = 1
 local version, life, change, ttl, through, compactions =
   unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through', 'compactions'))
@@ -50,6 +50,7 @@ for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
 end
 -- A summary of the message, or a compaction, may hold its content.
 if tonumber(through or 0) >= seq then redis.call('HDEL', conversation, 'summary', 'through') end
+forget_earlier_summaries(seq - 1)
 withdraw_compactions(compactions, seq - 1)
 redis.call('UNLINK', columns)
 local etag = write_change(DID_REDACT, seq, 0, version + 1, life, ARGV[5], ARGV[4])

@@ -5,9 +5,9 @@
 --       5 random name of this write   6 summary (JSON), or '' for none   7 last seq that it covers
 --       8 value of 'edited' that must stand, or '*'   9 last seq that the present summary covers, or '*' for any
 -- Gives {'ok', version, etag}, {'moved', version, etag}, {'short', last seq that a summary may cover}, or {} when that life has ended
--- include conversation, versions, writing
-local version, life, change, ttl, edited, through =
-  unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'edited', 'through'))
+-- include conversation, versions, writing, earlier
+local version, life, change, ttl, edited, through, summary, kept =
+  unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'edited', 'through', 'summary', 'summaries_before'))
 if not version or life ~= ARGV[1] then return {} end
 if was_done(ARGV[3]) then return {'ok', version, etag_of(version, life, change)} end
 local before = etag_of(version, life, change)
@@ -18,11 +18,15 @@ if ARGV[9] ~= '*' and (through or '0') ~= ARGV[9] then return {'moved', version,
 local last = redis.call('LLEN', log)
 if last > 0 and string.byte(redis.call('GETRANGE', counts, last * RECORD - RECORD, -1), 4) >= 128 then last = last - 1 end
 if ARGV[6] == '' then
+  -- Who removes a summary wants its text gone, and so are earlier ones.
   redis.call('HDEL', conversation, 'summary', 'through')
+  redis.call('HSET', conversation, 'summaries_before', with_earlier(kept, version, through or 0, summary or ''))
+  forget_earlier_summaries(0)
 elseif tonumber(ARGV[7]) > last then
   return {'short', last}
 else
-  redis.call('HSET', conversation, 'summary', ARGV[6], 'through', ARGV[7])
+  kept = with_earlier(kept, version, through or 0, summary or '')
+  redis.call('HSET', conversation, 'summary', ARGV[6], 'through', ARGV[7], 'summaries_before', kept)
 end
 local etag = write_change(DID_SUMMARIZE, 0, 0, version + 1, life, ARGV[5], ARGV[4])
 mark_done(ARGV[3], ARGV[4], ttl)

@@ -18,3 +18,8 @@ local function with_change(changes, kinds, version, length, seq, added, forgot)
   end
   return kept .. struct.pack(FORM, kinds, count, version, length, seq, added, forgot)
 end
+
+-- The field `change_times` with a time more: the version and its milliseconds, of those that took something away or changed it.
+local function with_time(times, version, now)
+  return string.sub((times or '') .. struct.pack('<I4d', version, now), -12 * 48)
+end

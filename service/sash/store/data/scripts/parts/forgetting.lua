@@ -1,3 +1,4 @@
+-- include earlier
 -- Forget the messages after `keep` of `length`: in the lists, the index, and all that is beside them.
 --
 -- `less` are tokens less (o200k, cl100k), messages with documents less, and tokens of documents less (both). `unpinned` are
@@ -28,6 +29,7 @@ local function forget(keep, length, stale, less, unpinned)
   if tonumber(redis.call('HGET', conversation, 'through') or 0) > keep then
     redis.call('HDEL', conversation, 'summary', 'through')
   end
+  forget_earlier_summaries(keep)
   redis.call('UNLINK', columns)
   return left
 end

@@ -1,6 +1,6 @@
 -- A function of scripts that read a tail of a conversation's messages, likely to be enough for a window.
 --
--- `fields` are those of fields.lua, with those that only a window needs. `reach` says what is wanted: 1 budget in tokens, 0 when
+-- `fields` are those of fields.lua, with those that only a window needs, and `length` is where the tail ends. `reach` says what is wanted: 1 budget in tokens, 0 when
 --       not known   2 0 for the total in o200k, 1 for cl100k
 --       3 limit of messages, 0 for none   4 true or '1' when scripts (Latin, Cyrillic) are needed
 --       5 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
@@ -55,15 +55,15 @@ local function read_tail(fields, length, reach)
   end
   local first = math.max(1, length - math.min(count, MOST_MESSAGES) + 1)
 
-  local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, -1)
+  local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, length * RECORD - 1)
   local beside = ''
   if reach[9] == true or reach[9] == '1' then
-    beside = table.concat(redis.call('LRANGE', details, first - 1, -1))
+    beside = table.concat(redis.call('LRANGE', details, first - 1, length - 1))
   elseif rich == '1' or rich and needs_scripts then
     local above = needs_scripts and 2 * MIXED or MIXED -- without scripts, only RICH matters
     for at = 1, #records, RECORD do
       if string.byte(records, at) % above >= RICH then
-        beside = table.concat(redis.call('LRANGE', details, first - 1, -1))
+        beside = table.concat(redis.call('LRANGE', details, first - 1, length - 1))
         break
       end
     end
@@ -99,7 +99,7 @@ local function read_tail(fields, length, reach)
   end
   local bodies = {}
   if rich ~= '1' and total <= budget and total <= FEW_TOKENS then
-    bodies = redis.call('LRANGE', log, first - 1, -1)
+    bodies = redis.call('LRANGE', log, first - 1, length - 1)
   elseif length > 0 then
     local unpacked = struct.unpack
     local near, room, newest = NEAR, budget > 0 and not whole and budget or math.huge, 0
@@ -113,14 +113,14 @@ local function read_tail(fields, length, reach)
       end
       newest = newest + 1
     end
-    bodies = redis.call('LRANGE', log, -math.max(1, newest), -1)
+    bodies = redis.call('LRANGE', log, length - math.max(1, newest), length - 1)
   end
   local reply, times = length, {}
   while reply > first and length - reply < SINCE_REPLY and string.byte(records, (reply - first) * RECORD + 2) ~= ASSISTANT do
     reply = reply - 1
   end
   if reply > 1 and string.byte(records, (reply - first) * RECORD + 2) == ASSISTANT then
-    times = {redis.call('LINDEX', details, reply - 2), redis.call('LINDEX', details, -1)}
+    times = {redis.call('LINDEX', details, reply - 2), redis.call('LINDEX', details, length - 1)}
   end
   local index = {}
   if (reach[10] == true or reach[10] == '1') and length > 0 and length <= MOST_WORDS then

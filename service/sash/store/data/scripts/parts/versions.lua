@@ -31,8 +31,10 @@ end
 -- Write a new version of this kind, about the message `seq` if it is about one, which forgot so many messages; wake those who
 -- follow the conversation.
 local function write_change(kind, seq, forgot, version, life, change, now, fields)
-  local changes, followed = unpack(redis.call('HMGET', conversation, 'changes', 'followed'))
+  local changes, followed, times = unpack(redis.call('HMGET', conversation, 'changes', 'followed', 'change_times'))
   local changed = fields or {}
+  changed[#changed + 1] = 'change_times'
+  changed[#changed + 1] = with_time(times, version, now)
   changed[#changed + 1] = 'changes'
   changed[#changed + 1] = with_change(changes, kind, tonumber(version), redis.call('LLEN', log), seq, 0, forgot)
   local etag = write_version(version, life, change, now, changed)

@@ -1,0 +1,23 @@
+#!lua flags=no-writes
+-- Read the conversation and the tail that a window of an earlier state likely needs: of the log as long as it was then.
+--
+-- ARGV  1 length then   2 3 tokens then, o200k and cl100k   4 messages with documents then   5 6 their tokens   7 newest user
+--       message then, or 0   8 and on: what is wanted (tail.lua)
+-- Gives {} where no conversation is, {'damaged', part}, or {'ok', length now, {changes, change_times, settings_before,
+--       summaries_before}, the tail with these figures in the place of those of now}
+-- include conversation, fields, pins, tail, compactions
+local fields = read_fields(
+  'created', 'updated', 'g0', 'g1', 'summary', 'changes', 'change_times', 'settings_before', 'summaries_before')
+if not fields[2] then
+-- include remains
+  return left and {'damaged', left} or {}
+end
+local length = redis.call('LLEN', log)
+local missing = damage(length, fields[14], fields[8])
+if missing then return {'damaged', missing} end
+local own, keep = {unpack(fields, 21, 24)}, math.min(length, tonumber(ARGV[1]))
+for place = 21, 24 do fields[place] = nil end
+fields[6], fields[7], fields[8], fields[18], fields[19], fields[10] = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+fields[15] = compactions_at(fields[15], keep)
+if fields[15] == '' then fields[15] = false end
+return {'ok', length, own, read_tail(fields, keep, {unpack(ARGV, 8)})}

@@ -1,0 +1,81 @@
+"""Windows that are made again, from their receipts.
+
+::
+
+    EarlierStates.read      the state that the receipt names: settings and summary of that day, the log up to there
+    Windows.make            the same flow as for a window of now
+    its receipt             is the same if the bytes are; otherwise ``gone`` says why
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from sash.core.counts.models import Model
+from sash.core.law.conversation_settings import decode_settings
+from sash.core.law.parameters import WindowQuery
+from sash.problems import ConversationDamaged, StoreUnavailable
+from sash.store.data.earlier import EarlierStates
+from sash.store.data.layout import Target
+from sash.store.data.replies import Tail
+from sash.store.data.scripts import HistoryEdited
+from sash.windows.answer import Made
+from sash.windows.asked import limits_of
+from sash.windows.gone import erased, gone
+from sash.windows.model_rules import ModelRules
+from sash.windows.receipts import Receipt, packed_parameters
+from sash.windows.stored import Windows, reach_of_query
+from sash.windows.tail import Room, no_limit
+
+_ATTEMPTS = 8
+
+
+class ServedWindows:
+    """Makes windows again that were served before. ``models`` are the deployment's own, by name."""
+
+    def __init__(
+        self, windows: Windows, earlier: EarlierStates, rules: ModelRules, models: Mapping[str, Model]
+    ) -> None:
+        self._windows = windows
+        self._earlier = earlier
+        self._rules = rules
+        self._models = models
+
+    async def again(self, target: Target, receipt: Receipt, query: WindowQuery, room: Room = no_limit) -> Made:
+        """The window of a receipt, whose parameters are ``query``: the same bytes as before.
+
+        Raises ReceiptGone, ConversationDamaged, StoreUnavailable.
+        """
+        model = None if query.model is None else await self._rules.model(query.model, receipt.rules)
+        for _ in range(_ATTEMPTS):
+            with suppress(HistoryEdited):
+                reach = reach_of_query(query, self._models if model is None else {**self._models, model.id: model})
+                past = await self._earlier.read(target, receipt.then, reach, life=receipt.life)
+                if past is None:
+                    raise erased()
+                made = None if past.tail is None else await self._made(target, receipt, query, past.tail, room)
+                if made is None or made.receipt != receipt.text.encode():
+                    raise gone(receipt, past, recalls=query.recall_max_tokens > 0)
+                return made
+        raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+
+    async def _made(self, target: Target, receipt: Receipt, query: WindowQuery, tail: Tail, room: Room) -> Made | None:
+        """The window of an earlier state, with the model's figures of that day, or None. Raises HistoryEdited."""
+        settings, parts = decode_settings(tail.state.settings, self._windows.send)
+        name = query.model or settings.model
+        model = None if name is None else await self._rules.model(name, receipt.rules)
+        if name is None or model is None:
+            return None
+        if receipt.correction is not None:
+            model = msgspec.structs.replace(model, margin=receipt.correction, correction=receipt.correction)
+        try:
+            limits = limits_of(query, settings, {**self._models, name: model})
+            asked = self._windows.asked(
+                target, query, tail.state, settings, parts, limits, receipt.rules, packed_parameters(query)
+            )
+            return await self._windows.make(target, asked, tail, room)
+        except (HistoryEdited, StoreUnavailable, ConversationDamaged):
+            raise
+        except Exception:  # noqa: BLE001 - a refusal by these rules, or a forged receipt, whose figures contradict the log
+            return None

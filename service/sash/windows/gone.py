@@ -1,0 +1,66 @@
+"""Why the window of a receipt cannot be made again."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sash.problems import ReceiptGone
+from sash.store.data.changes import ChangeKind, VersionChange
+from sash.store.data.earlier import Past, rewound
+from sash.windows.receipts import Receipt
+
+_CHANGED: Final = {
+    ChangeKind.REDACTED: ("redacted", "redacted"),
+    ChangeKind.REPLACED: ("replaced", "replaced, because it was in progress,"),
+    ChangeKind.AMENDED: ("amended", "amended (its pin)"),
+}
+_LOST: Final = {
+    "settings": "The settings that this window was made with are not kept any more: the eight newest earlier ones are.",
+    "summary": "The summary of that day is not kept any more: it was removed, or eight newer ones were replaced since.",
+}
+
+
+def erased() -> ReceiptGone:
+    """The problem of a conversation that was erased, has expired, or has begun anew."""
+    detail = "The conversation of this window was erased, or has expired; if one has its id now, that is another one."
+    return ReceiptGone(detail, members={"reason": "erased"})
+
+
+def gone(receipt: Receipt, past: Past, *, recalls: bool = False) -> ReceiptGone:
+    """The problem of a window that has other bytes now, or that cannot be made. ``recalls``: it depends on an index."""
+    then, since = receipt.then, past.since
+    changes = since.changes or []
+    taken = next((each for each in changes if rewound(each, then)), None)
+    if taken is not None:
+        return _by(past, taken, "rewound", f"The messages after {taken.to_seq} were rewound away")
+    for kind, (reason, words) in _CHANGED.items():
+        found = next((each for each in changes if each.kinds & kind and each.seq <= then.length), None)
+        if found is not None:
+            return _by(past, found, reason, f"Message {found.seq} was {words}")
+    if past.lost:
+        return ReceiptGone(_LOST[past.lost], members={"reason": past.lost})
+    if since.changes is None or past.tail is None:
+        detail = (
+            "The history was changed since (rewound, redacted, or lost by its store), and when is not known any more."
+        )
+        return ReceiptGone(detail, members={"reason": "history"})
+    if recalls:
+        detail = (
+            "What recall finds for this window is not the same any more, because its index or its ranking has changed."
+        )
+        return ReceiptGone(detail, members={"reason": "index"})
+    detail = (
+        "The rules by which this window was made are not these any more: this release, the model's figures or the "
+        "deployment's settings differ; or this is not the receipt as it was given."
+    )
+    return ReceiptGone(detail, members={"reason": "rules"})
+
+
+def _by(past: Past, change: VersionChange, reason: str, what: str) -> ReceiptGone:
+    """The problem of a window whose messages a change took away."""
+    members: dict[str, Any] = {"reason": reason, "version": change.version}
+    if change.seq:
+        members["seq"] = change.seq
+    made_ms = past.since.times.get(change.version)
+    if made_ms is not None:
+        members["at"] = datetime.fromtimestamp(made_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return ReceiptGone(f"{what} at version {change.version}, after this window was made.", members=members)

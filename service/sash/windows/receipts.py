@@ -1,0 +1,236 @@
+"""Receipts: a name for a window, from which it is made again.
+
+A window is a function of a conversation's state, its parameters, and the figures of its model. A receipt names all three,
+and has a checksum of the answer and of itself, so that other bytes are never taken for it. It tells nothing of the texts::
+
+    w1.  life 16  last write 8  base64url of: checksum 8, then msgpack of the fields of ``_Rest``
+
+The life and the last write are those of the entity tag. Where a receipt would be longer than ``LONGEST``, it has a digest in
+place of the parameters, which are then given again beside it.
+"""
+
+import re
+from base64 import urlsafe_b64decode
+from binascii import b2a_base64
+from collections.abc import Mapping
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import Any, Final
+from zlib import crc32
+
+import msgspec
+from msgspec import inspect
+
+from sash.core.law.parameters import WindowQuery
+from sash.problems import BadRequest, Unprocessable
+from sash.store.data.earlier import Then
+from sash.store.data.layout import Target
+from sash.store.data.replies import State
+from sash.store.data.sealing import checksum
+
+LONGEST: Final = 160
+"""The largest number of characters of a receipt."""
+RULES_BYTES: Final = 6
+_FORM: Final = re.compile(r"w1\.[A-Za-z0-9_-]{36,157}")
+_LIFE, _CHANGE = slice(3, 19), slice(19, 27)
+_CHECKSUM: Final = 8
+_ROOM: Final = (LONGEST - _CHANGE.stop) * 3 // 4 - _CHECKSUM
+"""Bytes of the rest that base64 has room for."""
+_TO_URL: Final = bytes.maketrans(b"+/", b"-_")
+_NAME: Final = 0xFFFF
+"""The bits of a checksum of the conversation's name, which tells a receipt of another conversation."""
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class _Rest(msgspec.Struct, array_like=True, frozen=True):
+    """The rest of a receipt.
+
+    ``name`` is a checksum of the conversation's name, ``before`` the messages since the newest question, ``rules`` a digest
+    of the model's figures, and ``total`` the window's tokens. ``parameters`` are keys and values in turn, or their digest.
+    """
+
+    name: int
+    version: int
+    length: int
+    before: int
+    tokens: int
+    grounding_messages: int
+    grounding_tokens: int
+    total: int
+    rules: bytes
+    correction: float | None
+    parameters: list[Any] | bytes
+
+
+_decode = msgspec.msgpack.Decoder(_Rest).decode
+
+
+class Stub(msgspec.Struct, frozen=True):
+    """What the receipt of a window that is being made says, except for the answer's checksum and tokens."""
+
+    target: Target
+    state: State
+    column: int
+    rules: bytes
+    correction: float | None
+    parameters: msgspec.Raw
+    """As ``packed_parameters`` gives them."""
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """A receipt that was read. ``parameters`` are those that are not the default, or their digest; ``total`` is the window's
+    ``tokens.total``, and ``correction`` the factor of its estimate."""
+
+    text: str
+    name: int
+    life: str
+    then: Then
+    rules: bytes
+    correction: float | None
+    total: int
+    parameters: Mapping[str, Any] | bytes
+
+
+def receipt_of(stub: Stub, body: bytes, total: int) -> bytes:
+    """The receipt of an answer: ``body`` is all of it except the receipt, and ``total`` the window's tokens."""
+    state, column = stub.state, stub.column
+    life, change = state.made[0], state.etag[-8:]
+    parts = (
+        crc32(stub.target.name.encode()) & _NAME,
+        state.version,
+        state.length,
+        state.length - state.question,
+        state.tokens[column],
+        state.grounding_messages,
+        state.grounding_tokens[column],
+        total,
+        stub.rules,
+        stub.correction,
+    )
+    packed = _encode((*parts, stub.parameters))
+    if len(packed) > _ROOM:
+        packed = _encode((*parts, _digest(bytes(stub.parameters))))
+    text = b2a_base64(checksum(life, body, packed) + packed, newline=False).rstrip(b"=").translate(_TO_URL)
+    return b"w1." + life + change.encode() + text
+
+
+def _digest(packed: bytes) -> bytes:
+    return blake2b(packed, digest_size=8).digest()
+
+
+def read_receipt(text: str, pointer: str) -> Receipt:
+    """The receipt as it was given at ``pointer``. Raises BadRequest if it is none."""
+    try:
+        if not _FORM.fullmatch(text):
+            raise ValueError(text)  # noqa: TRY301 - the same answer as for one that cannot be read
+        packed = urlsafe_b64decode(text[_CHANGE.stop :] + "=" * (-(len(text) - _CHANGE.stop) % 4))
+        rest = _decode(packed[_CHECKSUM:])
+        parameters = rest.parameters if isinstance(rest.parameters, bytes) else _named(rest.parameters)
+        if (
+            not 0 <= rest.before <= rest.length
+            or min(rest.version, rest.tokens, rest.total, rest.grounding_messages) < 0
+        ):
+            raise ValueError(text)  # noqa: TRY301
+    except (ValueError, KeyError, TypeError, msgspec.DecodeError):
+        raise BadRequest.at(pointer, "This is no receipt: send the member `receipt` of a window as it came") from None
+    life = text[_LIFE]
+    then = Then(
+        version=rest.version,
+        etag=f"{rest.version}-{life}-{text[_CHANGE]}",
+        length=rest.length,
+        tokens=rest.tokens,
+        grounding_messages=rest.grounding_messages,
+        grounding_tokens=rest.grounding_tokens,
+        question=rest.length - rest.before,
+    )
+    return Receipt(text, rest.name, life, then, rest.rules, rest.correction, rest.total, parameters)
+
+
+def require_of(receipt: Receipt, target: Target, pointer: str) -> None:
+    """Raise Unprocessable for a receipt of another conversation."""
+    if receipt.name != crc32(target.name.encode()) & _NAME:
+        raise Unprocessable.at(pointer, "This receipt is of a window of another conversation")
+
+
+# ---- parameters
+
+
+def _key(name: str) -> int:
+    """A parameter's key, or a choice's, in receipts: it stays where others are added."""
+    return crc32(name.encode())
+
+
+class _Parameter(msgspec.Struct, frozen=True):
+    name: str
+    key: int
+    default: Any
+    choices: Mapping[str, int]
+    """Numbers of the words that it may be."""
+
+
+def _words(found: inspect.Type) -> list[str]:
+    match found:
+        case inspect.LiteralType(values):
+            return [each for each in values if isinstance(each, str)]
+        case inspect.UnionType(types):
+            return [word for each in types for word in _words(each)]
+        case inspect.Metadata(type=inner):
+            return _words(inner)
+    return []
+
+
+def _parameters() -> list[_Parameter]:
+    found = inspect.type_info(WindowQuery)
+    assert isinstance(found, inspect.StructType)  # noqa: S101 - it is one
+    return [
+        _Parameter(
+            each.name, _key(each.name) & 0xFFFF, each.default, {word: _key(word) & 0x7F for word in _words(each.type)}
+        )
+        for each in found.fields
+    ]
+
+
+PARAMETERS: Final = _parameters()
+_BY_KEY: Final = MappingProxyType({each.key: each for each in PARAMETERS})
+
+
+def packed_parameters(query: WindowQuery) -> msgspec.Raw:
+    """The parameters of a window that are not the default, as msgpack."""
+    found: list[Any] = []
+    for each in PARAMETERS:
+        value = getattr(query, each.name)
+        if value != each.default:
+            found += (each.key, each.choices.get(value, value))
+    return msgspec.Raw(_encode(found))
+
+
+def query_of_receipt(receipt: Receipt, given: WindowQuery, pointer: str) -> WindowQuery:
+    """The parameters of the receipt's window. ``given`` are those beside the receipt, which it may need.
+
+    Raises Unprocessable if the receipt needs them and has others, or has them itself; BadRequest if it is no receipt.
+    """
+    if isinstance(receipt.parameters, bytes):
+        if _digest(bytes(packed_parameters(given))) != receipt.parameters:
+            detail = (
+                "The parameters of this window were too long for its receipt: give them beside it, all as they were when it "
+                "was made"
+            )
+            raise Unprocessable.at(pointer, detail)
+        return given
+    if given != WindowQuery():
+        raise Unprocessable.at(pointer, "A receipt has the parameters of its window: give it alone")
+    try:
+        return msgspec.convert(receipt.parameters, WindowQuery)
+    except msgspec.ValidationError:
+        raise BadRequest.at(pointer, "This is no receipt: send the member `receipt` of a window as it came") from None
+
+
+def _named(flat: list[Any]) -> dict[str, Any]:
+    """Parameters by name. Raises KeyError, ValueError for one that is unknown."""
+    found = {}
+    for key, value in zip(flat[::2], flat[1::2], strict=True):
+        each = _BY_KEY[key]
+        words = {number: word for word, number in each.choices.items()}
+        is_word = each.choices and isinstance(value, int) and not isinstance(value, bool)
+        found[each.name] = words[value] if is_word else value
+    return found

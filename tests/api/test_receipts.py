@@ -1,0 +1,305 @@
+"""A receipt gives its window again, with the same bytes, or 410 with the reason why not."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from dialogue import append, assistant, calling, result, user
+
+GPT = "gpt-4o-mini"
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
+
+
+async def talk(client: httpx.AsyncClient, conversation: str, turns: int, first: int = 1) -> None:
+    for turn in range(first, first + turns):
+        await append(client, conversation, user(f"question {turn} " + "word " * 20), assistant(f"answer {turn}"))
+
+
+async def window(client: httpx.AsyncClient, conversation: str, **query: Any) -> tuple[str, bytes]:
+    """A window's receipt, and its bytes."""
+    answer = await client.get(f"/conversations/{conversation}/window", params={"model": GPT, **query})
+    assert answer.status_code == 200, answer.text
+    receipt: str = answer.json()["receipt"]
+    assert receipt.startswith("w1.")
+    assert len(receipt) <= 160
+    return receipt, answer.content
+
+
+async def again(client: httpx.AsyncClient, conversation: str, receipt: str, **query: Any) -> httpx.Response:
+    return await client.get(f"/conversations/{conversation}/window", params={"receipt": receipt, **query})
+
+
+async def reason(client: httpx.AsyncClient, conversation: str, receipt: str) -> dict[str, Any]:
+    answer = await again(client, conversation, receipt)
+    assert answer.status_code == 410, answer.text
+    problem: dict[str, Any] = answer.json()
+    assert problem["type"] == "/problems/receipt-gone"
+    return problem
+
+
+QUERIES: list[dict[str, Any]] = [
+    {},
+    {"max_tokens": 200},
+    {"max_tokens": 200, "stable": "true", "note": "true"},
+    {"max_tokens": 800, "format": "anthropic", "model": "claude-sonnet-4-5", "cache": "auto", "price": "auto"},
+    {"limit": 3, "explain": "true", "dedupe": "messages", "start": "user"},
+    {"max_tokens": 300, "overflow": "skip", "grounding": "all"},
+    {"turns": 2, "format": "gemini", "model": "gemini-2.5-pro"},
+    {"max_tokens": 150, "model": "mistral-large-latest", "tool_results_kept": 0},
+    {"model": "ft:gpt-4o-mini-2024-07-18:an-organisation::aBcDeFgH", "limit": 30},
+]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+async def test_a_receipt_gives_the_same_bytes_after_the_conversation_went_on(
+    client: httpx.AsyncClient, conversation: str, query: dict[str, Any]
+) -> None:
+    """Later messages, a new summary and other settings change nothing in a window of an earlier version."""
+    await client.post("/conversations", json={"id": conversation, "system": "Be brief.", "tools": TOOLS})
+    await talk(client, conversation, 20)
+    document = {"documents": [{"id": "d", "text": "The talk is at noon. " * 5}]}
+    await append(client, conversation, user("pinned") | {"pinned": True}, assistant("yes"))
+    await append(
+        client,
+        conversation,
+        calling("look"),
+        result("look", "tools say 5 " * 30),
+        user("and?") | {"grounding": document},
+    )
+    first = await window(client, conversation, **query)
+    await client.put(f"/conversations/{conversation}/summary", json={"text": "They talked.", "through_seq": 10})
+    second = await window(client, conversation, **query)
+    assert (await again(client, conversation, first[0])).content == first[1]
+    changed = {"system": "Be long.", "tools": None, "metadata": {"a": "b"}}
+    await client.patch(f"/conversations/{conversation}", json=changed)
+    await talk(client, conversation, 40, first=21)
+    third = await window(client, conversation, **query)
+    await client.put(f"/conversations/{conversation}/summary", json={"text": "They talked on.", "through_seq": 40})
+    await append(client, conversation, calling("more"), result("more", "later"), user("pin this") | {"pinned": True})
+    for receipt, body in (first, second, third):
+        answer = await again(client, conversation, receipt)
+        assert (answer.status_code, answer.content) == (200, body)
+        assert answer.headers["etag"] == answer.json()["etag"]
+
+
+async def test_an_appends_window_has_a_receipt(client: httpx.AsyncClient, conversation: str) -> None:
+    """The window in an append's answer is given again, also after the conversation went on."""
+    entries = {"messages": [user("hello")]}
+    answer = await client.post(f"/conversations/{conversation}/messages", params={"model": GPT}, json=entries)
+    made = answer.json()["window"]
+    await talk(client, conversation, 3)
+    assert (await again(client, conversation, made["receipt"])).json() == made
+
+
+async def test_a_history_in_the_body_has_no_receipt(client: httpx.AsyncClient) -> None:
+    """Nothing is stored that a receipt could be made again from."""
+    answer = await client.post("/window", json={"model": GPT, "messages": [user("hello")]})
+    assert "receipt" not in answer.json()
+
+
+async def test_results_that_came_later_are_not_seen(client: httpx.AsyncClient, conversation: str) -> None:
+    """A window in which a call waits waits again, although its result, which is pinned, was appended since."""
+    await append(client, conversation, user("look"), calling("look"))
+    receipt, body = await window(client, conversation)
+    await append(client, conversation, result("look") | {"pinned": True}, assistant("there"))
+    assert b"waiting_for" in body
+    assert (await again(client, conversation, receipt)).content == body
+
+
+async def test_a_redacted_message_is_gone_and_says_when(client: httpx.AsyncClient, conversation: str) -> None:
+    """The answer names version, time and message; windows from before that message stay."""
+    await talk(client, conversation, 2)
+    early = await window(client, conversation)
+    await talk(client, conversation, 2, first=3)
+    receipt, _ = await window(client, conversation)
+    erased = await client.delete(f"/conversations/{conversation}/messages/6")
+    problem = await reason(client, conversation, receipt)
+    assert (problem["reason"], problem["seq"]) == ("redacted", 6)
+    assert f'"{problem["version"]}-' in erased.headers["etag"]
+    assert problem["at"].startswith("20")
+    assert (await again(client, conversation, early[0])).content == early[1]
+
+
+async def test_a_rewound_message_is_gone(client: httpx.AsyncClient, conversation: str) -> None:
+    """Also where as many others came in its place, by a rewind or by an append after an earlier message."""
+    await talk(client, conversation, 3)
+    receipt, _ = await window(client, conversation)
+    await client.post(f"/conversations/{conversation}/rewind", json={"to_seq": 4})
+    assert (await reason(client, conversation, receipt))["reason"] == "rewound"
+    await talk(client, conversation, 1)
+    problem = await reason(client, conversation, receipt)
+    assert (problem["reason"], problem["version"]) == ("rewound", 4)
+    later, _ = await window(client, conversation)
+    entries = {"messages": [user("instead")]}
+    await client.post(f"/conversations/{conversation}/messages", params={"after_seq": 4}, json=entries)
+    problem = await reason(client, conversation, later)
+    assert problem["reason"] == "rewound"
+    assert "at" in problem
+
+
+async def test_a_reply_that_went_on_is_replaced(client: httpx.AsyncClient, conversation: str) -> None:
+    """A window with a reply in progress leaves it out; its receipt ends with the reply's text."""
+    await append(client, conversation, user("tell me"))
+    before = await window(client, conversation)
+    await append(client, conversation, assistant("It") | {"id": "r", "status": "in_progress"})
+    during, _ = await window(client, conversation)
+    await append(client, conversation, assistant("It is so.") | {"id": "r", "status": "completed"})
+    assert (await reason(client, conversation, during))["reason"] == "replaced"
+    assert (await again(client, conversation, before[0])).content == before[1]
+
+
+async def test_a_pin_is_an_amendment_and_metadata_are_not(client: httpx.AsyncClient, conversation: str) -> None:
+    """Notes beside a message are in no window. A pin is in those that had left the message out."""
+    await talk(client, conversation, 5)
+    receipt, body = await window(client, conversation, limit=2)
+    await client.patch(f"/conversations/{conversation}/messages/1", json={"metadata": {"stars": 5}})
+    assert (await again(client, conversation, receipt)).content == body
+    await client.patch(f"/conversations/{conversation}/messages/1", json={"pinned": True})
+    problem = await reason(client, conversation, receipt)
+    assert (problem["reason"], problem["seq"]) == ("amended", 1)
+
+
+async def test_an_erased_conversation_is_gone(client: httpx.AsyncClient, conversation: str) -> None:
+    """It stays gone when another one has its id."""
+    await talk(client, conversation, 1)
+    receipt, _ = await window(client, conversation)
+    await client.delete(f"/conversations/{conversation}")
+    assert (await reason(client, conversation, receipt))["reason"] == "erased"
+    await talk(client, conversation, 1)
+    assert (await reason(client, conversation, receipt))["reason"] == "erased"
+
+
+async def test_the_settings_of_eight_changes_are_kept(client: httpx.AsyncClient, conversation: str) -> None:
+    """Nine changes later the first settings are gone; changes of metadata do not count."""
+    await client.post("/conversations", json={"id": conversation, "system": "0"})
+    await append(client, conversation, user("hello"))
+    made = [await window(client, conversation)]
+    for number in range(1, 10):
+        await client.patch(f"/conversations/{conversation}", json={"metadata": {"n": number}})
+        await client.patch(f"/conversations/{conversation}", json={"system": str(number)})
+        made.append(await window(client, conversation))
+    assert (await reason(client, conversation, made[0][0]))["reason"] == "settings"
+    for receipt, body in made[1:]:
+        assert (await again(client, conversation, receipt)).content == body
+
+
+async def test_a_removed_summary_is_gone(client: httpx.AsyncClient, conversation: str) -> None:
+    """A replaced summary is kept. One that its client removes is not, nor are those before it."""
+    await talk(client, conversation, 6)
+    summary = f"/conversations/{conversation}/summary"
+    plain = await window(client, conversation, summary="always")
+    await client.put(summary, json={"text": "one", "through_seq": 4})
+    first = await window(client, conversation, summary="always")
+    await client.put(summary, json={"text": "two", "through_seq": 6})
+    assert (await again(client, conversation, first[0])).content == first[1]
+    await client.delete(summary)
+    assert (await reason(client, conversation, first[0]))["reason"] == "summary"
+    assert (await again(client, conversation, plain[0])).content == plain[1]
+
+
+async def test_recalled_messages_come_again(client: httpx.AsyncClient, conversation: str) -> None:
+    """A window with recall is the same although more is indexed since."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    await append(client, conversation, user("the password is zebra"), assistant("noted"))
+    await talk(client, conversation, 15)
+    await append(client, conversation, user("what was the password?"))
+    for more in ({}, {"stable": "true"}, {"recall_query": "zebra"}, {"history_tools": "true"}):
+        receipt, body = await window(client, conversation, max_tokens=200, recall_max_tokens=60, **more)
+        await append(client, conversation, assistant("zebra password"), user("password zebra again?"))
+        answer = await again(client, conversation, receipt)
+        assert answer.content == body
+
+
+async def test_a_long_query_is_given_beside_its_receipt(client: httpx.AsyncClient, conversation: str) -> None:
+    """Parameters that are too long for a receipt are given again; without them, or with others, it says so."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    await talk(client, conversation, 8)
+    query = {"model": GPT, "max_tokens": 100, "recall_max_tokens": 40, "recall_query": "question " * 50}
+    receipt, body = await window(client, conversation, **query)
+    assert (await again(client, conversation, receipt, **query)).content == body
+    for other in ({}, {**query, "limit": 3}):
+        answer = await again(client, conversation, receipt, **other)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["pointer"] == "#/query/receipt"
+
+
+WRONG = ["", "w1.", "w2." + "A" * 60, "w1." + "A" * 60, "w1." + "!" * 60, "x" * 160, "w1." + "A" * 400]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+async def test_what_is_no_receipt_is_refused(client: httpx.AsyncClient, conversation: str, wrong: str) -> None:
+    """The answer points at the parameter."""
+    await talk(client, conversation, 1)
+    answer = await again(client, conversation, wrong)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["pointer"] == "#/query/receipt"
+
+
+async def test_a_changed_receipt_gives_no_window(client: httpx.AsyncClient, conversation: str) -> None:
+    """Whatever character is another one, the answer is a 4xx, and never other bytes."""
+    await talk(client, conversation, 2)
+    receipt, body = await window(client, conversation, limit=3)
+    for place in range(3, len(receipt)):
+        other = "A" if receipt[place] != "A" else "B"
+        answer = await again(client, conversation, receipt[:place] + other + receipt[place + 1 :])
+        assert answer.status_code in (400, 410, 422) or answer.content == body, place
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_a_forged_receipt_is_never_a_fault(client: httpx.AsyncClient, conversation: str, seed: int) -> None:
+    """Numbers that no state ever had give a 4xx, whatever they are."""
+    chance = Random(seed)
+    document = {"documents": [{"id": "d", "text": "The talk is at noon. " * 5}]}
+    await talk(client, conversation, 4)
+    await append(client, conversation, user("pin", grounding=document, pinned=True), calling("a", "b"), result("a"))
+    await append(client, conversation, user("so?", grounding=document), assistant("so"))
+    queries = [
+        {"stable": "true", "max_tokens": 90},
+        {"explain": "true", "limit": 4},
+        {"overflow": "skip", "max_tokens": 90},
+    ]
+    queries.append({"model": "claude-sonnet-4-5", "format": "anthropic", "cache": "auto", "price": "auto"})
+    for query in queries:
+        receipt, _ = await window(client, conversation, **query)
+        packed = urlsafe_b64decode(receipt[27:] + "=" * (-(len(receipt) - 27) % 4))
+        for _ in range(15):
+            rest = msgspec.msgpack.decode(packed[8:])
+            for place in chance.sample(range(1, 8), chance.randint(1, 3)):
+                rest[place] = max(0, chance.choice((rest[place] + chance.randint(-6, 6), 0, 2**31, 2**63)))
+            if rest == msgspec.msgpack.decode(packed[8:]):
+                continue
+            forged = receipt[:27] + urlsafe_b64encode(packed[:8] + msgspec.msgpack.encode(rest)).decode().rstrip("=")
+            answer = await again(client, conversation, forged)
+            assert answer.status_code in (400, 410), (rest, answer.text)
+
+
+async def test_a_receipt_of_another_conversation_is_refused(
+    client: httpx.AsyncClient, fresh: Callable[[], str]
+) -> None:
+    """It says so, whether there is such a conversation or not; parameters beside a receipt are refused, too."""
+    one, other = fresh(), fresh()
+    await talk(client, one, 1)
+    receipt, _ = await window(client, one)
+    assert (await again(client, other, receipt)).status_code == 422
+    await talk(client, other, 1)
+    answer = await again(client, other, receipt)
+    assert answer.status_code == 422
+    assert "another conversation" in answer.json()["detail"]
+    assert (await again(client, one, receipt, limit=3)).status_code == 422
+
+
+async def test_a_forks_windows_have_receipts_of_their_own(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
+    """A copy is another conversation: it does not know earlier receipts, and its own ones hold."""
+    one, copy = fresh(), fresh()
+    await talk(client, one, 3)
+    receipt, body = await window(client, one)
+    await client.post(f"/conversations/{one}/fork", json={"id": copy, "at_seq": 4})
+    own = await window(client, copy)
+    await talk(client, copy, 2)
+    assert (await again(client, copy, own[0])).content == own[1]
+    assert (await again(client, copy, receipt)).status_code == 422
+    assert (await again(client, one, receipt)).content == body
