@@ -27,8 +27,8 @@ from recordings import NO_TRUTH, TRUTH
 from sash.core.counts.beside import is_of_vertex
 from sash.core.counts.models import find_model
 from sash.core.counts.text import count_text
+from sash.core.providers.gemini import GEMINI
 from sash.core.providers.native import read_request
-from sash.core.providers.thoughts import SIGNATURES
 
 MESSAGES = {"openai": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}
 MODELS = {"openai": "gpt-4o", "responses": "gpt-5", "anthropic": "claude-opus-4-5", "gemini": "gemini-2.5-flash"}
@@ -94,7 +94,7 @@ def least_tokens(value: Any, model: str, free: Collection[str]) -> int:
 def is_behind_vertex(request: Mapping[str, Any]) -> bool:
     """Return whether a part of a Gemini request has a signature of Vertex."""
     parts = (part for content in request.get("contents", ()) for part in content["parts"])
-    return any(is_of_vertex(part.get(name)) for part in parts for name in SIGNATURES)
+    return any(is_of_vertex(part.get(name)) for part in parts for name in GEMINI.kinds.seals)
 
 
 def forgets(model: str) -> bool:

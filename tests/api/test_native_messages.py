@@ -8,8 +8,9 @@ import pytest
 from dialogue import append, calling, history, problem, result, user, window
 from recordings import NO_TRUTH, TRUTH
 
+from sash.core.providers import PROVIDERS
 from sash.core.providers.gemini_mends import in_camel_case
-from sash.core.providers.thoughts import parts_of
+from sash.core.providers.own_parts import parts_of
 
 MESSAGES = {"responses": "input", "anthropic": "messages", "gemini": "contents"}
 CLAUDE = [
@@ -392,7 +393,9 @@ CALLS = ("functionCall", "functionResponse", "function_call", "function_response
 def sent_ids(request: dict[str, Any]) -> list[str]:
     """Return the ids of a request's calls and results, in order."""
     found = []
-    for part in parts_of(request.get("input") or request.get("messages") or request["contents"]):
+    key, messages = next((name, request[name]) for name in ("input", "messages", "contents") if name in request)
+    provider = next(each for each in PROVIDERS.values() if each.shape.messages == key and not each.is_chat_form)
+    for part in parts_of(provider, messages):
         body = next((part[name] for name in CALLS if name in part), part) if isinstance(part, dict) else {}
         found += [body[name] for name in ("call_id", "tool_use_id", "id") if name in body]
     return found

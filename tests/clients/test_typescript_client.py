@@ -20,6 +20,7 @@ from readme_blocks import ROOT, block
 from readme_provider import ANSWER, provided
 from test_misbehaving import DEFECT, FULL, Reply
 
+from sash.api.docs import TYPESCRIPT_CLIENT
 from sash.core.law.parameters import WindowFormat, WindowQuery
 from sash.core.providers import PROVIDERS
 
@@ -35,8 +36,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     needs("node", "npm")
     folder = tmp_path_factory.mktemp("sash_ts")
     shutil.copytree(HERE / "sash_ts", folder, dirs_exist_ok=True)
-    for file in (CLIENT, ROOT / "openapi.json"):
-        shutil.copy(file, folder)
+    (folder / CLIENT.name).write_bytes(TYPESCRIPT_CLIENT)
+    shutil.copy(ROOT / "openapi.json", folder)
     (folder / "talk.ts").write_text(block("ts", "README.md", "### TypeScript"))
     run("npm", "install", "--no-package-lock", "--no-audit", "--no-fund", cwd=folder)
     run("npm", "run", "generate", cwd=folder)
@@ -63,7 +64,7 @@ def test_the_client_has_every_window_parameter() -> None:
 
 def test_the_client_has_every_format() -> None:
     """The type of formats has each of them."""
-    (formats,) = re.findall(r"type Format = (.*);", CLIENT.read_text())
+    (formats,) = re.findall(r"type Format = (.*);", TYPESCRIPT_CLIENT.decode())
     assert {each.strip('"') for each in formats.split(" | ")} == set(PROVIDERS)
 
 
@@ -81,7 +82,7 @@ def _typed(kind: Any) -> str:
 async def test_the_service_gives_the_client(client: httpx.AsyncClient) -> None:
     """A running service has the file, for everybody, at the path that README names."""
     answer = await client.get("/clients/sash.ts")
-    assert (answer.status_code, answer.content) == (200, CLIENT.read_bytes())
+    assert (answer.status_code, answer.content) == (200, TYPESCRIPT_CLIENT)
     assert answer.headers["content-type"].startswith("text/plain")
 
 

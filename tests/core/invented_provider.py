@@ -1,68 +1,133 @@
-"""A small invented provider, all of it in this file: importing it registers the form ``invented``.
+"""An invented provider, all of it in this file: importing it registers the form ``invented``.
 
-A request has ``lines`` and ``skills``; a line has ``who`` (rules, me, you, result), ``say``, ``calls`` and ``ref``.
+It is as unlike the others as a provider may be. A request has ``turns`` and ``skills``. A turn has ``by`` (rules, human,
+machine, skill) and ``bits``. A bit has no type: its one member says what it is (words, picture, ask, muse). Asks have no
+ids: neighbouring answers follow in the order of the asks, by their skill's name. A request whose turns ask needs a skill.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from sash.core.providers import PROVIDERS
 from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
-from sash.core.providers.pieces import Object, Piece, to_json
+from sash.core.providers.media import is_web, read_data_url
+from sash.core.providers.mends import AS_TEXT, Mend
+from sash.core.providers.own_members import OwnMembers
+from sash.core.providers.part_kinds import PartKinds, kinds
+from sash.core.providers.pieces import Keeps, Object, Piece, made_id, medium_part, to_json
 from sash.core.providers.provider import Provider
 from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, rest_of
-from sash.core.providers.turns import HistoryStep, Outgoing, PlainRun, Refusals, Result, Said, read_steps, words
+from sash.core.providers.turns import (
+    HistoryStep,
+    Outgoing,
+    Part,
+    PlainRun,
+    Refusals,
+    Result,
+    Said,
+    as_line,
+    in_order_of_calls,
+    only_text,
+    read_steps,
+)
 from sash.core.providers.whole import Shape, Whole
 
-WHO = {"rules": "system", "me": "user", "you": "assistant", "result": "tool"}
-AS = {role: who for who, role in WHO.items()} | {"developer": "rules"}
-SHAPE = Shape(
+BY: Final = {"rules": "system", "human": "user", "machine": "assistant", "skill": "tool"}
+AS: Final = {role: by for by, role in BY.items()} | {"developer": "rules"}
+SHAPE: Final = Shape(
     name="invented",
-    messages="lines",
-    parts="say",
+    messages="turns",
+    parts="bits",
     text={},
-    members=frozenset({"who"}),
-    answering=lambda line, call_id: {**line, "ref": call_id},
+    text_member="words",
+    assistant="machine",
+    members=frozenset({"by"}),
 )
+ANSWER_ORDER: Final = Mend(
+    name="answer_order",
+    refused="Answers in another order than their asks",
+    sent="The answers in the order of the asks",
+    evidence="an invented provider has invented rules",
+)
+NO_SKILL: Final[Object] = {
+    "type": "function",
+    "function": {"name": "rest", "description": "No skill.", "parameters": {}},
+}
 
 
-def read(line: Mapping[str, Any], pointer: str) -> list[Piece]:
+def read(turn: Mapping[str, Any], pointer: str) -> list[Piece]:
     del pointer
-    piece = Piece(role=WHO[line["who"]], own=dict(line), answers=line.get("ref", ""))
-    piece.add_text(line.get("say", ""))
-    for call in line.get("calls", ()):
-        piece.add_call(call["ref"], call["do"], to_json(call["with"]))
+    piece = Piece(role=BY[turn["by"]], own=dict(turn))
+    if piece.role == "tool":
+        piece.answers = made_id(turn["skill"], 0)
+    asked: dict[str, int] = {}
+    for bit in turn["bits"]:
+        match bit:
+            case {"words": str(text)}:
+                piece.add_text(text)
+            case {"picture": {"seen": {"kind": str(kind), "base64": str(data)}}}:
+                piece.parts.append(medium_part("image", kind, data=data))
+            case {"ask": {"skill": str(name), "with": given}}:
+                number = asked[name] = asked.get(name, -1) + 1
+                piece.add_call(made_id(name, number), name, to_json(given))
     return [piece]
+
+
+def answers_name(turn: Mapping[str, Any]) -> str:
+    return str(turn["skill"]) if turn.get("by") == "skill" else ""
 
 
 def read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
     tools = [chat_function(skill, skill.get("takes"), "takes") for skill in request.get("skills", ())]
-    return ChatRequest(messages=chat(request["lines"], "/lines"), tools=tools, rest=rest_of(request, "lines", "skills"))
+    return ChatRequest(messages=chat(request["turns"], "/turns"), tools=tools, rest=rest_of(request, "turns", "skills"))
 
 
-def lines_of(step: HistoryStep, refusals: Refusals) -> Iterator[Object]:
+def bits(parts: Iterable[Part], refusals: Refusals, seq: int) -> Iterator[Object]:
+    for part in parts:
+        match part.body:
+            case {"type": "image_url", "image_url": {"url": str(url)}} if not is_web(url):
+                if media := read_data_url(url, part.place, refusals):
+                    yield {"picture": {"seen": {"kind": media.media_type, "base64": media.data}}}
+            case {"type": "text", "text": str(text)}:
+                yield {"words": text}
+            case _:
+                refusals.mends.add(AS_TEXT, seq)
+                yield {"words": as_line(part.body)["text"]}
+
+
+def turns_of(step: HistoryStep, refusals: Refusals) -> Iterator[Object]:
     match step:
         case PlainRun():
-            yield from ({"who": AS[said["role"]], "say": said["content"]} for said in step.messages)
+            yield from ({"by": AS[said["role"]], "bits": [{"words": said["content"]}]} for said in step.messages)
         case Whole():
             yield from step.messages
         case Result():
-            yield {"who": "result", "ref": step.call.id, "say": words(step.parts, refusals, "tool")}
+            yield {"by": "skill", "skill": step.call.name, "bits": [*bits(step.parts, refusals, step.seq)]}
+        case Said(role="assistant"):
+            said = [{"words": part.text} for part in only_text(step.parts, refusals, "assistant") if part.text]
+            asks = [{"ask": {"skill": call.name, "with": call.arguments_object()}} for call in step.calls]
+            if said or asks:
+                yield {"by": "machine", "bits": [*said, *asks]}
         case Said():
-            calls = [{"ref": call.id, "do": call.name, "with": call.arguments_object()} for call in step.calls]
-            line = {"who": AS[step.role], "say": words(step.parts, refusals, step.role)}
-            yield line | ({"calls": calls} if calls else {})
+            yield {"by": AS[step.role], "bits": [*bits(step.parts, refusals, step.seq)]}
 
 
 def write(messages: Sequence[Outgoing], tools: list[Object], tool_choice: Any, refusals: Refusals) -> Object:
     del tool_choice
-    lines = [line for step in read_steps(messages, SHAPE, refusals) for line in lines_of(step, refusals)]
-    skills = [{"name": tool["function"]["name"], "takes": tool["function"].get("parameters")} for tool in tools]
-    return {"lines": lines} | ({"skills": skills} if skills else {})
+    steps = in_order_of_calls(read_steps(messages, SHAPE, refusals), ANSWER_ORDER, refusals)
+    turns = [turn for step in steps for turn in turns_of(step, refusals)]
+    asks = any(turn["by"] == "skill" or any("ask" in bit for bit in turn["bits"]) for turn in turns)
+    offered = tools or ([NO_SKILL] if asks else [])
+    skills = [{"name": tool["function"]["name"], "takes": tool["function"].get("parameters")} for tool in offered]
+    return {"turns": turns} | ({"skills": skills} if skills else {})
+
+
+def with_result_text(turn: Object, text: str, keeps: Keeps) -> Object:
+    return {**turn, "bits": [{"words": text}, *(bit for bit in turn["bits"] if "words" not in bit and keeps(bit))]}
 
 
 def caching(name: str, prices: CachePrices) -> Caching | None:
@@ -78,28 +143,38 @@ def mark(request: Object, cache: CacheKind | None, places: Places, key: str) -> 
 class Arguments(msgspec.Struct):
     """What the invented SDK takes."""
 
-    lines: list[dict[str, Any]]
+    turns: list[dict[str, Any]]
     skills: list[dict[str, Any]] = []
 
 
-INVENTED = Provider(
+INVENTED: Final = Provider(
     shape=SHAPE,
     read=read,
     read_request=read_request,
     write=write,
     is_chat=lambda message: "role" in message,
     arguments=Arguments,
-    called="a line of the invented provider",
-    own_types=r"(?!)",
+    called="a turn of the invented provider",
+    own_types=r"\.(words|picture|ask|muse)",
     carries=frozenset(),
     seals_calls=False,
     replies_are_items=False,
     fills=False,
-    is_call=lambda part: "do" in part,
-    with_result_text=lambda line, text, _: {**line, "say": text},
+    is_call=lambda part: isinstance(part.get("ask"), dict),
+    answers_name=answers_name,
+    makes_ids=True,
+    with_result_text=with_result_text,
+    own_members=OwnMembers(
+        messages={"": frozenset({"by", "bits", "skill"})},
+        parts={"": frozenset({"words", "picture", "ask", "muse"})},
+    ),
+    kinds=PartKinds(thoughts=kinds(".muse"), images=kinds(".picture.seen")),
+    stand_in_tool=NO_SKILL,
+    parts_apart=True,
     maker="inventors",
     caching=caching,
     mark=mark,
+    mends=(ANSWER_ORDER,),
     asking=Asking(url="https://invented.test", url_variables=(), key_variables=(), path="/count", tokens=("tokens",)),
     limits=lambda _name, _window: RequestLimits(images=3),
 )

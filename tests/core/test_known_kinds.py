@@ -11,7 +11,9 @@ from openai.types.beta import beta_response_input_item_param
 from openai.types.conversations import message
 from openai.types.responses import response_input_item_param
 
-from sash.core.providers.known_kinds import BLOCKS, CONTENTS, ITEMS, PARTS, RESULT_BLOCKS, unknown_items, unknown_parts
+from sash.core.providers.claude_kinds import BLOCKS, RESULT_BLOCKS
+from sash.core.providers.gemini_kinds import PARTS, unknown_parts
+from sash.core.providers.item_kinds import CONTENTS, ITEMS, unknown_items
 
 
 def literals(kind: Any) -> Iterator[str]:

@@ -18,12 +18,12 @@ from sash.core.chat.messages import validate_message
 from sash.core.counts.counting import count_request
 from sash.core.counts.measures import measure
 from sash.core.counts.models import find_model
-from sash.core.providers import render_request
+from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.gemini_mends import camel, in_camel_case
 from sash.core.providers.mends import Mends
 from sash.core.providers.native import check_native, read_messages, read_request, restore
+from sash.core.providers.own_parts import parts_of, without_reasoning
 from sash.core.providers.recognition import foreign
-from sash.core.providers.thoughts import parts_of, without_reasoning
 from sash.core.providers.turns import Outgoing
 from sash.problems import InvalidEntry
 
@@ -85,12 +85,14 @@ def comes_back(form: str, messages: list[dict[str, Any]]) -> None:
 
 def said_in(contents: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
     """Return every part of Gemini's contents, with its role."""
-    return [(content.get("role"), part) for content in contents for part in parts_of([content])]
+    return [(content.get("role"), part) for content in contents for part in parts_of(PROVIDERS["gemini"], [content])]
 
 
 def refused_by_gemini(before: dict[str, Any], content: dict[str, Any]) -> bool:
     """Return whether both contents have results, or the second has calls after the model's; such contents are joined."""
-    first, second = ({camel(name) for part in parts_of([each]) for name in part} for each in (before, content))
+    first, second = (
+        {camel(name) for part in parts_of(PROVIDERS["gemini"], [each]) for name in part} for each in (before, content)
+    )
     return "functionResponse" in first & second or (before["role"] == "model" and "functionCall" in second)
 
 

@@ -15,12 +15,20 @@ from sash.api.openapi import document
 from sash.api.openapi.faults import meaning
 from sash.api.openapi.operation import documented
 from sash.api.schemas import ProblemMeaning
+from sash.core.providers import PROVIDERS
 from sash.operations.dashboard import page_of
 from sash.operations.runbook import runbook
 from sash.problems import NotFound, problem_types
 
 _PAGE = page_of(files("sash.api").joinpath("docs.html").read_bytes())
-_TYPESCRIPT = files("sash.clients").joinpath("ts", "sash.ts").read_bytes()
+_FORMATS = " | ".join(f'"{name}"' for name in PROVIDERS)
+TYPESCRIPT_CLIENT = (
+    files("sash.clients")
+    .joinpath("ts", "sash.ts")
+    .read_bytes()
+    .replace(b"type Format = string;", f"type Format = {_FORMATS};".encode(), 1)
+)
+"""The client with the forms that this service knows."""
 _PROBLEMS = {kind.slug: kind for kind in problem_types()}
 
 
@@ -80,7 +88,7 @@ def get_docs() -> Response[bytes]:
 @documented("The client for TypeScript", "operations", gives=str, gives_types=("text/plain",))
 def get_typescript_client() -> Response[bytes]:
     """Sash's client for TypeScript: one file without dependencies."""
-    return Response(_TYPESCRIPT, headers={"Cache-Control": "max-age=300"}, media_type="text/plain; charset=utf-8")
+    return Response(TYPESCRIPT_CLIENT, headers={"Cache-Control": "max-age=300"}, media_type="text/plain; charset=utf-8")
 
 
 @get("/runbook", operation_id="getRunbook", sync_to_thread=False)

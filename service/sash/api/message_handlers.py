@@ -129,7 +129,7 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
     cursor: Annotated[Cursor | None, Meta(description="The previous page's `next_cursor`.")] = None
     format: Annotated[
         WindowFormat, Meta(description="A provider's format, in which each message is given too, as `own`.")
-    ] = "openai"
+    ] = CHAT
     media: MediaForm = "described"
 
 

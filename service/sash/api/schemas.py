@@ -22,7 +22,7 @@ from sash.core.counts.models import Counting, WindowSource
 from sash.core.law.conversation_settings import ConversationSettings
 from sash.core.law.explain import Explained
 from sash.core.law.parameters import CountFormat, Name, WindowQuery
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.cache_marks import CacheKind
 from sash.core.providers.request_limits import RequestLimits
 from sash.operations.summary import Prices
@@ -274,7 +274,7 @@ class FreeMembers(msgspec.Struct, kw_only=True):
 class CountQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The format of the request in the body."""
 
-    format: CountFormat = "openai"
+    format: CountFormat = CHAT
 
 
 class CountRequest(FreeMembers, forbid_unknown_fields=True, kw_only=True):

@@ -24,9 +24,8 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Records, Summary
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
-from sash.core.providers.anthropic import ANTHROPIC
+from sash.core.providers import PROVIDERS
 from sash.core.providers.native import read_compaction
-from sash.core.providers.responses import RESPONSES
 from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.problems import Internal, InvalidEntry
 from sash.store.data.histories import make_summary
@@ -40,7 +39,10 @@ from sash.windows.flow import advance, window
 from sash.windows.needs import SeenHistory
 
 Vendor = Literal["openai", "anthropic"]
-_FORMS: Final = {"openai": RESPONSES.name, "anthropic": ANTHROPIC.name}
+_FORMS: Final = {
+    each.maker: each.name for each in PROVIDERS.values() if each.compacts_in_words or each.has_openais_items
+}
+"""The form of each vendor's compactions."""
 _REPLY_TOKENS: Final = 8192
 _SHARE: Final = 0.8
 """The largest share of a window's budget that the compacted messages may have."""

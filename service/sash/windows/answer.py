@@ -33,8 +33,8 @@ from sash.core.providers.interrupted import calls_in, without_calls
 from sash.core.providers.members import FOREIGN
 from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
 from sash.core.providers.openai import OPENAI
+from sash.core.providers.own_parts import without_reasoning
 from sash.core.providers.pieces import Object
-from sash.core.providers.thoughts import without_reasoning
 from sash.core.providers.turns import is_of
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints

@@ -18,7 +18,7 @@ from sash.core.law.conversation_settings import (
     Tools,
 )
 from sash.core.law.parameters import WindowFormat, WindowQuery
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.given import ReadEntries, chat_entries, read_entries
 from sash.core.providers.members import NO_NAMES, Names
 
@@ -26,7 +26,7 @@ from sash.core.providers.members import NO_NAMES, Names
 class HistoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The format of the body's messages: chat messages, or a provider's own."""
 
-    format: WindowFormat = "openai"
+    format: WindowFormat = CHAT
 
 
 class HistoryRequest(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -85,7 +85,7 @@ _role_of = itemgetter("role")
 
 
 def decode_request(
-    body: bytes, form: str = "openai", send: Names = NO_NAMES, allowed: Sequence[str] = ()
+    body: bytes, form: str = CHAT, send: Names = NO_NAMES, allowed: Sequence[str] = ()
 ) -> tuple[WindowRequest | TextsRequest, ReadEntries | None]:
     """The decoded body, and its entries, which a TextsRequest does not need. Raises BadRequest.
 

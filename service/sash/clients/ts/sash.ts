@@ -5,7 +5,8 @@
  * a `fetch` for SDKs that keeps their chats in Sash. A running service has it at /clients/sash.ts.
  */
 
-export type Format = "openai" | "responses" | "anthropic" | "gemini" | "interactions" | "converse" | "ollama";
+/** A provider's form. The file that a service sends lists the forms that it knows. */
+export type Format = string;
 export type Status = "in_progress" | "completed" | "interrupted";
 
 /** A chat message; with `format`, a message or an item of that provider. */

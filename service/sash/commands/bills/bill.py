@@ -9,20 +9,14 @@ from sash.core.chat.regular import regular_choice
 from sash.core.counts.counting import RequestCount, count_request
 from sash.core.counts.models import Model, find_model
 from sash.core.counts.provider_requests import asks_for_thoughts, count_provider_request
+from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.native import read_request
 from sash.core.providers.requests_read import ChatRequest
 from sash.problems import InvalidEntry
 
 OTHERS = "Other makers"
-_VENDORS = {
-    ("openai", "openai"): "OpenAI",
-    ("responses", "openai"): "OpenAI Responses",
-    ("anthropic", "anthropic"): "Claude",
-    ("gemini", "google"): "Gemini",
-    ("interactions", "google"): "Gemini",
-    ("converse", "anthropic"): "Claude",
-}
-"""Vendors' names, by the format and the maker of the model."""
+_VENDORS = {"openai": "OpenAI", "anthropic": "Claude", "google": "Gemini"}
+"""Vendors' names, by the maker of the model."""
 _OPENAIS_HOSTS = frozenset({"", "openai", "azure", "api.openai.com"})
 _COUNTED = ("messages", "tools", "functions", "function_call", "response_format", "prediction")
 
@@ -81,7 +75,10 @@ def vendor_of(row: TruthRow, model: Model) -> str:
     """Return the table's name for who billed a row. Gateways and other sellers bill in their own ways."""
     if model.provider == "openai" and row.host not in _OPENAIS_HOSTS:
         return OTHERS
-    return _VENDORS.get((row.form, model.provider), OTHERS)
+    sent_in = PROVIDERS[row.form]
+    if model.provider not in {sent_in.maker, *sent_in.resells}:
+        return OTHERS
+    return _VENDORS.get(model.provider, OTHERS) + (" Responses" if sent_in.has_openais_items else "")
 
 
 def predicted_tokens(row: TruthRow, model: Model) -> int:
@@ -90,7 +87,7 @@ def predicted_tokens(row: TruthRow, model: Model) -> int:
 
 
 def _counted(row: TruthRow, model: Model) -> tuple[RequestCount, ChatRequest | None]:
-    if row.form != "openai":
+    if row.form != CHAT:
         return count_provider_request(row.form, row.sent, model), _read(row)
     fields = {name: value for name, value in row.sent.items() if name in _COUNTED}
     choice = regular_choice(row.sent.get("tool_choice"))

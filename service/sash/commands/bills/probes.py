@@ -11,6 +11,7 @@ import msgspec
 from sash.commands.bills.request_kinds import kinds_of
 from sash.commands.bills.truth_rows import TruthRow
 from sash.core.counts.models import Model
+from sash.core.providers import PROVIDERS
 from sash.core.providers.native import read_request
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
@@ -132,15 +133,6 @@ PROBES: Final[Mapping[str, Object]] = {
     },
 }
 """Bodies of ``POST /window``, by the names of their rows. Messages stand without their entries."""
-_NAMED: Final = {"name": "evening", "schema": _SCHEMA, "strict": True}
-_FORMATS: Final[Mapping[str, Object]] = {
-    "openai": {"response_format": {"type": "json_schema", "json_schema": _NAMED}},
-    "responses": {"text": {"format": {"type": "json_schema", **_NAMED}}},
-    "anthropic": {"output_config": {"format": {"type": "json_schema", "schema": _SCHEMA}}},
-    "gemini": {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": _SCHEMA}},
-    "interactions": {"response_format": {"type": "text", "mime_type": "application/json", "schema": _SCHEMA}},
-}
-"""The schema of a reply, as each format has it beside a window."""
 
 
 def probes_for(model: Model, form: str, models: Mapping[str, Model]) -> Iterator[TruthRow]:
@@ -151,6 +143,7 @@ def probes_for(model: Model, form: str, models: Mapping[str, Model]) -> Iterator
         wanted = msgspec.convert(body, WindowRequest)
         request: Object = msgspec.json.decode(window_of_request(wanted, models)[0].body)["request"]
         if name.startswith("format"):
-            request |= _FORMATS.get(form, {})
+            schema = PROVIDERS[form].asking.schema
+            request |= schema("evening", _SCHEMA) if schema is not None else {}
         kinds = kinds_of(read_request(form, request))
         yield TruthRow(id=f"{form}-{name}", model=model.id, request=request, format=form, kinds=kinds)

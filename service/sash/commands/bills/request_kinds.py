@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sash.commands.bills.truth_rows import TruthRow
 from sash.core.counts.attachments import image_size
+from sash.core.providers import PROVIDERS
 from sash.core.providers.requests_read import ChatRequest
 
 Object = dict[str, Any]
@@ -43,12 +44,10 @@ def kinds_of(chat: ChatRequest | None) -> list[str]:
 
 def kind_of(row: TruthRow, kinds: Sequence[str]) -> str:
     """Return a request's kind, named after the part that is hardest to predict."""
-    match row.form:
-        case "openai":
-            return _of_chat(row.sent)
-        case "responses":
-            return _of_items(row.request, set(kinds))
-    return _of_vendor(row.request, set(kinds))
+    sent_in = PROVIDERS[row.form]
+    if sent_in.is_chat_form:
+        return _of_chat(row.sent)
+    return (_of_items if sent_in.has_openais_items else _of_vendor)(row.request, set(kinds))
 
 
 def _of_chat(request: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from msgspec import Meta
 from sash.commands.sources.conversation import SourceError
 from sash.core.counts.models import find_model
 from sash.core.law.parameters import CountFormat
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT, PROVIDERS
 from sash.problems import UnknownModel
 
 _SHAPE: Final = '{"id", "model", "request", "prompt_tokens"}'
@@ -66,7 +66,7 @@ def form_of_request(request: Mapping[str, Any], model: str) -> str:
     except UnknownModel:
         maker = ""
     own = [name for name in found if PROVIDERS[name].maker == maker]
-    return next(iter((*own, *found)), "openai")
+    return next(iter((*own, *found)), CHAT)
 
 
 def rows_in(data: bytes, name: str) -> list[TruthRow]:

@@ -7,6 +7,7 @@ import msgspec
 
 from sash.clients.ids import safe_id
 from sash.core.chat.messages import wrapped
+from sash.core.providers import CHAT, PROVIDERS
 
 _ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes", "status", "author", "audience")
 _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}
@@ -41,7 +42,10 @@ class SourceConversation(msgspec.Struct, kw_only=True):
 def format_hint(value: Any) -> str:
     """Return the end of a sentence that names the ``?format=`` of a provider's whole request; empty for other values."""
     members = value.keys() if isinstance(value, Mapping) else ()
-    for name, form in (("contents", "gemini"), ("input", "responses"), ("max_tokens", "anthropic")):
+    chat = PROVIDERS[CHAT].shape.messages
+    lists = [(each.shape.messages, each.name) for each in PROVIDERS.values() if each.shape.messages != chat]
+    required = [(each.required, each.name) for each in PROVIDERS.values() if each.required]
+    for name, form in (*lists, *required):
         if name in members:
             return f"; ?format={form} takes a provider's request with {name!r}"
     return ""

@@ -30,12 +30,13 @@ from sash.core.counts.attachments import DETAILS, FILE_CHARACTERS, UPLOADED_FILE
 from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.unicode_scripts import Mix, mix_of
 from sash.core.providers import PROVIDERS
-from sash.core.providers.enclosures import IMAGES, MEDIA, MEDIA_TYPE, is_medium, is_of_words
+from sash.core.providers.enclosures import MEDIA_TYPE, is_of_words
 from sash.core.providers.members import has_foreign
+from sash.core.providers.own_parts import is_thought, parts_of
+from sash.core.providers.part_kinds import NO_KINDS, PartKinds
+from sash.core.providers.provider import Provider
 from sash.core.providers.sharing import fill, is_reference, repeated
-from sash.core.providers.thoughts import SIGNATURES, is_thought, parts_of
 
-_CALLS: Final = frozenset({"functionCall", "function_call", "executableCode", "executable_code"})
 _AROUND: Final = 100
 """Characters of a seal around its thoughts, which are not billed: 92 bills."""
 _OF_OPENAI: Final = "gAAAAA"
@@ -53,28 +54,13 @@ SEALED_CHARACTERS: Final = 4
 _CITING: Final = 590
 _DOCUMENT: Final = 40
 """Tokens around a document that is text: 3 bills of Claude."""
-_SEALED: Final = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout", "fingerprint"})
-_RESULTS: Final = frozenset({"functionResponse", "function_response", "function_result"})
-"""Gemini's results, by member or type. In a tool message their names are counted with the calls' (``VendorRules.names``)."""
 _STRUCTURE: Final = frozenset(
     {
-        *(
-            "type",
-            "role",
-            "id",
-            "call_id",
-            "tool_use_id",
-            "toolUseId",
-            "cachePoint",
-            "status",
-            "cache_control",
-            "caller",
-            "logprobs",
-        ),
-        *("media_type", "mime_type", "mimeType", "detail", "approval_request_id", "prompt_cache_breakpoint"),
+        *("type", "role", "id", "call_id", "status", "caller", "detail", "media_type", "mime_type"),
+        *("cache_control", "logprobs"),
     }
 )
-"""Members that models do not read as text."""
+"""Members that models do not read as text, in every form."""
 _MEDIA_WORDS: Final = frozenset({"title", "context", "filename", "displayName", "display_name"})
 
 
@@ -121,19 +107,20 @@ class Beside(msgspec.Struct, array_like=True, frozen=True):
 
 def measure_beside(message: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> Beside:
     """Return the measure of a message's member ``native``; ``own`` are the provider's messages in it."""
-    named = _RESULTS if message["role"] == "tool" else frozenset()
-    native, thoughts, rest = message["native"], _Weighed(named), _Weighed(named)
+    native = message["native"]
     size = len(msgspec.json.encode(native)) + len(',"native":')
     if has_foreign(message):
         return Beside(native["format"], size)
+    provider, is_result = PROVIDERS[native["format"]], message["role"] == "tool"
+    thoughts, rest = (_Weighed(provider, is_result=is_result) for _ in range(2))
     thinks = message["role"] == "assistant"
-    for part in parts_of(native["messages"]):
-        (thoughts if thinks and is_thought(part) else rest).add(part, thoughts)
+    for part in parts_of(provider, native["messages"]):
+        (thoughts if thinks and is_thought(part, provider) else rest).add(part, thoughts)
     rest.texts += repeated(thoughts.references + rest.references, message)
     wrappings, apart = _items_apart(message)
     words, others = text_tokens(thoughts.texts), text_tokens(rest.texts)
     lines = _lines(message)
-    if lines and PROVIDERS[native["format"]].replies_are_items:
+    if lines and provider.replies_are_items:
         wrappings += len(lines)  # a hosted call that loses its id with the reasoning is sent as its line
     elif lines:  # they are in the text, and not sent in the provider's own form
         said = text_tokens(lines)
@@ -214,11 +201,13 @@ def _said(item: Mapping[str, Any]) -> str:
 class _Weighed:
     """Texts, sealed characters, images and guesses, gathered from parts.
 
-    The ``name`` in a member that ``named`` lists costs nothing here.
+    In a tool message the names of results cost nothing here: they are counted with the calls' (``VendorRules.names``).
     """
 
-    def __init__(self, named: frozenset[str]) -> None:
-        self.named = named
+    def __init__(self, provider: Provider, *, is_result: bool) -> None:
+        self._provider = provider
+        self._kinds = provider.kinds
+        self._named = provider.kinds.named_results if is_result else NO_KINDS
         self.texts: list[str] = []
         self.references: Counter[int | str] = Counter()
         self.sealed = 0
@@ -236,38 +225,32 @@ class _Weighed:
                     self.add(each, thoughts, key)
             case dict() if is_reference(value):
                 self.references[value["$"]] += 1
-            case dict() if str(value.get("type")) in MEDIA or is_medium(value, key):
-                self._add_media({"type": key, **value}, thoughts)
-            case {"type": "reasoning", "summary": _}:
-                thoughts.sealed += _KEPT_BY_OPENAI if "id" in value and not value.get("encrypted_content") else 0
-                self._add_members({name: each for name, each in value.items() if name != "summary"}, thoughts, key)
-            case {"type": "item_reference"}:
+            case dict() if self._kinds.is_medium_type(value) or self._kinds.holds_medium(key, value):
+                self._add_media(value, thoughts, key)
+            case {"type": str(kind)} if kind in self._kinds.stored:
                 self.estimated += _REFERENCED
-            case {"type": "image_generation_call", "result": str(data), **rest}:
-                self._add_image(data)
-                self.add(rest, thoughts)
+            case {"type": str(kind)} if isinstance(value.get(made := self._kinds.made.get(kind, "")), str):
+                self._add_image(value[made])
+                self.add({name: each for name, each in value.items() if name not in ("type", made)}, thoughts)
             case dict():
                 self._add_members(value, thoughts, key)
 
     def _add_members(self, value: dict[str, Any], thoughts: "_Weighed", key: str) -> None:
         self._add_citing(value)
+        kinds, provider, unread = self._kinds, self._provider, _STRUCTURE | self._kinds.unread
+        is_kept = provider.stores_items and is_thought(value, provider)
+        thoughts.sealed += _KEPT_BY_OPENAI if is_kept and "id" in value and not value.get("encrypted_content") else 0
+        if is_kept:  # its summary is not sent to the model
+            unread |= {"summary"}
+        if self._named.has(value) or self._named.has_member(key, value):
+            unread |= {"name"}
         for name, each in value.items():
-            if name == "reasoningContent" and isinstance(each, dict):
-                self._add_reasoning(each)
-            elif name in SIGNATURES or (name in ("signature", "encrypted_content") and is_thought(value)):
-                thoughts.sealed += billed_characters(value, name)
-                if name in SIGNATURES and "text" in value and isinstance(each, str):
+            if name in kinds.seals or (name in ("signature", "encrypted_content") and is_thought(value, provider)):
+                thoughts.sealed += billed_characters(value, name, kinds)
+                if name in kinds.seals and provider.shape.text_member in value and isinstance(each, str):
                     thoughts.texts_sealed += max(0, len(each) - _AROUND)
-            elif name not in _STRUCTURE and not (name == "name" and {key, str(value.get("type"))} & self.named):
+            elif name not in unread:
                 self.add(each, thoughts, name)
-
-    def _add_reasoning(self, content: dict[str, Any]) -> None:
-        """Add Claude's thinking as Converse has it, whose signature is not billed."""
-        match content:
-            case {"reasoningText": {"text": str(text)}}:
-                self.texts.append(text)
-            case {"redactedContent": str(data)}:
-                self.sealed += len(data)
 
     def _add_citing(self, value: dict[str, Any]) -> None:
         """Add the instructions to cite that Anthropic sends with a document or a search result: 6 bills."""
@@ -276,12 +259,12 @@ class _Weighed:
                 self.estimated += _CITING
 
     def _add_text(self, text: str, thoughts: "_Weighed", key: str) -> None:
-        if key in _SEALED or (key == "data" and self is thoughts):
+        if key in self._kinds.sealed or (key == "data" and self is thoughts):
             self.sealed += len(text)
         else:
             self.texts.append(text)
 
-    def _add_media(self, value: dict[str, Any], thoughts: "_Weighed") -> None:
+    def _add_media(self, value: dict[str, Any], thoughts: "_Weighed", key: str) -> None:
         """Add media that are sent as bytes or kept elsewhere; media that the chat form holds have their cost there."""
         source = value.get("source", value)
         inner = source if isinstance(source, dict) else {}
@@ -290,16 +273,17 @@ class _Weighed:
             self.estimated += _DOCUMENT
             self.add(inner.get("content", inner.get("text", inner.get("data"))), thoughts)
         elif not any(map(is_reference, inner.values())):
-            self._add_bytes(value, [text for text in inner.values() if isinstance(text, str)])
+            is_image = str(value.get("type")) in self._kinds.images.types or self._kinds.images.has_member(key, value)
+            self._add_bytes(value, [text for text in inner.values() if isinstance(text, str)], is_image=is_image)
         for name, each in value.items():
-            if name not in _STRUCTURE and name in _MEDIA_WORDS:
+            if name in _MEDIA_WORDS:
                 self.add(each, thoughts, name)
 
-    def _add_bytes(self, value: dict[str, Any], strings: list[str]) -> None:
+    def _add_bytes(self, value: dict[str, Any], strings: list[str], *, is_image: bool) -> None:
         """Add an image, with the size in its header if there is one; else a file."""
         data = max(strings, key=len, default="")
         media_type = next((text for text in strings if MEDIA_TYPE.fullmatch(text)), "")
-        if str(value.get("type")) in IMAGES or media_type.startswith("image/"):
+        if is_image or media_type.startswith("image/"):
             self._add_image(data, str(value.get("detail")))
         else:
             self.estimated += max(UPLOADED_FILE, len(data) // FILE_CHARACTERS)
@@ -310,17 +294,17 @@ class _Weighed:
         self.images.append((*size, DETAILS.get(detail, 0)))
 
 
-def billed_characters(part: Mapping[str, Any], name: str) -> int:
+def billed_characters(part: Mapping[str, Any], name: str, kinds: PartKinds) -> int:
     """Return how many characters of the member ``name``, a seal of thoughts, are billed with its part."""
     seal = part[name]
     if not isinstance(seal, str) or (name == "signature" and part.get("thinking")):
         return 0
     if name == "encrypted_content" and seal.startswith(_OF_OPENAI):
         return max(0, (len(seal) - _AROUND_OPENAIS) * 4 // 5) + _ITEM  # the others cost a token for 4 characters
-    is_step = part.get("type") == "thought"  # of Interactions: the call follows
-    if name not in SIGNATURES and not is_step:
+    is_on_call = kinds.sealed_calls.has(part)
+    if name not in kinds.seals and not is_on_call:
         return len(seal)
-    if not (is_step or part.keys() & _CALLS):
+    if not is_on_call:
         return 0
     if seal.startswith("AY"):
         return len(seal) // 2

@@ -31,12 +31,12 @@ from sash.core.counts.text import Encoding
 from sash.core.counts.text.vocabularies import INSTALLED, Vocabulary, vocabulary_of
 from sash.core.counts.unicode_scripts import RATIOS
 from sash.core.counts.vendors import VENDORS
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.request_limits import NO_LIMITS, RequestLimits
 from sash.problems import UnknownModel
 
 _NONE: Mapping[str, "Model"] = MappingProxyType({})
-_RESPONSES: Mapping[str, Rules] = {**RESPONSES, **TEMPLATES_IN_RESPONSES}
+_OF_ITEMS: Mapping[str, Rules] = {**RESPONSES, **TEMPLATES_IN_RESPONSES}
 _LONGEST_NAME = 256
 _MOST_SHOWN = 100
 _OF_YOUR_OWN = (
@@ -73,7 +73,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the prices are the operator's."""
     correction: float | None = None
     """The margin, if it was computed from reported bills."""
-    format: str = "openai"
+    format: str = CHAT
     """The format in which messages are sent. Native parts of a message cost tokens only in their own format."""
     ratios: str | None = None
     """The row of ``RATIOS`` for text; without one, text is counted with the encoding."""
@@ -132,9 +132,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         return math.ceil(self.rules.lone * self.margin)
 
     def sent_as(self, form: str) -> "Model":
-        """Return the model with the rules of requests in ``form``. Responses are billed by rules of their own."""
-        rules = _RESPONSES.get(self.rules.family, self.rules) if form == "responses" else self.rules
-        narrows = PROVIDERS[form].narrows
+        """Return the model with the rules of requests in ``form``. OpenAI's items are billed by rules of their own."""
+        sent_in = PROVIDERS[form]
+        rules = _OF_ITEMS.get(self.rules.family, self.rules) if sent_in.has_openais_items else self.rules
+        narrows = sent_in.narrows
         limits = self.limits if narrows is NO_LIMITS else self.limits.within(narrows)
         exact = self.exact and rules.is_settled
         return msgspec.structs.replace(self, format=form, rules=rules, exact=exact, limits=limits)

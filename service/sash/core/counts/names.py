@@ -5,7 +5,7 @@
     openrouter/qwen/Qwen3-8B:free        bare qwen3-8b       spelled qwen-3-8b        size 8b
     accounts/…/llama-v3p3-70b-instruct   bare as it came     spelled llama-3.3-70b-instruct
     /models/Qwen3-1.7B-Q4_K_M.gguf       bare qwen3-1.7b-…   spelled qwen-3-1.7b      quantisation q4_k_m
-    qwen3:4b, gpt-oss:20b-cloud (Ollama) bare qwen3, gpt-oss spelled qwen-3-4b, gpt-oss-20b
+    qwen3:4b, gpt-oss:20b-cloud (tags) bare qwen3, gpt-oss spelled qwen-3-4b, gpt-oss-20b
 
 Sellers spell the same model in many ways. Two names with the same spelling are the same model.
 """
@@ -32,9 +32,9 @@ _SELLER: Final = re.compile(
     r"|^(databricks|snowflake|zai|meta)-(?=\w)"
 )
 _REVISION: Final = re.compile(r"-v?\d+:\d+$")
-"""Bedrock's, behind the model's own name."""
+"""A seller's, behind the model's own name."""
 _TAG: Final = re.compile(r"(\d+(\.\d+)?[bm]|e\d+b|a\d+b)(-.*)?$")
-"""An Ollama tag that is part of the model's name: its size, and what follows."""
+"""A tag that is part of the model's name: its size, and what follows. Local servers write it behind a colon."""
 _SILENT: Final = frozenset({"latest", "cloud", "gguf", "hf"})
 """Words that say where a model runs, or that it is the newest."""
 _QUANTISATION: Final = re.compile(
@@ -65,7 +65,7 @@ def read_name(name: str) -> ModelName:
 
 
 def _bare(name: str) -> tuple[str, str]:
-    """The model's own name, and an Ollama tag that belongs to it."""
+    """The model's own name, and a local server's tag that belongs to it."""
     bare = _REVISION.sub("", name.rsplit("/", 1)[-1])
     if tuned := _FINE_TUNED.fullmatch(bare):
         bare = tuned.group(1) or tuned.group(2)

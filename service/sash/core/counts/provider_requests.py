@@ -20,44 +20,20 @@ from sash.core.counts.text import strings
 from sash.core.counts.vendors import HOSTED, VENDORS, VendorRules
 from sash.core.providers import PROVIDERS
 from sash.core.providers.native import read_request
+from sash.core.providers.own_parts import parts_of
+from sash.core.providers.provider import Provider
 from sash.core.providers.recognition import foreign
 from sash.core.providers.requests_read import ChatRequest
-from sash.core.providers.thoughts import SIGNATURES, parts_of
 from sash.problems import InvalidEntry
 
 _FREE: Final = frozenset(
     {
-        # of every provider
-        *("model", "stream", "temperature", "metadata", "service_tier", "thinking"),
+        *("model", "stream", "stream_options", "temperature", "metadata", "service_tier", "thinking", "seed"),
         *("top_p", "top_k", "topP", "topK", "max_tokens", "maxOutputTokens", "max_output_tokens"),
-        # Anthropic's
-        *("anthropic_version", "anthropic_beta", "betas", "stop_sequences", "container", "context_management"),
-        *("mcp_servers", "inference_geo", "cache_control", "speed"),
-        # the Responses API's
-        *("reasoning", "store", "include", "truncation", "parallel_tool_calls", "previous_response_id", "conversation"),
-        *(
-            "background",
-            "user",
-            "safety_identifier",
-            "prompt_cache_key",
-            "prompt_cache_options",
-            "prompt_cache_retention",
-            "max_tool_calls",
-        ),
-        *("prompt_cache_options", "top_logprobs", "stream_options", "context_management"),
-        # Gemini's
-        *("safetySettings", "safety_settings", "cachedContent", "cached_content", "labels", "http_options"),
-        *("stopSequences", "candidateCount", "candidate_count", "seed", "thinking_config", "thinkingConfig"),
-        *("responseMimeType", "response_mime_type", "automatic_function_calling", "response_modalities"),
+        *("stop_sequences", "stopSequences", "user", "safety_identifier"),
     }
 )
-"""Members that control the reply, or refer to stored data: their text is in no bill."""
-_STORED: Final = ("previous_response_id", "conversation", "prompt")
-"""Members of a Responses request that refer to stored text, which is billed."""
-_RECORDED_ITEMS: Final = frozenset(
-    {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
-)
-"""Items that are billed like chat messages and their reasoning; no bill has others."""
+"""Members of every provider that control the reply: their text is in no bill."""
 _TASK_BUDGET: Final = 33
 """Tokens that a task's budget adds on Opus 4.7."""
 _PRO: Final = 3_960
@@ -68,7 +44,7 @@ request of gpt-4o-mini without tools, the member cost 1."""
 
 
 def count_provider_request(form: str, request: Mapping[str, Any], model: Model) -> RequestCount:
-    """Return the predicted ``prompt_tokens`` of a request in ``form``: responses, anthropic, or gemini.
+    """Return the predicted ``prompt_tokens`` of a request in ``form``, a provider's.
 
     Tokens that the provider adds while it answers, or reads from a cache, a file or another reply, are not included.
 
@@ -101,15 +77,15 @@ def _count(form: str, request: Mapping[str, Any], chat: ChatRequest, model: Mode
     )
     besides = _hosted_tokens(chat.hosted, model) + _rest_tokens(form, chat, model)
     besides += _modes_tokens(chat, model) if PROVIDERS[form].is_openais else 0
-    exact = counted.exact and not besides and PROVIDERS[form].is_openais and _is_whole(chat, request)
+    exact = counted.exact and not besides and PROVIDERS[form].is_openais and _is_whole(chat, request, PROVIDERS[form])
     return msgspec.structs.replace(counted, exact=exact, tools=counted.tools + besides, tokens=counted.tokens + besides)
 
 
-def _is_whole(chat: ChatRequest, request: Mapping[str, Any]) -> bool:
-    """Return whether a Responses request shows all that is billed: no hosted tools, no stored data, no unrecorded items."""
-    items = request.get("input")
+def _is_whole(chat: ChatRequest, request: Mapping[str, Any], provider: Provider) -> bool:
+    """Return whether a request shows all that is billed: no hosted tools, no stored data, no unrecorded items."""
+    items = request.get(provider.shape.messages) if provider.replies_are_items else None
     kinds = {str(item.get("type") or "message") for item in items} if isinstance(items, list) else set()
-    return not chat.hosted and not any(map(chat.rest.get, _STORED)) and kinds <= _RECORDED_ITEMS
+    return not chat.hosted and not any(map(chat.rest.get, provider.stored_members)) and kinds <= provider.billed_items
 
 
 def _as_billed(model: Model, chat: ChatRequest) -> Model:
@@ -126,8 +102,11 @@ def _as_billed(model: Model, chat: ChatRequest) -> Model:
 
 
 def _seals(message: Mapping[str, Any]) -> Iterator[Any]:
-    parts = parts_of(message["native"]["messages"]) if "native" in message else ()
-    yield from (part[name] for part in parts if isinstance(part, dict) for name in SIGNATURES & part.keys())
+    if "native" not in message:
+        return
+    provider = PROVIDERS[message["native"]["format"]]
+    parts = parts_of(provider, message["native"]["messages"])
+    yield from (part[name] for part in parts if isinstance(part, dict) for name in provider.kinds.seals & part.keys())
 
 
 def asks_for_thoughts(request: Mapping[str, Any]) -> bool:
@@ -191,7 +170,8 @@ def _modes_tokens(chat: ChatRequest, model: Model) -> int:
 
 def _rest_tokens(form: str, chat: ChatRequest, model: Model) -> int:
     """Tokens of members that a chat request does not have: the texts of unknown members, and Claude's extra tokens."""
-    tokens = _tokens([text for name, value in chat.rest.items() if name not in _FREE for text in strings(value)], model)
+    free = _FREE | PROVIDERS[form].free_members
+    tokens = _tokens([text for name, value in chat.rest.items() if name not in free for text in strings(value)], model)
     if isinstance(model.rules, VendorRules) and model.rules.definitions:
         thinking, output = chat.rest.get("thinking"), chat.rest.get("output_config")
         tokens += model.rules.adaptive if isinstance(thinking, Mapping) and thinking.get("type") == "adaptive" else 0

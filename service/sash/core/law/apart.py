@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.attachments import image_size
+from sash.core.providers import PROVIDERS
 from sash.core.providers.media import guess_type
 from sash.core.providers.pieces import Object
 
@@ -272,7 +273,7 @@ def _declared(holder: Mapping[str, Any], name: str) -> str:
         return given or (_UNKNOWN if "transcript" in holder else "")
     if name == "file_data":
         return guess_type(str(holder.get("filename") or "")) or _UNKNOWN
-    if name == "result" and holder.get("type") == "image_generation_call":
+    if any(each.kinds.made.get(str(holder.get("type"))) == name for each in PROVIDERS.values()):
         return f"image/{holder.get('output_format') or 'png'}"
     return ""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from sash.core.providers import PROVIDERS
+from sash.core.providers import CHAT, PROVIDERS
 
 LONGEST_NAME = 256
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, examples=["gpt-4o-mini"])]
@@ -196,4 +196,4 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     cache: CacheHints = "none"
     price: PriceChoice = "none"
     explain: Annotated[bool, Meta(description="Add a line for each considered message: kept or not, and why.")] = False
-    format: WindowFormat = "openai"
+    format: WindowFormat = CHAT

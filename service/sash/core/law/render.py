@@ -15,10 +15,9 @@ from sash.core.law.notes import note_message, summary_message
 from sash.core.law.records import StoredGrounding
 from sash.core.law.runs import runs
 from sash.core.law.window import Window
-from sash.core.providers import render_request
+from sash.core.providers import CHAT, render_request
 from sash.core.providers.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.mends import AS_TEXT, Mends
-from sash.core.providers.openai import OPENAI
 from sash.core.providers.pieces import Object
 from sash.core.providers.turns import Outgoing, Refusals, is_of
 
@@ -165,7 +164,7 @@ def _chat_forms(
     window: Window, bodies: Sequence[Body], marked: Marked, edited: Mapping[int, bytes], mends: Mends
 ) -> list[Body]:
     """Bodies without native parts; ``edited`` bodies have none. Raises FormatCannotCarry if content would be lost."""
-    refusals = Refusals(OPENAI.name, mends, drops=marked.drops)
+    refusals = Refusals(CHAT, mends, drops=marked.drops)
     forms = list(bodies)
     for index, seq in enumerate(window.seqs):
         if found := marked.beside.get(seq):

@@ -32,6 +32,7 @@ from sash.core.providers.cache_marks import (
     Places,
     content_parts,
 )
+from sash.core.providers.claude_kinds import unknown_blocks
 from sash.core.providers.claude_mends import (
     CALL_ID,
     CALL_NAME,
@@ -47,9 +48,9 @@ from sash.core.providers.claude_mends import (
     takes_system_role,
 )
 from sash.core.providers.claude_request import OF_REQUESTS, is_hour, marked, without_refused
-from sash.core.providers.known_kinds import unknown_blocks
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
 from sash.core.providers.own_members import OwnMembers
+from sash.core.providers.part_kinds import PartKinds, kinds
 from sash.core.providers.pieces import (
     Keeps,
     Name,
@@ -359,7 +360,7 @@ def _write(
     turns = [turn for step in history for turn in _turns(step, refusals)]
     if any(isinstance(step, Whole) for step in history):  # results that are written here stand first
         turns = list(_with_joined_results(turns, refusals))
-    request: dict[str, Any] = {"messages": in_turns(turns, dict(_EMPTY), "content")}
+    request: dict[str, Any] = {"messages": in_turns(turns, dict(_EMPTY), _SHAPE)}
     if text := _system(system, refusals):
         request["system"] = text
     request |= _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals), refusals)
@@ -724,6 +725,7 @@ _ASKING = Asking(
     path="/v1/messages/count_tokens",
     fields=frozenset({"messages", "system", "tools", "tool_choice", "thinking", "output_config", "mcp_servers"}),
     tokens=("input_tokens",),
+    schema=lambda _name, schema: {"output_config": {"format": {"type": "json_schema", "schema": schema}}},
 )
 ANTHROPIC = Provider(
     arguments=AnthropicRequest,
@@ -742,6 +744,14 @@ ANTHROPIC = Provider(
     compaction=_compaction,
     compacts_in_words=True,
     unknown_kinds=unknown_blocks,
+    kinds=PartKinds(
+        thoughts=kinds("thinking", "redacted_thinking"),
+        images=kinds("image"),
+        files=kinds("document", "container_upload"),
+        sealed=frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"}),
+        unread=frozenset({"tool_use_id"}),
+        nested=kinds("tool_result"),
+    ),
     with_result_text=_with_result_text,
     maker="anthropic",
     caching=_caching,
@@ -755,5 +765,13 @@ ANTHROPIC = Provider(
     parts_apart=True,
     mends=(*OF_BLOCKS, *OF_REQUESTS),
     has_system_messages=takes_system_role,
+    forgets_thoughts=True,
+    free_members=frozenset(
+        {
+            *("anthropic_version", "anthropic_beta", "betas", "container", "context_management"),
+            *("mcp_servers", "inference_geo", "cache_control", "speed"),
+        }
+    ),
+    required="max_tokens",
     opening_tokens=12,  # 4 bills
 )

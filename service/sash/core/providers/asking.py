@@ -1,6 +1,6 @@
 """How a provider is asked for a request's tokens: its address, its key, and where the tokens are in its answer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -35,6 +35,9 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     named: str | None = None
     spread: str | None = None
     """The argument of the maker's SDK whose members stand beside the messages in a request."""
+
+    schema: Callable[[str, Object], Object] | None = None
+    """Returns the members of a request that ask for a reply of a JSON schema, from its name; None where none does."""
 
     def headers_with(self, key: str) -> dict[str, str]:
         """Return the headers of a request with this key."""

@@ -42,6 +42,7 @@ from sash.core.providers.known_kinds import UnknownKind, objects_at, unknown_nam
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
 from sash.core.providers.mends import AS_TEXT
 from sash.core.providers.own_members import OwnMembers
+from sash.core.providers.part_kinds import PartKinds, kinds
 from sash.core.providers.pieces import Keeps, Name, Object, Piece, convert, read_turn, rest_of, to_json
 from sash.core.providers.provider import Provider
 from sash.core.providers.request_limits import RequestLimits
@@ -522,8 +523,16 @@ CONVERSE = Provider(
     fills=True,
     is_call=lambda part: isinstance(use := part.get("toolUse"), dict) and not use.get("type"),
     unknown_kinds=_unknown_kinds,
+    kinds=PartKinds(
+        thoughts=kinds(".reasoningContent"),
+        images=kinds(".image.source"),
+        files=kinds(".document.source", ".audio.source", ".video.source"),
+        sealed=frozenset({"redactedContent"}),
+        unread=frozenset({"toolUseId", "cachePoint", "signature"}),  # a signature is not billed
+    ),
     with_result_text=_with_result_text,
     maker="aws",
+    resells=frozenset({"anthropic"}),
     caching=caching,
     mark=mark,
     limits=lambda _name, _window: _LIMITS,

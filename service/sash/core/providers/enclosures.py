@@ -14,27 +14,14 @@ from sash.core.chat.file_links import as_file, link_of
 from sash.core.providers import PROVIDERS
 from sash.core.providers.members import has_foreign
 from sash.core.providers.native import read_again
+from sash.core.providers.own_parts import is_thought
 from sash.core.providers.pieces import Object
+from sash.core.providers.provider import Provider
 from sash.core.providers.sharing import restore
-from sash.core.providers.thoughts import is_thought
 
 Kind = Literal["image", "file", "audio", "reply"]
 """What an enclosure is. A ``reply`` is the sound of a spoken reply, which is never sent back."""
-MEDIA: Final = frozenset(
-    {
-        *("image", "document", "audio", "video"),
-        *("input_image", "input_file", "computer_screenshot", "container_upload"),
-    }
-)
-"""Types of a provider's own parts that are pictures or files."""
-IMAGES: Final = frozenset({"image", "input_image", "computer_screenshot"})
-MEDIA_MEMBERS: Final = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
-"""Members of Gemini's parts that hold pictures, files or sounds."""
-_MEMBERS_WITH_SOURCE: Final = frozenset({"image", "document", "audio", "video"})
-"""Members of Converse's blocks that hold them, in a member ``source``."""
 MEDIA_TYPE: Final = re.compile(r"[a-z]+/[a-zA-Z0-9.+-]+")
-MADE: Final = "image_generation_call"
-"""The type of OpenAI's item with a picture that the model made."""
 _TEXTS: Final = frozenset({"text", "refusal"})
 _BASE64: Final = ";base64,"
 _REMOVED: Final[Object] = {}
@@ -65,9 +52,10 @@ def enclosed(message: Mapping[str, Any], own: Sequence[Object] | None = None) ->
     if isinstance(audio := message.get("audio"), dict) and isinstance(audio.get("data"), str):
         found.append(Enclosure("reply", "", audio["data"], audio))
     if "native" in message and not has_foreign(message):
-        visit = _Visit(found)
+        provider = PROVIDERS[message["native"]["format"]]
+        visit = _Visit(provider, found)
         visit.messages(restore(message) if own is None else own)
-        found += [_of_block(block, message["native"]["format"]) for block in (*visit.alone, *visit.in_thoughts)]
+        found += [_of_block(block, provider) for block in (*visit.alone, *visit.in_thoughts)]
     return found
 
 
@@ -107,15 +95,15 @@ def _of_part(part: Object) -> Enclosure:
     return Enclosure("file", _type_of(data), data, part)
 
 
-def _of_block(block: Object, form: str) -> Enclosure:
+def _of_block(block: Object, provider: Provider) -> Enclosure:
     """An enclosure that only the provider's own message has."""
     texts = list(_strings(block))
-    is_picture = "image" in block and is_medium(block["image"], "image")
     data = max(texts, key=len, default="")
     media_type = next((text for text in texts if MEDIA_TYPE.fullmatch(text)), "") or _type_of(data)
-    is_image = is_picture or str(block.get("type")) in (*IMAGES, MADE) or media_type.startswith("image/")
+    is_image = provider.kinds.images.has(block) or block.get("type") in provider.kinds.made
+    is_image = is_image or media_type.startswith("image/")
     kind: Kind = "image" if is_image else "audio" if media_type.startswith("audio/") else "file"
-    return Enclosure(kind, media_type, data, block, form, is_thought(block))
+    return Enclosure(kind, media_type, data, block, provider.name, is_thought(block, provider))
 
 
 def _type_of(url: str) -> str:
@@ -157,30 +145,29 @@ def _content(content: Sequence[Object], lines: Mapping[int, str], *, is_result: 
 def _own(message: Object, chat: Object, lines: Mapping[int, str], *, is_result: bool) -> list[Object] | None:
     """The provider's own messages with these lines; None if they have no place for one."""
     provider, found, given = PROVIDERS[message["native"]["format"]], _in_content(message), restore(message)
-    listed = _Visit(found)
+    listed = _Visit(provider, found)
     listed.messages(given)
     first = len(found) + ("audio" in message)  # a spoken reply has no own message
     alone = {id(block): lines.get(place) for place, block in enumerate((*listed.alone, *listed.in_thoughts), first)}
 
     told: set[str] = set()
+    thoughts = provider.kinds.thoughts.members
 
     def in_place(place: int | None, block: Object) -> Object | None:
         line = alone[id(block)] if place is None else lines.get(place)
         if line is None:
             return None
         told.add(line)
-        if block.get("type") == MADE:
-            return {"role": "assistant", "content": line}
-        mark = {"cache_control": block["cache_control"]} if "cache_control" in block else {}
-        if is_thought(block):
-            return {**provider.shape.text, "text": line, "thought": True}
-        return _REMOVED if is_result else {**provider.shape.text, "text": line, **mark}
+        if block.get("type") in provider.kinds.made:
+            return {"role": "assistant", provider.shape.parts: line}
+        if is_result and not is_thought(block, provider):
+            return _REMOVED
+        stays = {name: block[name] for name in block if name == "cache_control" or name in thoughts}
+        return {**provider.shape.text_part(line), **stays}
 
-    visit = _Visit(found, in_place)
+    visit = _Visit(provider, found, in_place)
     own = visit.messages(given)
-    if not visit.is_placed or told != {
-        *lines.values()
-    }:  # not in a list, or no part of its own, as in Ollama's messages
+    if not visit.is_placed or told != {*lines.values()}:  # not in a list, or no part of its own
         return None
     if not is_result:
         return own
@@ -200,9 +187,11 @@ class _Visit:
 
     def __init__(
         self,
+        provider: Provider,
         found: Sequence[Enclosure],
         in_place: Callable[[int | None, Object], Object | None] = lambda _place, _block: None,
     ) -> None:
+        self._provider = provider
         self._in_place = in_place
         self._places: dict[str, list[int]] = defaultdict(list)
         for place, each in enumerate(found):
@@ -213,16 +202,16 @@ class _Visit:
 
     def messages(self, own: Sequence[Object]) -> list[Object]:
         """The messages with replaced media."""
-        kept = []
+        kept, made_of = [], self._provider.kinds.made
         for item in own:
-            is_made = item.get("type") == MADE and isinstance(item.get("result"), str)
+            is_made = isinstance(item.get(made_of.get(str(item.get("type")), "")), str)
             made = self._replaced(item) if is_made else None
             kept.append(made or (item if is_made else self._within(item)))
         return kept
 
     def _within(self, value: Any) -> Any:
         match value:
-            case dict() if _is_own_medium(value):  # not in a list
+            case dict() if self._is_medium(value):  # not in a list
                 if self._replaced(value) is not None:
                     self.is_placed = False
                 return value
@@ -236,14 +225,18 @@ class _Visit:
         return value
 
     def _part(self, part: Any) -> Any:
-        is_medium = isinstance(part, dict) and _is_own_medium(part)
-        if is_thought(part):
+        is_medium = isinstance(part, dict) and self._is_medium(part)
+        if is_thought(part, self._provider):
             made = self._apart(self.in_thoughts, part) if is_medium else None
         elif not is_medium:
             return self._within(part)
         else:
             made = self._replaced(part)
         return part if made is None else made
+
+    def _is_medium(self, block: Object) -> bool:
+        """Whether a part is a picture, a file or a sound, and not a document of texts or of parts."""
+        return self._provider.kinds.is_medium(block) and not _holds_words(block)
 
     def _replaced(self, block: Object) -> Object | None:
         places = self._places.get(_payload(max(_strings(block), key=len, default="")))
@@ -271,25 +264,10 @@ def _is_of_text(text: str) -> bool:
     return (_type_of(text) or (text if MEDIA_TYPE.fullmatch(text) else "")).startswith("text/")
 
 
-def _is_own_medium(block: Object) -> bool:
-    """Whether a part is a picture, a file or a sound, and not a document of texts or of parts."""
-    if any(is_medium(value, name) for name, value in block.items()):
-        return not _holds_words(block)
-    return str(block.get("type")) in MEDIA and not _holds_words(block)
-
-
-def is_medium(value: Any, name: str) -> bool:
-    """Whether a part's member of this name is a picture, a file or a sound."""
-    if not isinstance(value, dict):
-        return False
-    return name in MEDIA_MEMBERS or (name in _MEMBERS_WITH_SOURCE and isinstance(value.get("source"), dict))
-
-
 def _holds_words(block: Object) -> bool:
     """Whether a part is a document of texts or of parts, which are in the text of the chat message."""
-    document = block.get("document")
-    source = document.get("source") if isinstance(document, dict) else block.get("source")
-    return isinstance(source, dict) and is_of_words(source)
+    holders = (block, *(value for value in block.values() if isinstance(value, dict)))
+    return any(isinstance(source := each.get("source"), dict) and is_of_words(source) for each in holders)
 
 
 def is_of_words(source: Mapping[str, Any]) -> bool:

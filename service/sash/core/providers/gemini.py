@@ -27,6 +27,7 @@ from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
+from sash.core.providers.gemini_kinds import unknown_parts
 from sash.core.providers.gemini_mends import (
     MENDS,
     SYSTEM_CONTENT,
@@ -38,18 +39,17 @@ from sash.core.providers.gemini_mends import (
     takes_media,
 )
 from sash.core.providers.hosted import media_line
-from sash.core.providers.known_kinds import unknown_parts
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.own_members import OwnMembers
+from sash.core.providers.part_kinds import PartKinds, kinds
 from sash.core.providers.pieces import (
     Keeps,
     Name,
     Object,
     Piece,
     convert,
-    data_url,
-    file_part,
     made_id,
+    medium_part,
     read_turn,
     rest_of,
     to_json,
@@ -80,7 +80,6 @@ from sash.core.providers.whole import Shape, Whole, in_turns
 
 _ROLES: Final = {"user": "user", "function": "user", "tool": "user", "model": "assistant", "system": "system"}
 _HOSTED: Final = ("executable_code", "code_execution_result", "tool_call", "tool_response")
-SOUNDS: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 
 
 class Parts(msgspec.Struct):
@@ -187,25 +186,17 @@ def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
 def _inline(blob: Any) -> Object | None:
     if not isinstance(blob, dict):
         return None
-    media_type, data = member(blob, "mime_type"), blob.get("data")
+    media_type, data, name = member(blob, "mime_type"), blob.get("data"), member(blob, "display_name")
     if not (isinstance(media_type, str) and isinstance(data, str)):
         return None
-    if media_type.startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": data_url(media_type, data)}}
-    if form := SOUNDS.get(media_type):
-        usual = data.replace("-", "+").replace("_", "/")
-        return {"type": "input_audio", "input_audio": {"data": usual, "format": form}}
-    name = member(blob, "display_name")
-    return file_part(filename=name if isinstance(name, str) else None, file_data=data_url(media_type, data))
+    kind = media_type.partition("/")[0]
+    return medium_part(kind, media_type, data=data, filename=name if isinstance(name, str) else None)
 
 
 def _file(file: Any) -> Object | None:
     if not isinstance(file, dict) or not isinstance(uri := member(file, "file_uri"), str):
         return None
-    media_type = member(file, "mime_type")
-    if isinstance(media_type, str) and media_type.startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": uri}}
-    return file_part(file_id=uri)
+    return medium_part(str(member(file, "mime_type")).partition("/")[0], "", uri=uri)
 
 
 def _kind(part: Object) -> str:
@@ -297,7 +288,9 @@ def _answering(message: Block, call_id: str) -> Block:
     return {**message, "parts": [{**part, name: {**part[name], "id": call_id}}]}
 
 
-_SHAPE: Final = Shape(name="gemini", messages="contents", parts="parts", text={}, answering=_answering)
+_SHAPE: Final = Shape(
+    name="gemini", messages="contents", parts="parts", assistant="model", text={}, answering=_answering
+)
 
 
 _CALLING_MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
@@ -310,7 +303,7 @@ def _write(
     history = [_with_place(step, refusals) for step in read_steps(messages, _SHAPE, refusals)]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
     turns = list(_with_media(_in_call_order(said), refusals))
-    contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, "parts"))
+    contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, _SHAPE))
     if contents and contents[0].get("role") == "model" and _has(contents[0], "function_call"):
         contents.insert(0, {"role": "user", "parts": [{"text": NOTHING_SAID}]})
     if refusals.owners:
@@ -574,6 +567,9 @@ _ASKING = Asking(
     named="models/",
     spread="config",
     tokens=("totalTokens",),
+    schema=lambda _name, schema: {
+        "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": schema}
+    },
 )
 GEMINI = Provider(
     arguments=GeminiRequest,
@@ -590,6 +586,14 @@ GEMINI = Provider(
     fills=True,
     is_call=lambda part: not part.keys().isdisjoint(("functionCall", "function_call")),
     unknown_kinds=unknown_parts,
+    kinds=PartKinds(
+        thoughts=kinds(".thought"),
+        files=kinds(".inlineData", ".inline_data", ".fileData", ".file_data"),
+        seals=frozenset({"thoughtSignature", "thought_signature"}),
+        sealed_calls=kinds(".functionCall", ".function_call", ".executableCode", ".executable_code"),
+        unread=frozenset({"mimeType"}),
+        named_results=kinds(".functionResponse", ".function_response"),
+    ),
     with_result_text=_with_result_text,
     maker="google",
     caching=_caching,
@@ -598,6 +602,13 @@ GEMINI = Provider(
     limits=_limits,
     asking=_ASKING,
     one_string=frozenset({"tool"}),
+    free_members=frozenset(
+        {
+            *("safetySettings", "safety_settings", "cachedContent", "cached_content", "labels", "http_options"),
+            *("candidateCount", "candidate_count", "thinking_config", "thinkingConfig"),
+            *("responseMimeType", "response_mime_type", "automatic_function_calling", "response_modalities"),
+        }
+    ),
     mends=MENDS,
     has_system_messages=lambda _: False,
     calls_need_question=True,

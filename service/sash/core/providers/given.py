@@ -174,7 +174,8 @@ def is_chat(form: str, message: Mapping[str, Any]) -> bool:
     provider = PROVIDERS[form]
     if provider.is_like_chat:
         return provider.is_chat(message)
-    is_result = message.get("role") in ("tool", "function") and "parts" not in message
+    is_shown = provider.shape.parts_show and provider.shape.parts in message
+    is_result = message.get("role") in ("tool", "function") and not is_shown
     return is_result or bool(message.keys() & _CHAT_MEMBERS) or provider.is_chat(message)
 
 

@@ -17,13 +17,14 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
-from sash.core.providers.gemini import GEMINI, SOUNDS, FileLink, carried, system_text
+from sash.core.providers.gemini import GEMINI, FileLink, carried, system_text
 from sash.core.providers.gemini_mends import EMPTY_PART, MISSING_SIGNATURE, SKIPS, requires_signatures, takes_media
 from sash.core.providers.hosted import media_line
 from sash.core.providers.known_kinds import UnknownKind, objects_at, unknown_name
 from sash.core.providers.media import Media
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
+from sash.core.providers.part_kinds import PartKinds, kinds
 from sash.core.providers.pieces import (
     Keeps,
     Name,
@@ -31,8 +32,7 @@ from sash.core.providers.pieces import (
     Piece,
     Text,
     convert,
-    data_url,
-    file_part,
+    medium_part,
     rest_of,
     result_content,
     to_json,
@@ -174,17 +174,8 @@ def _medium(content: Object) -> Object | None:
     kind, media_type, data, uri = (content.get(name) for name in ("type", "mime_type", "data", "uri"))
     given = media_type if isinstance(media_type, str) else ""
     if isinstance(data, str):
-        url = data_url(given, data)
-        if kind == "audio" and (form := SOUNDS.get(given)):
-            usual = data.replace("-", "+").replace("_", "/")
-            return {"type": "input_audio", "input_audio": {"data": usual, "format": form}}
-    elif isinstance(uri, str):
-        url = uri
-    else:
-        return None
-    if kind == "image":
-        return {"type": "image_url", "image_url": {"url": url}}
-    return file_part(file_data=url) if isinstance(data, str) else file_part(file_id=url)
+        return medium_part(str(kind), given, data=data)
+    return medium_part(str(kind), given, uri=uri) if isinstance(uri, str) else None
 
 
 # ---- reading a whole request
@@ -460,6 +451,9 @@ _ASKING: Final = Asking(
     reply_tokens=16,
     shortest={"generation_config": {"max_output_tokens": 16}},
     tokens=("usage", "total_input_tokens"),
+    schema=lambda _name, schema: {
+        "response_format": {"type": "text", "mime_type": "application/json", "schema": schema}
+    },
 )
 
 INTERACTIONS = Provider(
@@ -477,6 +471,13 @@ INTERACTIONS = Provider(
     fills=True,
     is_call=lambda step: step.get("type") == "function_call",
     unknown_kinds=_unknown_kinds,
+    kinds=PartKinds(
+        thoughts=kinds("thought"),
+        images=kinds("image"),
+        files=kinds("document", "audio", "video"),
+        sealed_calls=kinds("thought"),  # a call follows
+        named_results=kinds("function_result"),
+    ),
     with_result_text=_with_result_text,
     maker=GEMINI.maker,
     caching=GEMINI.caching,

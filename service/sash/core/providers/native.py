@@ -107,8 +107,9 @@ def _read(form: str, message: Any, pointer: str, send: Names) -> list[Piece]:
         raise problem_at("Expected an object", f"#{pointer}")
     if other := foreign(message, pointer, form):
         raise other
-    own, beside = PROVIDERS[form].own_members.apart(message, send)
-    pieces = PROVIDERS[form].read(own, pointer)
+    provider = PROVIDERS[form]
+    own, beside = provider.own_members.apart(message, provider.shape.parts, send)
+    pieces = provider.read(own, pointer)
     pieces[0].beside = beside
     return pieces
 
@@ -150,25 +151,31 @@ def _call_of(result: Object) -> list[Object]:
 
 
 def read_compaction(given: Object | list[Object], pointer: str) -> tuple[Object, str]:
-    """Return the chat message of a provider's compaction item, and its text for other providers.
+    """Return the chat message of a provider's compaction, and its text for other providers. Raises InvalidEntry.
 
-    Anthropic's item is a block with the summary in ``content``. Only its maker can read the item of Responses, so its text
-    is empty; the window that ``/responses/compact`` returns is a list, which ends with the item. Raises InvalidEntry.
+    A compaction is a part of a message with the summary in ``content``, or an item, which only its maker can read: then its
+    text is empty. An endpoint may return it as the last of a list of items.
     """
     items = given if isinstance(given, list) else [given]
     item = items[-1] if items else {}
     place = f"{pointer}/{len(items) - 1}" if isinstance(given, list) else pointer
     if not isinstance(item, dict) or item.get("type") != "compaction":
         raise InvalidEntry.at(f"#{place}", "This is no compaction item: its type is 'compaction'")
-    if "content" not in item:
+    in_words = "content" in item
+    form = next(
+        each.name for each in PROVIDERS.values() if (each.compacts_in_words if in_words else each.has_openais_items)
+    )
+    if not in_words:
         places = [f"{pointer}/{index}" for index in range(len(items))] if isinstance(given, list) else [pointer]
-        turns = read_messages("responses", items, places)
+        turns = read_messages(form, items, places)
         own = [each for turn in turns for each in restore(turn.message)]
-        native = {"format": "responses", "messages": own}
+        native = {"format": form, "messages": own}
         return turns[0].message if len(own) == 1 else {"role": "assistant", "content": None, "native": native}, ""
     if len(items) > 1:
-        raise InvalidEntry.at(f"#{pointer}", "Claude's compaction block stands alone: give the block, not a list")
-    (turn,) = read_messages("anthropic", [{"role": "assistant", "content": [item]}], [place])
+        raise InvalidEntry.at(
+            f"#{pointer}", "A compaction block with its summary stands alone: give the block, not a list"
+        )
+    (turn,) = read_messages(form, [{"role": "assistant", PROVIDERS[form].shape.parts: [item]}], [place])
     content = item["content"]
     return turn.message, content if isinstance(content, str) else ""
 
@@ -176,7 +183,7 @@ def read_compaction(given: Object | list[Object], pointer: str) -> tuple[Object,
 def compaction_items(message: Object) -> list[Object]:
     """Return the compaction item that became this chat message, alone or at the end of a list."""
     own = restore(message)
-    return [own[0]["content"][0]] if own[0].get("role") == "assistant" else own
+    return [own[0][PROVIDERS[message["native"]["format"]].shape.parts][0]] if own[0].get("role") == "assistant" else own
 
 
 class Compaction(NamedTuple):

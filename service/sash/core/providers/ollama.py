@@ -22,6 +22,7 @@ from sash.core.providers.known_kinds import UnknownKind, unknown_name
 from sash.core.providers.media import is_web, read_data_url, read_file
 from sash.core.providers.mends import AS_TEXT, Mend
 from sash.core.providers.own_members import OwnMembers
+from sash.core.providers.part_kinds import PartKinds, kinds
 from sash.core.providers.pieces import Keeps, Name, Object, Piece, convert, data_url, made_id, rest_of, to_json
 from sash.core.providers.provider import Provider
 from sash.core.providers.request_limits import NO_LIMITS
@@ -36,7 +37,9 @@ from sash.core.providers.turns import (
     Refusals,
     Result,
     Said,
+    answers_call,
     as_line,
+    in_order_of_calls,
     only_text,
     read_steps,
 )
@@ -164,33 +167,16 @@ def _write(
 ) -> dict[str, Any]:
     """Return ``messages``, with ``tools`` if there are any. Ollama has no choice of a tool but to have none."""
     made: list[Block] = []
-    steps = read_steps(messages, _SHAPE, refusals)
-    for is_result, group in groupby(steps, _is_result):
-        run, behind = list(group), list[Block]()
-        for step in _in_call_order(run, refusals) if is_result else run:
+    steps = in_order_of_calls(read_steps(messages, _SHAPE, refusals), RESULT_ORDER, refusals)
+    for _, run in groupby(steps, answers_call):
+        behind: list[Block] = []
+        for step in run:
             made += _sent(step, behind, refusals)
         made += behind
     request: dict[str, Any] = {"messages": made}
     if allowed := _tools(list(read_functions(tools, refusals)), read_choice(tool_choice, refusals)):
         request["tools"] = allowed
     return request
-
-
-def _is_result(step: HistoryStep) -> bool:
-    return isinstance(step, Result) or (isinstance(step, Whole) and step.role == "tool")
-
-
-def _in_call_order(run: list[Any], refusals: Refusals) -> list[Any]:
-    """Return neighbouring results in the order of their calls."""
-
-    def order(step: Result | Whole) -> int:
-        return step.call.order if isinstance(step, Result) else step.order
-
-    ordered = sorted(run, key=order)
-    for was, now in zip(run, ordered, strict=True):
-        if was is not now:
-            refusals.mends.add(RESULT_ORDER, now.seq)
-    return ordered
 
 
 def _sent(step: HistoryStep, behind: list[Block], refusals: Refusals) -> Iterator[Block]:
@@ -307,6 +293,7 @@ OLLAMA = Provider(
     fills=False,
     is_call=lambda part: isinstance(part.get("function"), dict),
     unknown_kinds=_unknown_kinds,
+    kinds=PartKinds(thoughts=kinds(".thinking")),
     with_result_text=_with_result_text,
     maker="ollama",
     caching=_caching,

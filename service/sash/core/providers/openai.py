@@ -147,6 +147,9 @@ OPENAI_ASKING = Asking(
     shortest={"max_completion_tokens": _SHORTEST},
     shortest_elsewhere={"max_tokens": 1},
     tokens=("usage", "prompt_tokens"),
+    schema=lambda name, schema: {
+        "response_format": {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
+    },
 )
 OPENAI = Provider(
     arguments=OpenAIRequest,

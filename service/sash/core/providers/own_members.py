@@ -5,14 +5,13 @@ beside the message and are not sent. A message or a part whose type is not liste
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from sash.core.providers.members import Names, Unknown
 
 Object = dict[str, Any]
-_KEYS: Final = ("content", "parts")
 
 
 class OwnMembers(msgspec.Struct, frozen=True):
@@ -22,16 +21,17 @@ class OwnMembers(msgspec.Struct, frozen=True):
     parts: Mapping[str, frozenset[str]] = {}
     default: str = ""
 
-    def apart(self, message: Object, send: Names) -> tuple[Object, list[Unknown]]:
-        """Return a message without the client's own members, and these members. Those named in ``send`` stay."""
+    def apart(self, message: Object, key: str, send: Names) -> tuple[Object, list[Unknown]]:
+        """Return a message without the client's own members, and these members. Those named in ``send`` stay.
+
+        ``key`` is the member of the message with its parts.
+        """
         if "*" in send:
             return message, []
         found = _others("", message, self.messages.get(_type_of(message, self.default)), send)
         own = _without(message, found)
-        for key in _KEYS:
-            parts = message.get(key)
-            if not (self.parts and isinstance(parts, list)):
-                continue
+        parts = message.get(key)
+        if self.parts and isinstance(parts, list):
             beside = [self._of_part(f"{key}/{index}/", part, send) for index, part in enumerate(parts)]
             if any(beside):
                 own[key] = [_without(part, gone) for part, gone in zip(parts, beside, strict=True)]

@@ -14,6 +14,7 @@ T = TypeVar("T")
 Object = dict[str, Any]
 _TEXTS: Final = frozenset({"text", "search_result", "input_text", "output_text"})
 """Types of parts with a text in a tool result."""
+_SOUNDS: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 Keeps = Callable[["Object"], bool]
 """Whether a part of a tool result stays beside another text."""
 Name = Annotated[str, msgspec.Meta(min_length=1)]
@@ -134,13 +135,30 @@ def made_id(name: str, before: int) -> str:
 
 
 def data_url(media_type: str, data: str) -> str:
-    """Return base64 as a data URL; the URL-safe alphabet, which Google's SDKs write, becomes the usual one."""
-    return f"data:{media_type};base64,{data.replace('-', '+').replace('_', '/')}"
+    """Return base64 as a data URL; the URL-safe alphabet, which some SDKs write, becomes the usual one."""
+    return f"data:{media_type};base64,{_usual(data)}"
+
+
+def _usual(data: str) -> str:
+    """Return base64 in its usual alphabet."""
+    return data.replace("-", "+").replace("_", "/")
 
 
 def file_part(**file: Any) -> Object:
     """Return a file in chat form, without the members that are None."""
     return {"type": "file", "file": {name: value for name, value in file.items() if value is not None}}
+
+
+def medium_part(
+    kind: str, media_type: str, *, data: str | None = None, uri: str = "", filename: str | None = None
+) -> Object:
+    """Return a medium in chat form, from its base64 or its address. ``kind`` is ``image``, ``audio`` or another word."""
+    if kind == "audio" and data is not None and (form := _SOUNDS.get(media_type)):
+        return {"type": "input_audio", "input_audio": {"data": _usual(data), "format": form}}
+    url = uri if data is None else data_url(media_type, data)
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": url}}
+    return file_part(file_id=url) if data is None else file_part(filename=filename, file_data=url)
 
 
 Read = Callable[[Object, Piece, str], None]

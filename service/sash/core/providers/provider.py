@@ -14,6 +14,7 @@ from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Pla
 from sash.core.providers.known_kinds import UnknownKind
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
+from sash.core.providers.part_kinds import PartKinds
 from sash.core.providers.pieces import Keeps, Object, Piece
 from sash.core.providers.request_limits import NO_LIMITS, RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
@@ -61,6 +62,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Writes another text into an own tool result, in place of all parts but those that stay. None where it has no place."""
     maker: str
     """The maker of the models that this form is for, as the list of models names it."""
+    resells: frozenset[str] = frozenset()
+    """Other makers whose models are sold in this form, and billed as these makers bill them."""
     caching: Callable[[str, CachePrices], Caching | None]
     """The prompt cache of a model of this maker, from its name and its prices; None without one."""
     mark: Callable[[Object, CacheKind | None, Places, str], Object]
@@ -90,6 +93,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a history of own messages may not begin with the assistant."""
     calls_need_question: bool = False
     """Whether a history of own messages may not begin with the assistant's calls."""
+    kinds: PartKinds = PartKinds()
+    """What the parts of own messages are."""
+    stores_items: bool = False
+    """Whether the provider may keep an item under its id, and refuses the id without the thoughts before it."""
     own_members: OwnMembers = OwnMembers()
     """The members of own messages and their parts. Others are the client's, and are not sent."""
     of_reply: frozenset[str] = frozenset()
@@ -106,6 +113,16 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether each text part is counted by itself, and arguments of calls as objects."""
     media_apart: bool = False
     """Whether pictures and files of a tool result may be sent in a message of their own behind it."""
+    forgets_thoughts: bool = False
+    """Whether thoughts of earlier turns are not billed in this form, for models that forget them."""
+    free_members: frozenset[str] = frozenset()
+    """Members of a request beside its messages whose text is in no bill, beside those of every provider."""
+    stored_members: frozenset[str] = frozenset()
+    """Members of a request that refer to stored text, which is billed."""
+    billed_items: frozenset[str] = frozenset()
+    """Types of items that are billed like chat messages and their reasoning; no bill has others."""
+    required: str = ""
+    """A member that each request must have beside its messages."""
     opening_tokens: int = 0
     """Extra tokens of a history of own messages that begins with the assistant, for its maker's models."""
     compaction: Callable[[Object], str | None] = lambda _part: None
@@ -123,6 +140,11 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     def takes_marks(self, kind: CacheKind) -> bool:
         """Whether a request in this form can have marks for a cache of this kind."""
         return kind != "cache_control" or self.has_cache_control
+
+    @property
+    def has_openais_items(self) -> bool:
+        """Whether this is OpenAI's form of items, whose bills have rules of their own."""
+        return self.is_openais and self.replies_are_items
 
     @property
     def name(self) -> str:

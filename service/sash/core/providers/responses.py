@@ -20,10 +20,11 @@ from sash.core.chat.arguments import CacheKey, CacheOptions, ProviderObject, Too
 from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
 from sash.core.providers.cache_marks import CachePrices, Caching, Lifetime
+from sash.core.providers.item_kinds import unknown_items
 from sash.core.providers.item_mends import ITEM_MENDS, Placed, as_taken, is_spoken
-from sash.core.providers.known_kinds import unknown_items
 from sash.core.providers.openai import OPENAI_ASKING, openai_caching, openai_limits, openai_marks
 from sash.core.providers.own_members import OwnMembers
+from sash.core.providers.part_kinds import PartKinds, kinds
 from sash.core.providers.pieces import (
     Keeps,
     Name,
@@ -339,7 +340,12 @@ def _answering(item: Block, call_id: str) -> Block:
 
 
 _SHAPE: Final = Shape(
-    name="responses", messages="input", parts="content", text={"type": "input_text"}, answering=_answering
+    name="responses",
+    messages="input",
+    parts="content",
+    result_parts="output",
+    text={"type": "input_text"},
+    answering=_answering,
 )
 
 
@@ -499,6 +505,9 @@ _ASKING = msgspec.structs.replace(
     shortest={},
     shortest_elsewhere={},
     tokens=("input_tokens",),
+    schema=lambda name, schema: {
+        "text": {"format": {"type": "json_schema", "name": name, "schema": schema, "strict": True}}
+    },
 )
 RESPONSES = Provider(
     arguments=ResponsesRequest,
@@ -516,6 +525,30 @@ RESPONSES = Provider(
     is_call=lambda item: item.get("type") in ("function_call", "custom_tool_call"),
     compaction=_compaction,
     unknown_kinds=unknown_items,
+    kinds=PartKinds(
+        thoughts=kinds("reasoning"),
+        images=kinds("input_image", "computer_screenshot"),
+        files=kinds("input_file"),
+        made={"image_generation_call": "result"},
+        sealed=frozenset({"encrypted_content", "fingerprint"}),
+        unread=frozenset({"approval_request_id", "prompt_cache_breakpoint"}),
+        stored=frozenset({"item_reference"}),
+    ),
+    stores_items=True,
+    free_members=frozenset(
+        {
+            *("reasoning", "store", "include", "truncation", "previous_response_id", "conversation", "background"),
+            *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "max_tool_calls", "top_logprobs"),
+            *("parallel_tool_calls", "context_management"),
+        }
+    ),
+    stored_members=frozenset({"previous_response_id", "conversation", "prompt"}),
+    billed_items=frozenset(
+        {
+            *("message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"),
+            "reasoning",
+        }
+    ),
     with_result_text=_with_result_text,
     maker="openai",
     caching=_caching,

@@ -1,6 +1,7 @@
 """Read a kept history as texts, calls and results. Every other form is written from this."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -10,6 +11,7 @@ from sash.core.chat.file_links import LINKS, as_file
 from sash.core.providers.hosted import media_line
 from sash.core.providers.members import is_usual_call, unknown_members
 from sash.core.providers.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, Mend, Mends
+from sash.core.providers.thoughts import signature_of
 from sash.core.providers.whole import Shape, Whole, whole_of
 from sash.problems import FormatCannotCarry, Pointer
 
@@ -21,10 +23,10 @@ NOTHING_SAID: Final = "…"
 _TOLD_ELSEWHERE: Final = frozenset({"annotations", "audio", "cache_control", "index", "prompt_cache_breakpoint"})
 """Members of replies and cache hints beside the text: they are sent where a form has a place for them."""
 _OF_RESULTS: Final = frozenset({"text", "image_url", "file"})
-"""Types of parts that results take in Responses and in Anthropic's form."""
+"""Types of parts that results take in most forms."""
 _USUAL: Final = 3
 """Members of a message with calls, or of a result, that has the usual members alone: role, content, and calls or an id."""
-_ID_LIMIT: Final = 64  # Responses' call_id and Bedrock's toolUseId; Anthropic itself names none
+_ID_LIMIT: Final = 64  # the smallest that a provider names
 
 
 class Outgoing(msgspec.Struct, frozen=True):
@@ -203,6 +205,27 @@ def read_steps(
         yield PlainRun(run)
 
 
+def in_order_of_calls(steps: Iterable[HistoryStep], mend: Mend, refusals: Refusals) -> Iterator[HistoryStep]:
+    """Yield the steps, neighbouring results in the order of their calls, for a form whose calls have no ids."""
+    for _, run in groupby(steps, answers_call):
+        given = list(run)
+        ordered = sorted(given, key=_order)
+        for was, now in zip(given, ordered, strict=True):
+            if was is not now and not isinstance(now, PlainRun):
+                refusals.mends.add(mend, now.seq)
+        yield from ordered
+
+
+def _order(step: HistoryStep) -> int:
+    """The place of the call that a step answers, among the request's calls; -1 for other steps."""
+    return step.call.order if isinstance(step, Result) else step.order if isinstance(step, Whole) else -1
+
+
+def answers_call(step: HistoryStep) -> bool:
+    """Whether a step is the result of a call."""
+    return _order(step) >= 0
+
+
 def _is_plain(outgoing: Outgoing) -> bool:
     """Whether a message is a text of the user or the assistant, of more than white space, without any other member."""
     message = outgoing.message
@@ -370,7 +393,7 @@ class _Calls:
         given, name = str(tool_call.get("id", "")), str(body.get("name", ""))
         sent, order = self._unique(given, seq, as_it_came=as_it_came), len(self._ids) - 1
         arguments = str(body.get("input" if custom else "arguments") or "")
-        signature = _signature(tool_call) if "extra_content" in tool_call else None
+        signature = signature_of(tool_call) if "extra_content" in tool_call else None
         call = Call(place, sent, name, arguments, custom, signature, order, as_it_came, given)
         self._open[role, given if role == "tool" else name] = call
         return call
@@ -437,11 +460,3 @@ def _named(message: dict[str, Any], parts: list[Part]) -> list[Part]:
     if not name or not parts:
         return parts
     return [Part(parts[0].place, {"type": "text", "text": f"{name}: "}), *parts]
-
-
-def _signature(tool_call: dict[str, Any]) -> str | None:
-    """Return Gemini 3's thought signature, from the member where Google's OpenAI endpoint puts it."""
-    match tool_call.get("extra_content"):
-        case {"google": {"thought_signature": str(signature)}}:
-            return signature
-    return None

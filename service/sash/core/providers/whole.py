@@ -27,6 +27,21 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     text: Block
     members: frozenset[str] = frozenset()
     answering: Callable[[Block, str], Block] = lambda own, _: own
+    text_member: str = "text"
+    """The member of a part with its text."""
+    assistant: str = "assistant"
+    """The assistant's role in own messages."""
+    result_parts: str = ""
+    """The member of an own tool result with its parts, if it is another one."""
+
+    def text_part(self, text: str) -> Block:
+        """Return a part with this text."""
+        return {**self.text, self.text_member: text}
+
+    @property
+    def parts_show(self) -> bool:
+        """Whether the member with the parts shows an own message, because chat messages do not have it."""
+        return self.parts != "content"
 
 
 class Whole(msgspec.Struct, frozen=True):
@@ -81,24 +96,25 @@ def _grounded(message: Block, shape: Shape, before: str, after: str) -> Block:
     if isinstance(value, str):
         return {**message, key: before + value + after}
     parts = value if isinstance(value, list) else [value] if value else []
-    around = [[{**shape.text, "text": text}] if text else [] for text in (before, after)]
+    around = [[shape.text_part(text)] if text else [] for text in (before, after)]
     return {**message, key: [*around[0], *parts, *around[1]]}
 
 
-def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, key: str) -> list[Block]:
-    """Return the messages of turns, their blocks under ``key``.
+def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, shape: Shape) -> list[Block]:
+    """Return the messages of turns.
 
     Neighbouring turns of one role that were made from chat messages become one. Messages that came in this form stay as they
     came. Turns and replies without content, which providers refuse, are left out. Where an assistant would be first, a
     user's turn with ``opening`` is put before it, unless the assistant's message came in this form as the history's first.
     """
+    key = shape.parts
     sent: list[list[Whole] | Block] = []  # pieces of one message that came, or a message that is made here
     begins_as_it_came = False  # the first message is the history's own, or a provider's compaction item
     last: list[Whole] | Block = []
     for turn in turns:
         if isinstance(turn, Whole):
             begins_as_it_came = begins_as_it_came or (not sent and (turn.begins or turn.seq <= 1))
-            left = [message for message in turn.messages if not _is_silent(message, key)]
+            left = [message for message in turn.messages if not _is_silent(message, shape)]
             piece = msgspec.structs.replace(turn, messages=left)
             if left and last and isinstance(last, list) and piece.follows(last[-1]):
                 last.append(piece)
@@ -113,14 +129,14 @@ def in_turns(turns: Iterable[tuple[str, list[Block]] | Whole], opening: Block, k
     messages: list[Block] = []
     for each in sent:
         messages += joined(each, key) if isinstance(each, list) else (each,)
-    if messages and messages[0].get("role", "user") in ("assistant", "model") and not begins_as_it_came:
+    if messages and messages[0].get("role") == shape.assistant and not begins_as_it_came:
         messages.insert(0, {"role": "user", key: [opening]})
     return messages
 
 
-def _is_silent(message: Block, key: str) -> bool:
-    parts = message.get(key) or ()
-    return message.get("role") in ("assistant", "model") and all(part == {"type": "text", "text": ""} for part in parts)
+def _is_silent(message: Block, shape: Shape) -> bool:
+    parts = message.get(shape.parts) or ()
+    return message.get("role") == shape.assistant and all(part == {"type": "text", "text": ""} for part in parts)
 
 
 def joined(pieces: Sequence[Whole], key: str) -> list[Block]:
