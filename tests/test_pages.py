@@ -34,7 +34,7 @@ RUN_BY = {
         (
             "### Streaming, with FastAPI",
             "python",
-        ): "clients/test_streaming_chat.py::test_a_reader_that_goes_away_leaves_half_a_reply",
+        ): "clients/test_streaming_chat.py::test_a_reader_that_goes_away_leaves_a_whole_reply",
         ("### Streaming, with FastAPI", "sh"): "clients/test_streaming_chat.py::test_the_command_asks",
         ("### TypeScript", "ts"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
         ("### TypeScript", "sh"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",

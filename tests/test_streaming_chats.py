@@ -19,12 +19,12 @@ class Chat:
 
     def __init__(self, served: Served, name: str) -> None:
         self.name = name
-        self._url = served.url
+        self.url = served.url
         self.clients: list[StreamingChats] = []
 
     def client(self, *, beat: float = 0.1, patience: float = 2.0) -> StreamingChats:
         """Return a client, as another process has it."""
-        made = StreamingChats(self._url, model="gpt-4o-mini", beat_seconds=beat, patience_seconds=patience)
+        made = StreamingChats(self.url, model="gpt-4o-mini", beat_seconds=beat, patience_seconds=patience)
         self.clients.append(made)
         return made
 
@@ -33,17 +33,21 @@ class Chat:
 
     def post(self, *messages: dict[str, Any], **query: Any) -> None:
         """Append messages as another program does."""
-        path = f"{self._url}/conversations/{self.name}/messages"
+        path = f"{self.url}/conversations/{self.name}/messages"
         httpx.post(path, json={"messages": messages}, params=query).raise_for_status()
 
     def erase(self, seq: int) -> None:
         """Erase a message as another program does."""
-        httpx.delete(f"{self._url}/conversations/{self.name}/messages/{seq}").raise_for_status()
+        httpx.delete(f"{self.url}/conversations/{self.name}/messages/{seq}").raise_for_status()
 
     @property
     def stored(self) -> list[tuple[str, str | None]]:
-        page = httpx.get(f"{self._url}/conversations/{self.name}/messages").json()["messages"]
-        return [(each["message"]["content"], each.get("status")) for each in page]
+        return [(each["message"]["content"], each.get("status")) for each in self.page]
+
+    @property
+    def page(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = httpx.get(f"{self.url}/conversations/{self.name}/messages").json()["messages"]
+        return found
 
 
 @pytest.fixture
@@ -69,9 +73,30 @@ def saying(*pieces: str, pause: float = 0.0) -> Speak:
 
 async def told(reply: StreamedReply, speak: Speak) -> tuple[str, str]:
     """Return a reply's streamed text, and its status at the end."""
-    *pieces, end = [event async for event in reply.events(speak)]
-    text = "".join(json.loads(piece.removeprefix("data: ")) for piece in pieces)
-    return text, json.loads(end.removeprefix("event: end\ndata: "))["status"]
+    events = [event async for event in reply.events(speak)]
+    return text_of(events), json.loads(events[-1].removeprefix("event: end\ndata: "))["status"]
+
+
+def text_of(events: list[str]) -> str:
+    return "".join(json.loads(event.removeprefix("data: ")) for event in events if event.startswith("data: "))
+
+
+def named(events: list[str], name: str) -> list[Any]:
+    """Return the data of the events with this name."""
+    head = f"event: {name}\ndata: "
+    return [json.loads(event.removeprefix(head)) for event in events if event.startswith(head)]
+
+
+async def failing(_: dict[str, Any]) -> AsyncGenerator[str, None]:
+    raise ValueError(QUESTION["content"])
+    yield ""
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Return when the condition holds."""
+    async with asyncio.timeout(20):
+        while not holds():  # noqa: ASYNC110 - what is stored is read over HTTP
+            await asyncio.sleep(0.05)
 
 
 async def test_a_slow_model_is_waited_for(chat: Chat) -> None:
@@ -163,14 +188,120 @@ async def test_a_reply_in_parts_is_told(chat: Chat) -> None:
     assert await told(await chat.ask(chat.client()), saying("Never.")) == ("At seven.", "completed")
 
 
-async def test_a_model_that_fails_is_no_error_of_the_stream(chat: Chat, caplog: pytest.LogCaptureFixture) -> None:
-    """What came is told and stored as interrupted; the log has the error's name and nothing of the chat."""
+async def test_a_model_that_fails_says_why(chat: Chat, caplog: pytest.LogCaptureFixture) -> None:
+    """What came is told and stored as interrupted; the browser and the log are told the error's name and place, no text."""
 
-    async def failing(_: dict[str, Any]) -> AsyncGenerator[str, None]:
+    class RateLimitError(Exception):
+        status_code = 429
+        code = "insufficient_quota"
+
+    async def breaking(_: dict[str, Any]) -> AsyncGenerator[str, None]:
         yield "At "
-        raise ValueError(QUESTION["content"])
+        raise RateLimitError(QUESTION["content"]) from ConnectionError("a talk")
 
-    assert await told(await chat.ask(chat.client()), failing) == ("At ", "interrupted")
+    events = [event async for event in (await chat.ask(chat.client())).events(breaking)]
+    why = "RateLimitError, by ConnectionError, HTTP 429, insufficient_quota"
+    assert named(events, "failed") == [
+        {"type": "/problems/model-failed", "title": "The model failed", "status": 502, "detail": why}
+    ]
+    assert (text_of(events), named(events, "end")) == ("At ", [{"status": "interrupted", "seq": 2}])
     assert chat.stored[-1] == ("At ", "interrupted")
-    assert "ValueError" in caplog.text
+    assert f"The model's reply broke off: {why}, at test_streaming_chats.py:" in caplog.text
     assert "talk" not in caplog.text
+
+
+async def test_a_reply_is_written_whole_when_its_reader_leaves(chat: Chat) -> None:
+    """A second tab, of the same process or another one, is told all of it, and it is stored whole."""
+    client, speak = chat.client(), saying("At ", "seven ", "o'clock.", pause=0.3)
+    leaving = (await chat.ask(client)).events(speak)
+    assert await anext(leaving) == 'data: "At "\n\n'
+    await leaving.aclose()
+    here, far = await chat.ask(client), await chat.ask(chat.client())
+    whole = ("At seven o'clock.", "completed")
+    assert await asyncio.gather(told(here, speak), told(far, speak)) == [whole, whole]
+    assert chat.stored == [(QUESTION["content"], None), whole]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_reply_is_stopped(chat: Chat, elsewhere: bool) -> None:  # noqa: FBT001
+    """``stop`` ends a reply in progress, also one that another process writes; a retry writes it anew."""
+    client = chat.client()
+    reading = asyncio.create_task(told(await chat.ask(client), saying("At ", *["."] * 100, pause=0.1)))
+    await until(lambda: chat.stored[-1][0] != "")
+    await (chat.client() if elsewhere else client).stop(chat.name, "q-1")
+    text, status = await reading
+    assert (text.startswith("At "), len(text) < 50, status) == (True, True, "interrupted")
+    assert chat.stored[-1][1] == "interrupted"
+    await client.stop(chat.name, "q-1")
+    await client.stop(chat.name, "q-never")
+    assert await told(await chat.ask(client), saying("At seven.")) == ("At seven.", "completed")
+
+
+async def test_the_end_of_an_application_ends_its_replies(chat: Chat) -> None:
+    """What came of a reply that nobody reads is stored as interrupted when the application stops."""
+    client = chat.client(beat=60)
+    async with client.lifespan():
+        events = (await chat.ask(client)).events(saying("At ", "seven.", pause=0.2))
+        assert await anext(events) == 'data: "At "\n\n'
+        await events.aclose()
+    assert chat.stored[-1] == ("At ", "interrupted")
+
+
+async def test_a_silent_writer_is_told(chat: Chat) -> None:
+    """While nobody knows whether a writer died, the stream says that it waits, and for how long; then it writes anew."""
+    await chat.ask(chat.client())  # its events are never asked for, so no beat comes
+    second = await chat.ask(chat.client(patience=2.5))
+    events = [event async for event in second.events(saying("At seven."))]
+    waited = named(events, "waiting")
+    assert [round(each["seconds"]) for each in waited] == [1, 2]
+    assert {each["of"] for each in waited} == {2.5}
+    assert (text_of(events), named(events, "end")) == ("At seven.", [{"status": "completed", "seq": 2}])
+
+
+async def test_a_regenerated_reply_that_fails_leaves_the_good_one(chat: Chat) -> None:
+    """Until the new reply has a word, the old one is kept: a model that fails before puts it back, with its question."""
+    client = chat.client()
+    await told(await chat.ask(client), saying("At seven."))
+    good = [(QUESTION["content"], None), ("At seven.", "completed")]
+    again = {"id": "q-2", "role": "user", "content": "is there no talk?"}
+
+    reply = await chat.ask(client, again, instead_of="q-1")
+    assert chat.stored == [("is there no talk?", None), ("", "in_progress")]
+    events = [event async for event in reply.events(failing)]
+
+    assert named(events, "failed")[0]["detail"] == "ValueError"
+    assert named(events, "end") == [{"status": "kept", "seq": 2}]
+    assert chat.stored == good
+    assert await told(await chat.ask(client), failing) == ("At seven.", "completed")
+    with pytest.raises(SashError):
+        await chat.ask(client, {**again, "content": "word " * 150_000}, instead_of="q-1")
+    assert chat.stored == good
+
+    assert await told(await chat.ask(client, again, instead_of="q-1"), saying("At ", "eight.")) == (
+        "At eight.",
+        "completed",
+    )
+    assert chat.stored == [("is there no talk?", None), ("At eight.", "completed")]
+
+
+async def test_a_good_reply_outlives_a_crash_while_it_is_regenerated(chat: Chat) -> None:
+    """A process that dies before the new reply's first word leaves the old one stored; a retry that fails puts it back."""
+    await told(await chat.ask(chat.client()), saying("At seven."))
+    again = {"id": "q-2", "role": "user", "content": "is there no talk?"}
+    await chat.ask(chat.client(), again, instead_of="q-1")  # its events are never asked for, as its process is gone
+    for _ in range(2):
+        reply = await chat.ask(chat.client(patience=0.5), again, instead_of="q-1")
+        assert await told(reply, failing) == ("", "kept")
+        assert chat.stored == [(QUESTION["content"], None), ("At seven.", "completed")]
+
+
+async def test_a_chat_that_went_on_keeps_what_was_said(chat: Chat) -> None:
+    """If another message came behind the new question, its failed reply stays, with the old one in its metadata."""
+    client = chat.client()
+    await told(await chat.ask(client), saying("At seven."))
+    again = {"id": "q-2", "role": "user", "content": "is there no talk?"}
+    reply = await chat.ask(client, again, instead_of="q-1")
+    chat.post({"role": "user", "content": "Hello?"})
+    assert await told(reply, failing) == ("", "interrupted")
+    assert [text for text, _ in chat.stored] == ["is there no talk?", "", "Hello?"]
+    assert chat.page[1]["metadata"]["instead_of"]["entries"][1]["message"]["content"] == "At seven."

@@ -71,12 +71,13 @@ def told(url: str, **question: Any) -> Told:
     """Ask, and return what was streamed."""
     answer = httpx.post(url, json=question, timeout=_SECONDS).raise_for_status()
     assert answer.headers["content-type"].startswith("text/event-stream")
+    assert (answer.headers["cache-control"], answer.headers["x-accel-buffering"]) == ("no-store", "no")
     return told_in(answer.text)
 
 
 def told_in(events: str) -> Told:
     *pieces, end = events.strip().split("\n\n")
-    text = "".join(json.loads(piece.removeprefix("data: ")) for piece in pieces)
+    text = "".join(json.loads(piece.removeprefix("data: ")) for piece in pieces if piece.startswith("data: "))
     return Told(text, **json.loads(end.removeprefix("event: end\ndata: ")))
 
 
@@ -129,25 +130,35 @@ def test_a_retry_is_told_the_whole_reply(chat: str, served: Served, provider: Pr
     assert stored(served) == [ASKED, ANSWERED]
 
 
-def test_a_reader_that_goes_away_leaves_half_a_reply(chat: str, served: Served, provider: Provider) -> None:
-    """What came is stored as interrupted. A retry gets a whole reply in its place; so does one after it."""
+def test_a_reader_that_goes_away_leaves_a_whole_reply(chat: str, served: Served, provider: Provider) -> None:
+    """The reply is written to its end, and stored whole. A retry is told it as it grows, and asks the model nothing."""
     provider.pause_seconds = 0.4
     assert left(chat, **FIRST) == HALF
-    assert stored(served) == [ASKED, BROKEN_OFF]
-    provider.pause_seconds = 0
 
     assert told(chat, **FIRST) == told(chat, **FIRST) == Told(ANSWER, "completed", 2)
 
-    assert sent(provider) == [[FIRST["text"]]] * 2
+    assert sent(provider) == [[FIRST["text"]]]
+    assert stored(served) == [ASKED, ANSWERED]
+
+
+def test_a_second_tab_goes_on_when_the_first_one_leaves(chat: str, served: Served, provider: Provider) -> None:
+    """Two tabs read one reply: the one that stays gets all of it."""
+    provider.pause_seconds = 0.6
+    with ThreadPoolExecutor(2) as tabs:
+        leaves = tabs.submit(left, chat, **FIRST)
+        stays = tabs.submit(told, chat, **FIRST)
+        assert leaves.result() == HALF
+        assert stays.result() == Told(ANSWER, "completed", 2)
+    assert len(provider.requests) == 1
     assert stored(served) == [ASKED, ANSWERED]
 
 
 def test_a_chat_goes_on_behind_half_a_reply(chat: str, served: Served, provider: Provider) -> None:
     """The next question's window has the half reply. A late retry of the first one is told the half, and asks nobody."""
-    provider.pause_seconds = 0.4
-    left(chat, **FIRST)
+    provider.whole_events = 2
+    told(chat, **FIRST)
     assert stored(served)[-1] == BROKEN_OFF
-    provider.pause_seconds = 0
+    provider.whole_events = None
 
     assert told(chat, id="q-2", text="go on").text == ANSWER
 
@@ -241,6 +252,23 @@ def test_a_reply_is_regenerated_and_a_question_edited(chat: str, served: Served,
     assert (gone.status_code, "took it away" in gone.json()["detail"]) == (404, True)
 
 
+def test_regenerating_while_the_provider_is_down_keeps_the_good_reply(
+    chat: str, application: Application, served: Served, provider: Provider
+) -> None:
+    """A provider's 500 before the first word puts question and reply back; the browser is told why and what stands."""
+    told(chat, **FIRST)
+    provider.failures = 3  # the SDK tries three times
+    answer = httpx.post(chat, json={"id": "q-2", "text": "once more", "instead_of": "q-1"}, timeout=_SECONDS)
+    assert told_in(answer.text) == Told("", "kept", 2)
+    assert 'event: failed\ndata: {"type": "/problems/model-failed"' in answer.text
+    assert "InternalServerError" in answer.text
+    assert "HTTP 500" in application.log
+    assert stored(served) == [ASKED, ANSWERED]
+    provider.failures = 0
+    assert told(chat, id="q-2", text="once more", instead_of="q-1") == Told(ANSWER, "completed", 2)
+    assert stored(served) == [("user", "once more", None), ANSWERED]
+
+
 def test_a_reply_that_another_tab_regenerates_does_not_come_back(chat: str, served: Served, provider: Provider) -> None:
     """While a tab streams another one regenerates: the first stream ends as gone, and the new reply stands alone."""
     provider.pause_seconds = 1.5
@@ -293,8 +321,15 @@ def test_an_erased_reply_stays_erased(chat: str, served: Served, provider: Provi
 
 
 def test_without_sash_the_chat_says_so(tmp_path: Path, packages: Path, provider: Provider) -> None:
-    """If Sash does not answer, the chat is 503 with a sentence."""
-    program = block("python", "README.md", STREAMING).replace(SERVER, f"http://127.0.0.1:{free_port()}")
+    """If Sash does not answer, the chat is 503 with a problem and no address, which the log has."""
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    program = block("python", "README.md", STREAMING).replace(SERVER, nowhere)
     with running(tmp_path, packages, program, **provider.environment) as application:
         answer = httpx.post(f"{application.url}/chats/talks-5", json=FIRST, timeout=_SECONDS)
-    assert (answer.status_code, "does not answer" in answer.json()["detail"]) == (503, True)
+        log = application.log
+    told_problem = answer.json()
+    assert (answer.status_code, told_problem["type"], told_problem["status"]) == (503, "/problems/unreachable", 503)
+    assert "does not answer" in told_problem["detail"]
+    assert "127.0.0.1" not in answer.text
+    assert (answer.headers["content-type"], answer.headers["retry-after"]) == ("application/problem+json", "2")
+    assert f"{nowhere}/ does not answer" in log

@@ -14,32 +14,28 @@ The question and a reply in progress are appended in one step, so one request at
     its reply broke off, or its writer died, and nothing came after it    it is written anew, in its place
     its reply broke off, or its writer died, and the chat went on         what came of it is told
 
-A writer stores what came every ``beat_seconds``, also if nothing did. Who sees no change for ``patience_seconds`` takes it
-for dead. If it lives after all, or another tab took its reply away, Sash refuses its next part (410), and it stops.
+A reply is written by a task of its own, to its end, whoever goes away; ``stop`` ends it. Another process sees that it is
+written by what it stores (``streamed_reply``).
 """
 
 import asyncio
-import json
-import logging
-import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
-from itertools import count
-from typing import Any, NamedTuple
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 from sash.clients.ids import safe_id
+from sash.clients.kept_question import KeptQuestion, kept_in, replaced
 from sash.clients.sash_client import Ask, Asking, Sash, SashError, append, asked, path_of, window_query
+from sash.clients.streamed_reply import CONFLICT, Paces, Speak, StreamedReply
 
-Speak = Callable[[dict[str, Any]], AsyncGenerator[str, None]]
-"""Sends a window's request to a model, and yields the reply's text in pieces."""
-_BEAT_SECONDS = 2.0
-_PATIENCE_SECONDS = 10.0
-_LOOK_SECONDS = 0.25
-_CONFLICT, _GONE, _MOVED = 409, 410, 412
-_log = logging.getLogger(__name__)
-_ending: set[asyncio.Task[Any]] = set()
-"""Tasks that store the ends of replies. They are held here, as Python may drop a task that nobody holds."""
+__all__ = ["SashError", "Speak", "StreamedReply", "StreamingChats"]
+
+_BEAT_SECONDS: Final = 1.0
+_PATIENCE_SECONDS: Final = 5.0
+_MOVED: Final = 412
 
 
 class _Standing(NamedTuple):
@@ -64,16 +60,19 @@ class StreamingChats:
         patience_seconds: float = _PATIENCE_SECONDS,
         **window: Any,
     ) -> None:
+        """A writer stores what came each ``beat_seconds``; one that is silent for ``patience_seconds`` counts as dead."""
         self.sash = Sash(url, api_key)
         self._window = window_query(model, window)
-        self._paces = beat_seconds, patience_seconds
+        self._paces = Paces(beat_seconds, patience_seconds)
+        self._written: WeakValueDictionary[tuple[str, str], StreamedReply] = WeakValueDictionary()
 
     async def ask(
         self, conversation: str, question: Mapping[str, Any], *, instead_of: str | None = None
-    ) -> "StreamedReply":
+    ) -> StreamedReply:
         """Append a question, which has an ``id``, and return its reply. The same question again is a retry.
 
-        ``instead_of`` is the id of a stored question: it and all behind it are forgotten in the same step.
+        ``instead_of`` is the id of a stored question: it and all behind it are forgotten in the same step. If the model
+        fails before its first word, they are put back.
 
         Raises SashError: 404 where that question is not there, 409 where another text is stored under the question's id, 422
         where no window fits. An unanswered question stays, and can be asked again.
@@ -85,167 +84,110 @@ class StreamingChats:
             if reply is not None:
                 return reply
 
-    async def _begun(self, path: str, question: Mapping[str, Any], instead_of: str | None) -> "StreamedReply | None":
-        """The reply to a new question; None where another request asked the same at the same time."""
-        after = None if instead_of is None else await self.sash.ado(_before(path, instead_of))
-        draft = _draft(safe_id(f"{question['id']}-reply"))
+    async def stop(self, conversation: str, question: str) -> None:
+        """End the reply to a question, if it is in progress, whoever writes it: what came is stored as ``interrupted``."""
+        path = path_of(conversation)
+        found = await self.sash.ado(_found(path, question))
+        if found is None or found.reply is None or found.reply.get("status") != "in_progress":
+            return
+        if (reply := self._written.get((path, found.reply["id"]))) is not None:
+            await reply.stop()
+        else:
+            await self._reply(path, found.reply).end("interrupted")
+
+    @asynccontextmanager
+    async def lifespan(self, _: object = None) -> AsyncGenerator[None]:
+        """The lifespan of an application: at its end replies that are being written end, too."""
         try:
-            stored = await self.sash.ado(append(path, [question, draft], self._window, after_seq=after))
+            yield
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """End all replies that this process writes, as ``stop`` does, and close the connections."""
+        await asyncio.gather(*(reply.stop() for reply in list(self._written.values())))
+        await self.sash.aclose()
+
+    async def _begun(self, path: str, question: Mapping[str, Any], instead_of: str | None) -> StreamedReply | None:
+        """The reply to a new question; None where another request asked the same, or changed the chat, meanwhile."""
+        draft, kept, etag = _draft(safe_id(f"{question['id']}-reply")), None, None
+        if instead_of is not None:
+            kept, etag = await self.sash.ado(replaced(path, instead_of))
+        stored = await self._append(path, [question, draft], kept and kept.after_seq, kept, etag)
+        return None if stored is None else await self._writing(path, draft, stored, kept)
+
+    async def _append(
+        self,
+        path: str,
+        entries: Sequence[Mapping[str, Any]],
+        after_seq: int | None,
+        kept: KeptQuestion | None,
+        etag: str | None,
+    ) -> Any:
+        """Append entries, of which the last is a reply in progress. None where another request was quicker."""
+        draft = {**entries[-1], **({"metadata": kept.metadata} if kept and kept.metadata else {})}
+        body = {"messages": [*entries[:-1], draft], **({} if after_seq is None else {"after_seq": after_seq})}
+        try:
+            stored = await self.sash.ado(asked(Ask("POST", f"{path}/messages", self._window, body, etag)))
         except SashError as error:
-            if error.status == _CONFLICT and "#/messages/1" in str(error.problem.get("errors")):
+            is_asked = error.status == CONFLICT and "#/messages/1" in str(error.problem.get("errors"))
+            if error.status == _MOVED or is_asked:
                 return None
             raise
-        return None if stored["messages"][0]["duplicate"] else await self._writing(path, draft, stored)
+        return None if stored["messages"][0]["duplicate"] else stored
 
-    async def _known(self, path: str, found: _Standing) -> "StreamedReply | None":
+    async def _known(self, path: str, found: _Standing) -> StreamedReply | None:
         """The reply to a stored question; None where it changed meanwhile."""
-        reply = found.reply and StreamedReply(self.sash, path, found.reply, self._paces)
-        if reply and reply.status == "in_progress":
-            if await reply.changed():
-                return reply if reply.status == "in_progress" else None
-            if not found.is_last:
-                await reply.end("interrupted")
-                return None
-        if reply and (reply.status not in ("in_progress", "interrupted") or not found.is_last):
-            return reply
+        if found.reply is not None:
+            written = self._written.get((path, found.reply["id"]))
+            if written is not None and written.status == "in_progress":
+                return written
+            reply = self._reply(path, found.reply)
+            if reply.status == "in_progress":
+                reply.retake = partial(self._retaken, path, found.seq, reply.id)
+                return reply
+            if reply.status != "interrupted" or not found.is_last:
+                return reply
         if not found.is_last:
             detail = "The chat went on without a reply to this question: ask it under an id of its own."
-            raise SashError(_CONFLICT, {"status": _CONFLICT, "title": "The chat went on", "detail": detail})
-        draft = _draft(uuid4().hex)
-        body = {"messages": [draft], "after_seq": found.seq}
-        try:
-            stored = await self.sash.ado(asked(Ask("POST", f"{path}/messages", self._window, body, found.etag)))
-        except SashError as error:
-            if error.status == _MOVED:
-                return None
-            raise
-        return await self._writing(path, draft, stored)
+            raise SashError(CONFLICT, {"status": CONFLICT, "title": "The chat went on", "detail": detail})
+        return await self._anew(path, found)
 
-    async def _writing(self, path: str, draft: dict[str, Any], stored: Mapping[str, Any]) -> "StreamedReply":
-        entry = {**draft, "message": {"content": ""}, "seq": stored["last_seq"]}
+    async def _retaken(self, path: str, question: int, dead: str) -> StreamedReply | None:
+        """The reply in place of one whose writer died, or the one that another request began there."""
+        while (found := await self.sash.ado(_behind(path, question))) is not None:
+            if found.reply is None or found.reply["id"] != dead or found.reply.get("status") != "in_progress":
+                reply = await self._known(path, found)
+            elif found.is_last:
+                reply = await self._anew(path, found)
+            else:
+                await self._reply(path, found.reply).end("interrupted")
+                continue
+            if reply is not None:
+                return reply
+        return None
+
+    async def _anew(self, path: str, found: _Standing) -> StreamedReply | None:
+        """A new reply to the newest question, in place of one that broke off; None where the chat changed meanwhile."""
+        draft, kept = _draft(uuid4().hex), kept_in(found.reply) if found.reply else None
+        stored = await self._append(path, [draft], found.seq, kept, found.etag)
+        return None if stored is None else await self._writing(path, draft, stored, kept)
+
+    async def _writing(
+        self, path: str, draft: Mapping[str, Any], stored: Mapping[str, Any], kept: KeptQuestion | None
+    ) -> StreamedReply:
+        reply = self._reply(path, {**draft, "message": {"content": ""}, "seq": stored["last_seq"]})
         window = stored["window"]
-        reply = StreamedReply(self.sash, path, entry, self._paces, window and window["request"])
+        reply.kept = kept
         if window is None:
-            await reply.end("interrupted")
+            await reply.stop()
             raise SashError(stored["window_error"]["status"], stored["window_error"])
+        self._written[path, reply.id] = reply
+        reply.request = window["request"]
         return reply
 
-
-class StreamedReply:
-    """The reply to one question. ``request`` is what the model is to be sent; None where the reply is written already."""
-
-    def __init__(
-        self,
-        sash: Sash,
-        path: str,
-        entry: Mapping[str, Any],
-        paces: tuple[float, float],
-        request: dict[str, Any] | None = None,
-    ) -> None:
-        self.id: str = entry["id"]
-        self.seq: int = entry["seq"]
-        self.request = request
-        self.status, self.text = "", ""
-        self._sash, self._path = sash, path
-        self._beat_seconds, self._patience_seconds = paces
-        self._entry: Mapping[str, Any] | None = None
-        self._take(entry)
-
-    def events(self, speak: Speak) -> AsyncGenerator[str, None]:
-        """Yield the reply as server-sent events: each piece of text as JSON, then ``end`` with status and seq.
-
-        The status is ``completed``, ``interrupted``, or ``gone`` if another request took the reply away. What came is stored
-        also if the reader goes away.
-        """
-        return self._told() if self.request is None else self._written(speak, self.request)
-
-    async def end(self, status: str) -> None:
-        """Store the end. Where that is refused, the status says what stands: ``gone``, or that of another writer's end."""
-        try:
-            await self._store(status)
-        except SashError as error:
-            if error.status == _CONFLICT:
-                self._take(await self._sash.ado(self._read()))
-                return
-            _log.warning("The end of a reply was not stored: %s", error)
-            status = "gone" if error.status == _GONE else "interrupted"
-        self.status = status
-
-    async def changed(self) -> bool:
-        """Wait until the stored reply is another one. False if nothing changed for ``patience_seconds``."""
-        before, since = self._entry, time.monotonic()
-        while time.monotonic() < since + self._patience_seconds:
-            await asyncio.sleep(_LOOK_SECONDS)
-            entry = await self._sash.ado(self._read())
-            if entry != before:
-                self._take(entry)
-                return True
-        return False
-
-    async def _written(self, speak: Speak, request: dict[str, Any]) -> AsyncGenerator[str, None]:
-        beating = asyncio.create_task(self._beat())
-        status = "interrupted"
-        try:
-            async with aclosing(speak(request)) as pieces:
-                async for piece in pieces:
-                    self.text += piece
-                    yield _data(piece)
-                    if self.status == "gone":
-                        break
-            status = "completed"
-        except Exception as error:  # noqa: BLE001 - whatever the provider's SDK raises
-            _log.warning("The model's reply broke off: %s", type(error).__name__)
-            _log.debug("The model's reply broke off.", exc_info=True)
-        finally:
-            beating.cancel()
-            ending = asyncio.create_task(self.end(status))
-            _ending.add(ending)
-            ending.add_done_callback(_ending.discard)
-            await asyncio.shield(ending)  # a reader that went away cancels this request
-        yield self._end()
-
-    async def _told(self) -> AsyncGenerator[str, None]:
-        told = 0
-        while self.status == "in_progress":
-            yield _data(self.text[told:])
-            told = len(self.text)
-            try:
-                if not await self.changed():
-                    await self.end("interrupted")  # its writer died
-            except SashError as error:
-                _log.warning("A reply could not be followed: %s", error)
-                self.status = "interrupted"
-        yield _data(self.text[told:])
-        yield self._end()
-
-    async def _beat(self) -> None:
-        for number in count(1):
-            await asyncio.sleep(self._beat_seconds)
-            try:
-                await self._store("in_progress", metadata={"beat": number})
-            except SashError as error:
-                if error.status == _GONE:
-                    self.status = "gone"
-                    return
-                _log.warning("A part of a reply was not stored: %s", error)
-
-    async def _store(self, status: str, **beside: Any) -> None:
-        said = {"id": self.id, "role": "assistant", "content": self.text, "status": status}
-        await self._sash.ado(append(self._path, [{**said, "continues": True, **beside}]))
-
-    def _read(self) -> Asking[Any]:
-        return asked(Ask("GET", f"{self._path}/messages/id:{self.id}"))
-
-    def _take(self, entry: Mapping[str, Any] | None) -> None:
-        """Take what is stored: an entry, or None where it is not there any more."""
-        self._entry = entry
-        if entry is None or entry.get("redacted"):
-            self.status = "gone"
-            return
-        self.status, self.text = entry.get("status") or "completed", _text(entry["message"].get("content"))
-
-    def _end(self) -> str:
-        return f"event: end\n{_data({'status': self.status, 'seq': self.seq})}"
+    def _reply(self, path: str, entry: Mapping[str, Any]) -> StreamedReply:
+        return StreamedReply(self.sash, path, entry, self._paces)
 
 
 def _draft(identity: str) -> dict[str, Any]:
@@ -258,28 +200,21 @@ def _standing(path: str, question: Mapping[str, Any]) -> Asking[_Standing | None
     if entry is None:
         return None
     yield from append(path, [question])  # a retry, which stores nothing
+    return (yield from _behind(path, entry["seq"]))
+
+
+def _found(path: str, question: str) -> Asking[_Standing | None]:
+    """The question with this id and its reply; None where it is not stored."""
+    entry, _ = yield Ask("GET", f"{path}/messages/id:{question}")
+    return None if entry is None else (yield from _behind(path, entry["seq"]))
+
+
+def _behind(path: str, seq: int) -> Asking[_Standing | None]:
+    """The question with this seq and its reply; None where the conversation is gone."""
     chat, etag = yield Ask("GET", path)
-    behind, _ = yield Ask("GET", f"{path}/messages/{entry['seq'] + 1}")
     if chat is None:
         return None
+    last = chat["messages"]["last_seq"] or 0
+    behind = (yield Ask("GET", f"{path}/messages/{seq + 1}")).value if last > seq else None
     reply = behind if behind and behind["message"]["role"] == "assistant" else None
-    return _Standing(entry["seq"], reply, chat["messages"]["last_seq"] <= entry["seq"] + (reply is not None), etag)
-
-
-def _before(path: str, identity: str) -> Asking[int]:
-    """The seq before an entry. Raises SashError where it is not there."""
-    entry, _ = yield Ask("GET", f"{path}/messages/id:{identity}")
-    if entry is None:
-        detail = f"There is no question {identity!r} to ask this one instead of: a rewind or an erasure took it away."
-        raise SashError(404, {"status": 404, "title": "There is nothing here", "detail": detail})
-    return int(entry["seq"]) - 1
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        return "".join(part.get("text", "") for part in content)
-    return content or ""
-
-
-def _data(value: Any) -> str:
-    return f"data: {json.dumps(value)}\n\n"
+    return _Standing(seq, reply, last <= seq + (reply is not None), etag)
