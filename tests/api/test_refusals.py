@@ -71,6 +71,29 @@ async def test_status_lists_refusals_and_conversations(client: httpx.AsyncClient
     assert identity not in (await client.get("/status")).text
 
 
+async def test_status_names_the_wrong_place(client: httpx.AsyncClient, fresh: Callable[[], str]):
+    """A refusal has the pointer of its first mistake; a name in it that may be text is not shown."""
+    path = f"/conversations/{fresh()}/messages"
+    await client.post(path, json={"messages": [{"role": "user", "contnt": "hi"}]})
+    await client.post(path, json={"messages": [{"message": {"role": "user", "content": "hi"}, "my plover secret": 1}]})
+    told = (await client.get("/status")).json()["worker"]["refusals"]
+    assert [each["pointer"] for each in told[:2]] == ["#/messages/0/…", "#/messages/0/contnt"]
+    assert "plover" not in str(told)
+
+
+async def test_asking_whether_an_entry_is_stored_is_no_mistake(client: httpx.AsyncClient, fresh: Callable[[], str]):
+    """A 404 for an entry's own id is not among the refusals; one for a seq or a conversation is."""
+    identity = fresh()
+    await append(client, identity, user("plover"))
+    before = (await client.get("/status")).json()["worker"]
+    assert (await client.get(f"/conversations/{identity}/messages/id:m-1")).status_code == 404
+    after = (await client.get("/status")).json()["worker"]
+    assert (after["refusals"], after["problems"]) == (before["refusals"], before["problems"])
+    assert (await client.get(f"/conversations/{identity}/messages/7")).status_code == 404
+    latest = (await client.get("/status")).json()["worker"]["refusals"][0]
+    assert (latest["operation"], latest["conversation"], latest["pointer"]) == ("getMessage", identity, None)
+
+
 async def test_status_says_how_the_store_is(client: httpx.AsyncClient):
     """GET /status shows the store's memory and connections, and the condition and uptime of the service."""
     told = (await client.get("/status")).json()

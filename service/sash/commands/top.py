@@ -146,7 +146,7 @@ def _tables(status: dict[str, Any], stats: dict[str, Any]) -> Iterable[Renderabl
             (
                 time.strftime("%H:%M:%S", time.localtime(each["at_ms"] / 1000)),
                 str(each["status"]),
-                each["title"],
+                f"{each['title']} {each.get('pointer') or ''}".rstrip(),
                 each["operation"] or _NONE,
                 each["conversation"] or _NONE,
             )

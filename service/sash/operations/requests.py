@@ -4,8 +4,10 @@ A refused request is kept with the names of its tenant and conversation, which c
 line has only a hash of the conversation. Neither contains message text.
 """
 
+import re
 import time
 from collections import Counter, deque
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -25,6 +27,10 @@ _TITLES = {kind.slug: kind.title for kind in problem_types()}
 _SEEN = 500  # conversations; a minute may exceed it, and the next one removes the oldest
 
 
+_PART = re.compile(r"(?<=/)(?![A-Za-z0-9_.:~$-]{1,40}(?:/|$))[^/]+")
+"""A part of a pointer that is not a plain name or number."""
+
+
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """A request that was answered with a problem."""
 
@@ -35,6 +41,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
     """The problem's type, the last part of its URI."""
     title: str
+    pointer: str | None = None
+    """The first wrong place in the request, as an RFC 6901 pointer; a name that may be text is left out."""
     tenant: str | None
     conversation: str | None
 
@@ -107,9 +115,7 @@ class Requests:
                 self._window_seconds.observe(seconds)
             if quiet:
                 return
-            if "problem" in line:
-                self._refused(line, scope)
-            now, kind, tenant = int(time.time()) // 60, str(status // 100), scope.get("sash.tenant")
+            now, kind, tenant = int(time.time()) // 60, self._kind(line, scope), scope.get("sash.tenant")
             minute = self._minutes.get(now)
             if minute is None:
                 minute = self._begin(now)
@@ -129,7 +135,16 @@ class Requests:
             line["milliseconds"] = round(seconds * 1000, 2)
             self._log(line)
 
-    def _refused(self, line: dict[str, Any], scope: Any) -> None:
+    def _kind(self, line: dict[str, Any], scope: Any) -> str:
+        """The first digit of the status, after a refusal was recorded. To ask whether an entry is stored is no mistake."""
+        pointer, status = line.pop("pointer", None), line["status"]
+        if line.pop("asks_whether", False) and status == HTTPStatus.NOT_FOUND:
+            return "2"
+        if "problem" in line:
+            self._refused(line, scope, pointer)
+        return str(status // 100)
+
+    def _refused(self, line: dict[str, Any], scope: Any, pointer: str | None) -> None:
         """Count and keep a refusal, and add the tenant and the conversation's pseudonym to its log line."""
         tenant, conversation, problem = scope.get("sash.tenant"), _conversation(scope["path"]), line["problem"]
         refusal = Refusal(
@@ -139,6 +154,7 @@ class Requests:
             status=line["status"],
             problem=problem,
             title=_TITLES[problem],
+            pointer=pointer and _PART.sub("…", pointer),
             tenant=tenant,
             conversation=conversation,
         )

@@ -26,9 +26,16 @@ def render(problem: Problem, instance: str) -> tuple[int, dict[str, str], bytes]
     return problem.status, headers, msgspec.json.encode(problem.document(instance))
 
 
+def note(problem: Problem, line: dict[str, Any]) -> None:
+    """Note in a request's log line what it was answered with; the pointer is for /status alone."""
+    line["problem"] = problem.slug
+    if problem.errors:
+        line["pointer"] = problem.errors[0].pointer
+
+
 def on_problem(request: Request[Any, Any, Any], problem: Problem) -> Response[bytes]:
     """The response to a problem."""
-    request.scope["sash.line"]["problem"] = problem.slug  # type: ignore[typeddict-item]
+    note(problem, request.scope["sash.line"])  # type: ignore[typeddict-item]
     status, headers, body = render(problem, request.url.path)
     return Response(body, status_code=status, headers=headers, media_type=PROBLEM_TYPE)
 

@@ -10,7 +10,7 @@ import msgspec
 from sash.api.ring.asgi import Headers, Message, Scope, Send
 from sash.api.ring.connections import reset_when_closed
 from sash.api.ring.drain import Drain
-from sash.api.ring.errors import PROBLEM_TYPE, render
+from sash.api.ring.errors import PROBLEM_TYPE, note, render
 from sash.api.ring.incoming import Incoming
 from sash.api.ring.large import WHOLE_BYTES, Making, Sending
 from sash.operations.tracing import Span
@@ -104,7 +104,7 @@ class Exchange(msgspec.Struct, eq=False):
             self.line["broke_off"] = problem.slug
             await reset_when_closed(scope)
             return
-        self.line["problem"] = problem.slug
+        note(problem, self.line)
         status, headers, body = render(problem, scope["path"])
         headers = {"Content-Type": PROBLEM_TYPE, "Content-Length": str(len(body)), **headers}
         pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
