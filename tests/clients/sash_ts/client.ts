@@ -166,6 +166,20 @@ const cases: Record<string, () => Promise<unknown>> = {
     whole.close();
     return { failed, stored: messages.map(({ message }) => message), done: text.includes("[DONE]"), passed: passed.status };
   },
+  /** A reply that another request takes away while it streams does not come back; before, its text grows in the log. */
+  async rewound() {
+    const slow = await provider(CALLS, "waits");
+    const init = { method: "POST", body: JSON.stringify({ model, stream: true, messages: [question] }) };
+    const reader = (await through(sash, "ts-11")(`${slow.base}/chat/completions`, init)).body!.getReader();
+    await reader.read();
+    const status = (await sash.messages("ts-11")).messages.map((each) => each.status ?? "");
+    await sash.append("ts-11", [{ role: "user", content: "never mind" }], { after_seq: 0 });
+    await reader.cancel();
+    await slow.left();
+    slow.close();
+    const { messages } = await sash.messages("ts-11");
+    return { status, stored: messages.map(({ message }) => message["content"]) };
+  },
   /** A conversation is followed to its end; each event makes the next change. */
   async follows() {
     await sash.append("ts-9", [question]);

@@ -572,8 +572,9 @@ export async function collect(response: Response, onText: (text: string) => void
  * A `fetch` for SDKs of OpenAI's form, which keeps their chat in a conversation: give it to `createOpenAI({ fetch })`.
  *
  * A request's new messages, those behind its last reply, are appended, and the window is sent in place of all messages but
- * the system's. Replies are stored before the SDK sees their end, whole or streamed. Of a stream that ends early what came is
- * stored as `interrupted`. Requests that are not to chat completions or Responses pass as they are.
+ * the system's. A reply is begun in the log with its question, in one step, and ended before the SDK sees its end, whole or
+ * streamed; a streamed text grows there every two seconds. Of one that ends early what came is stored as `interrupted`. A reply
+ * that another request took away meanwhile is not stored. Requests that are not to chat completions or Responses pass as they are.
  */
 export function through(sash: Sash, conversation: string, window: WindowQuery = {}): typeof fetch {
   const unanswered = new Map<string, string[]>();
@@ -589,20 +590,33 @@ export function through(sash: Sash, conversation: string, window: WindowQuery = 
     const ids = unanswered.get(key) ?? asked.map(() => crypto.randomUUID());
     unanswered.set(key, ids);
     const entries = asked.map((message, place) => ({ id: ids[place]!, message }));
-    const made = entries.length ? await sash.turn(conversation, entries, query) : await sash.window(conversation, query);
-    const { [member]: sent, ...fixed } = made.request;
-    const request = { ...fixed, ...body, [member]: [...chat.filter(isSystem), ...sent] };
-    const response = await fetch(url, { ...init, body: JSON.stringify(request) });
-    if (!response.ok || !response.body) return response;
-    unanswered.delete(key);
-    const store = async (messages: Message[], status?: Status) => {
-      const message = form === "openai" ? messages[0]! : messages;
-      if (messages.length) await sash.append(conversation, [{ message, ...(status && { status }) }], { format: form });
+    const begun = { id: crypto.randomUUID(), message: { role: "assistant", content: "" }, status: "in_progress" as const };
+    if (!entries.length) await sash.window(conversation, query); // it is there, or this is an error
+    const made = await sash.turn(conversation, [...entries, begun], query);
+    const store = async (messages: Message[], status: Status) => {
+      const message = messages.length > 1 || form === "responses" ? messages : messages[0];
+      const part = { ...begun, message: messages.length ? message! : begun.message, status, continues: true };
+      await sash.append(conversation, [part], { format: form }).catch((error) => {
+        if (error.status !== 410) throw error; // another request took the reply away
+      });
     };
-    if (body.stream) return new Response(holding(response.body, store), head(response));
-    const answer: any = await response.clone().json();
-    await store(form === "openai" ? [answer.choices[0].message] : answer.output);
-    return response;
+    try {
+      const { [member]: sent, ...fixed } = made.request;
+      const request = { ...fixed, ...body, [member]: [...chat.filter(isSystem), ...sent] };
+      const response = await fetch(url, { ...init, body: JSON.stringify(request) });
+      if (!response.ok || !response.body) {
+        await store([], "interrupted");
+        return response;
+      }
+      unanswered.delete(key);
+      if (body.stream) return new Response(holding(response.body, store), head(response));
+      const answer: any = await response.clone().json();
+      await store(form === "openai" ? [answer.choices[0].message] : answer.output, "completed");
+      return response;
+    } catch (error) {
+      await store([], "interrupted").catch(() => undefined);
+      throw error;
+    }
   }
 
   return async (input, init) => {
@@ -627,17 +641,28 @@ function head({ status, statusText, headers }: Response): ResponseInit {
   return { status, statusText, headers: kept };
 }
 
+/** From one stored part of a streamed text to the next. */
+const BEAT_MS = 2000;
+
 /** A copy of a stream whose end is held back until the reply is stored. */
 function holding(
   body: ReadableStream<Uint8Array>,
-  store: (messages: Message[], status?: Status) => Promise<void>,
+  store: (messages: Message[], status: Status) => Promise<void>,
 ): ReadableStream<Uint8Array> {
   const reply = new Collected();
   const encoder = new TextEncoder();
   const reader = body.getReader();
   const source = eventsOf(reader);
   let storing: Promise<void> | undefined;
-  const stored = () => (storing ??= store(reply.messages, reply.ended ? undefined : "interrupted"));
+  let growing: Promise<void> = Promise.resolve();
+  let beaten = Date.now();
+  const stored = () => (storing ??= growing.then(() => store(reply.messages, reply.ended ? "completed" : "interrupted")));
+  const grow = () => {
+    const { messages } = reply;
+    if (Date.now() < beaten + BEAT_MS || messages.length !== 1 || typeof messages[0]!.content !== "string") return;
+    beaten = Date.now();
+    if (!messages[0]!["tool_calls"]) growing = growing.then(() => store(messages, "in_progress")).catch(() => undefined);
+  };
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       let held = "";
@@ -645,7 +670,9 @@ function holding(
         for (let next = await source.next(); !next.done; next = await source.next()) {
           reply.take(next.value.data);
           held += next.value.raw;
-          if (!reply.ended) return controller.enqueue(encoder.encode(held));
+          if (reply.ended) continue;
+          grow();
+          return controller.enqueue(encoder.encode(held));
         }
         if (!reply.ended) throw new Error("The provider's stream ended before the reply.");
       } catch (error) {
