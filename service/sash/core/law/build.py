@@ -10,7 +10,7 @@ from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.law.choice import choose
-from sash.core.law.costs import costs_as_counted, listed_costs, reference_costs
+from sash.core.law.costs import costs_as_counted, listed_costs, message_costs, reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.explain import NO_MEDIA_LEFT
 from sash.core.law.fillers import longest_opening
@@ -20,7 +20,9 @@ from sash.core.law.notes import summary_message
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Records
 from sash.core.law.request_size import is_far_below
-from sash.core.law.view import History
+from sash.core.law.results import share_of
+from sash.core.law.units import group_units
+from sash.core.law.view import History, unit_costs
 from sash.core.law.window import ALL, Allowed, NeedOlder, Window
 from sash.core.providers import PROVIDERS
 
@@ -123,27 +125,25 @@ def _plain_window(
     """The window of a plain chat: as many of the newest messages as sum and limit allow. None if the chat is not plain, or
     its required messages need tokens of those that are set aside.
 
-    It is the same window as by the full rules. A chat is plain if its only required messages are the newest one and the
-    newest question, and it has no tool groups, documents, definitions, summary or note; and, where messages that repeat
-    others are left out, no such message.
+    It is the same window as by the full rules. A chat is plain if its only required messages are the newest one, with its
+    tool group, and the newest question, and it has no documents, summary, note, or result that is cut; and, where messages
+    that repeat others are left out, no such message.
     """
     records, first = history.records, history.first_seq
     if not _is_plain(history, fixed, options):
         return None
     costs = listed_costs(records, model)
-    system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
-    is_told = any(map(is_system, (*fixed.system, *fixed.few_shots)))
-    is_told = is_told or SYSTEM in records.roles or DEVELOPER in records.roles
-    lone = 0 if is_told else model.lone
-    fixed_tokens = {"priming": model.priming + lone, "system": system, "few_shots": few_shots}
-    room = budget - aside - sum(fixed_tokens.values())
+    fixed_tokens = _fixed_tokens(records, model, fixed)
+    room = budget - sum(fixed_tokens.values())
+    may_cut = _may_cut(records, model, options, room)
     if options.stable and not fixed.few_shots:  # a stable window keeps them free in every turn
         room -= longest_opening(model, options.format)
-    if room < 0:
+    room -= aside
+    if room < 0 or may_cut:
         return None
     messages, left = sum(costs), 0
-    while messages > room:  # from the oldest: most of what was read is kept
-        messages -= costs[left]
+    while messages > room or (left and left < len(costs) and records.roles[left] == TOOL):
+        messages -= costs[left]  # from the oldest: most of what was read is kept
         left += 1
     kept = len(costs) - left
     limit = options.limit or history.length + 1
@@ -152,7 +152,8 @@ def _plain_window(
         messages -= sum(costs[left : len(costs) - limit])
         kept = limit
     begins = history.length - kept + 1
-    if not kept or history.question < begins or (first > 1 and kept == len(costs)):
+    unread = records.leading_results if first > 1 else -1  # their call was not read
+    if not kept or history.question < begins or len(costs) - kept <= unread:
         return None
     # The next one, too, would be passed if it repeats another.
     repeats = options.dedupe == "messages" and records.repeats(len(costs) - kept - 1)
@@ -161,7 +162,7 @@ def _plain_window(
     whole = begins == 1
     if not whole and (_is_more_than_a_tail(options) or history.summary is not None or records.marks_any):
         return None
-    tokens = {**fixed_tokens, "tools": 0, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
+    tokens = {**fixed_tokens, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
     return Window(
         budget=budget,
         seqs=list(range(begins, history.length + 1)),
@@ -175,6 +176,20 @@ def _plain_window(
     )
 
 
+def _fixed_tokens(records: Records, model: Model, fixed: Fixed) -> dict[str, int]:
+    """The tokens of priming, system prompt, few-shots and definitions in chat form."""
+    system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
+    is_told = any(map(is_system, (*fixed.system, *fixed.few_shots)))
+    is_told = is_told or SYSTEM in records.roles or DEVELOPER in records.roles
+    tools = fixed.tools_tokens(model, ()) if fixed.tools else 0
+    return {
+        "priming": model.priming + (0 if is_told else model.lone),
+        "system": system,
+        "few_shots": few_shots,
+        "tools": tools,
+    }
+
+
 def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
     """Whether costs alone decide which messages are kept."""
     for name, default in unknown_to_the_sum(WindowQuery):
@@ -185,15 +200,31 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
         not records.flags
         or history.outside
         or history.grounding_messages
-        or fixed.defines(options.format)
+        or (fixed.defines(options.format) and not (PROVIDERS[options.format].is_chat_form and not records.marks_any))
         or options.summary == "always"
-        or TOOL in records.roles
         or FUNCTION in records.roles
         or (records.details and records.thinks)
-        or not records.plain
+        or not (records.plain or _has_whole_groups(history, options))
         or (PROVIDERS[options.format].fills and fixed.few_shots)
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
+
+
+def _has_whole_groups(history: History, options: WindowQuery) -> bool:
+    """Whether all calls have their results behind them, which are sent as they are, and none must be in the window."""
+    records = history.records
+    if options.tool_results_kept is not None or options.tool_result_max_tokens is not None or history.order is not None:
+        return False
+    is_odd = records.marked or records.marks_any or 1 in records.unsent
+    return not is_odd and group_units(records).broken <= {0 if records.leading_results else -1}
+
+
+def _may_cut(records: Records, model: Model, options: WindowQuery, room: int) -> bool:
+    """Whether a tool group is divided by a limit, or has results that are cut because it is larger than its share."""
+    groups = group_units(records)
+    if groups.single:
+        return False
+    return bool(options.limit or unit_costs(groups, message_costs(records, model)).max() > share_of(room))
 
 
 @lru_cache(maxsize=8)

@@ -488,6 +488,11 @@ class Records(Sequence[Record]):
         parallel = flags & Flags.PARALLEL
         return np.where(parallel, parallel + ends, 0)
 
+    @property
+    def leading_results(self) -> int:
+        """The number of results that stand before all other messages."""
+        return len(self.roles) - len(self.roles.lstrip(_A_RESULT))
+
     @cached_property
     def marked(self) -> bool:
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
