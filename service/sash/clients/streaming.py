@@ -124,7 +124,7 @@ class StreamingChats:
     async def _writing(self, path: str, draft: dict[str, Any], stored: Mapping[str, Any]) -> "StreamedReply":
         entry = {**draft, "message": {"content": ""}, "seq": stored["last_seq"]}
         window = stored["window"]
-        reply = StreamedReply(self.sash, path, entry, self._paces, window and window["request"])
+        reply = StreamedReply(self.sash, path, entry, self._paces, window)
         if window is None:
             await reply.end("interrupted")
             raise SashError(stored["window_error"]["status"], stored["window_error"])
@@ -132,7 +132,10 @@ class StreamingChats:
 
 
 class StreamedReply:
-    """The reply to one question. ``request`` is what the model is to be sent; None where the reply is written already."""
+    """The reply to one question. ``request`` is what the model is to be sent; None where the reply is written already.
+
+    ``receipt`` is that of the window that it answers, which is stored with it.
+    """
 
     def __init__(
         self,
@@ -140,11 +143,12 @@ class StreamedReply:
         path: str,
         entry: Mapping[str, Any],
         paces: tuple[float, float],
-        request: dict[str, Any] | None = None,
+        window: Mapping[str, Any] | None = None,
     ) -> None:
         self.id: str = entry["id"]
         self.seq: int = entry["seq"]
-        self.request = request
+        self.request: dict[str, Any] | None = window["request"] if window else None
+        self.receipt: str | None = window.get("receipt") if window else None
         self.status, self.text = "", ""
         self._sash, self._path = sash, path
         self._beat_seconds, self._patience_seconds = paces
@@ -231,6 +235,8 @@ class StreamedReply:
 
     async def _store(self, status: str, **beside: Any) -> None:
         said = {"id": self.id, "role": "assistant", "content": self.text, "status": status}
+        if self.receipt is not None:
+            said["receipt"] = self.receipt
         await self._sash.ado(append(self._path, [{**said, "continues": True, **beside}]))
 
     def _read(self) -> Asking[Any]:
