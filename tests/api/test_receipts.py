@@ -303,3 +303,61 @@ async def test_a_forks_windows_have_receipts_of_their_own(client: httpx.AsyncCli
     assert (await again(client, copy, own[0])).content == own[1]
     assert (await again(client, copy, receipt)).status_code == 422
     assert (await again(client, one, receipt)).content == body
+
+
+async def test_a_reply_names_the_window_that_it_answered(client: httpx.AsyncClient, conversation: str) -> None:
+    """The history gives the receipt back with the reply, also after its metadata changed, and so does an export."""
+    made = (await append(client, conversation, user("hello"), model=GPT))["window"]
+    await append(client, conversation, assistant("hi", receipt=made["receipt"], metadata={"a": 1}, id="r"))
+    await append(client, conversation, {"role": "user", "content": "bare", "receipt": made["receipt"]})
+    path = f"/conversations/{conversation}/messages"
+    await client.patch(f"{path}/id:r", json={"metadata": {"a": None}})
+    listed = (await client.get(path)).json()["messages"]
+    assert [each.get("receipt") for each in listed] == [None, made["receipt"], made["receipt"]]
+    assert [each.get("metadata") for each in listed] == [None, None, None]
+    await client.patch(f"{path}/id:r", json={"metadata": {"b": 2}})
+    one = (await client.get(f"{path}/id:r")).json()
+    assert (one["receipt"], one["metadata"]) == (made["receipt"], {"b": 2})
+    assert (await again(client, conversation, one["receipt"])).json() == made
+    exported = (await client.get(f"/conversations/{conversation}/export")).content
+    copy = f"{conversation}-copy"
+    lines = exported.replace(conversation.encode(), copy.encode(), 1)
+    answer = await client.post("/conversations/import", content=lines, headers={"Content-Type": "application/x-ndjson"})
+    assert answer.status_code == 201, answer.text
+    copied = (await client.get(f"/conversations/{copy}/messages")).json()["messages"]
+    assert [each.get("receipt") for each in copied] == [each.get("receipt") for each in listed]
+    await client.delete(f"{path}/id:r")
+    assert (await client.get(f"{path}/id:r")).json().get("receipt") is None
+
+
+async def test_an_entrys_receipt_is_of_its_conversation(client: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
+    """Another one is refused, with its place, and nothing is stored; so is what is none."""
+    one, other = fresh(), fresh()
+    await append(client, one, user("hello"))
+    receipt, _ = await window(client, one)
+    for wrong, status in ((receipt, 422), ("w1." + "A" * 50, 400), ("no", 400)):
+        entries = {"messages": [user("hello"), assistant("hi", receipt=wrong)]}
+        answer = await client.post(f"/conversations/{other}/messages", json=entries)
+        assert answer.status_code == status
+        assert answer.json()["errors"][0]["pointer"] == "#/messages/1/receipt"
+    assert (await client.get(f"/conversations/{other}")).status_code == 404
+
+
+async def test_a_bill_names_its_window(client: httpx.AsyncClient, conversation: str) -> None:
+    """A receipt tells the window's tokens and its correction; one of both is needed."""
+    path = f"/conversations/{conversation}/usage"
+    await append(client, conversation, user("hello " * 40))
+    for _ in range(2):
+        answer = await client.get(f"/conversations/{conversation}/window", params={"model": "deepseek-chat"})
+        made = answer.json()
+        total = made["tokens"]["total"]
+        bill = {"model": "deepseek-chat", "prompt_tokens": total - 3}
+        told = (await client.post(path, json={**bill, "receipt": made["receipt"]})).json()
+        assert told["error"] == 3
+        assert (await again(client, conversation, made["receipt"])).content == answer.content
+    assert made["correction"]
+    assert told["calibration"]["n"] >= 2
+    both = {**bill, "receipt": made["receipt"], "window_tokens": total}
+    for wrong in (bill, both, {**bill, "receipt": made["receipt"], "correction": 1.0}):
+        assert (await client.post(path, json=wrong)).status_code == 400
+    assert (await client.post(path, json={**bill, "receipt": "w1." + "A" * 40})).status_code == 400

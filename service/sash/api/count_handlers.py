@@ -30,7 +30,7 @@ from sash.api.schemas import (
     PredictionOutcome,
     SchemaFormat,
 )
-from sash.core.chat.messages import decode_json, validate_messages
+from sash.core.chat.messages import ReceiptText, decode_json, validate_messages
 from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice
 from sash.core.counts.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
@@ -46,8 +46,10 @@ from sash.operations.diagnoses import CacheMiss, InputTransformation, drops_in, 
 from sash.operations.logging import best_effort, get_logger
 from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
 from sash.store.data.histories import require_version
+from sash.store.data.layout import Target
 from sash.store.data.usage import drifts, margin_of, model_or_unknown
 from sash.windows.asked import named_model
+from sash.windows.receipts import read_receipt, require_of
 
 _log = get_logger()
 _count = msgspec.json.Decoder(CountRequest)
@@ -186,7 +188,13 @@ class Usage(msgspec.Struct, forbid_unknown_fields=True):
     """The input tokens that the provider billed, as ``prompt_tokens`` or ``input_tokens``; cached and written ones count."""
 
     model: Name
-    window_tokens: Annotated[int, Meta(ge=1, le=100_000_000, description="The window's `tokens.total`.")]
+    window_tokens: Annotated[
+        Annotated[int, Meta(ge=1, le=100_000_000)] | None,
+        Meta(description="The window's `tokens.total`. The window's `receipt` tells it, too."),
+    ] = None
+    receipt: Annotated[
+        ReceiptText | None, Meta(description="The window's `receipt`, in place of `window_tokens` and `correction`.")
+    ] = None
     prompt_tokens: Annotated[Billed | None, Meta(description="The name in chat completions.")] = None
     input_tokens: Annotated[
         Billed | None,
@@ -272,11 +280,12 @@ async def report_usage(request: Req) -> Reported:
     """Report the tokens that a provider billed for a window. Later windows of an estimated model are corrected by it."""
     context, target = context_of(request), target_of(request)
     wanted = await decode(request, _usage)
+    predicted, correction = _predicted(wanted, target)
     billed = wanted.billed_for_window()
     state = await context.store.reader.get(target)
     model = model_or_unknown(wanted.model, context.models)
-    _refuse_implausible(wanted, billed, model)
-    error = 0 if billed is None else wanted.window_tokens - billed
+    _refuse_implausible(wanted, billed, model, predicted, correction)
+    error = 0 if billed is None else predicted - billed
     if not was_done(request):
         require_version(state, if_match(request))
     if billed is None or was_done(request):
@@ -286,40 +295,59 @@ async def report_usage(request: Req) -> Reported:
             target.tenant,
             model,
             billed=billed,
-            predicted=wanted.window_tokens,
-            correction=wanted.correction,
+            predicted=predicted,
+            correction=correction,
             token=request_token(request),
         )
     if not was_done(request):
         with best_effort:
-            _record(context, wanted, model, billed, known)
+            _record(context, wanted, model, billed, predicted, known)
     return Reported(model.id, error, shown(model, known), compared=billed is not None)
 
 
-def _record(context: Context, wanted: Usage, model: Model, billed: int | None, known: ModelReports) -> None:
+def _predicted(wanted: Usage, target: Target) -> tuple[int, float | None]:
+    """The window's tokens and the factor of its estimate: by its receipt, or as they are given.
+
+    Raises BadRequest unless one of the two is given, and Unprocessable for a receipt of another conversation.
+    """
+    if (wanted.window_tokens is None) == (wanted.receipt is None):
+        detail = "Give the window's receipt, or its tokens.total as window_tokens, and not both"
+        raise BadRequest.at("#/window_tokens", detail)
+    if wanted.receipt is None:
+        return wanted.window_tokens or 0, wanted.correction
+    receipt = read_receipt(wanted.receipt, "#/receipt")
+    require_of(receipt, target, "#/receipt")
+    if wanted.correction is not None:
+        raise BadRequest.at("#/correction", "The receipt tells the correction: leave it out")
+    return receipt.total, receipt.correction
+
+
+def _record(
+    context: Context, wanted: Usage, model: Model, billed: int | None, predicted: int, known: ModelReports
+) -> None:
     """Record a report in metrics and the log."""
     metrics = context.watching.metrics.windows
     in_all = billed_in_all(wanted.iterations) if wanted.iterations else wanted.billed()
-    metrics.record_usage(model.id, predicted=wanted.window_tokens, billed=billed, in_all=in_all)
+    metrics.record_usage(model.id, predicted=predicted, billed=billed, in_all=in_all)
     if wanted.from_cache() is not None:
         read, written = wanted.cached_tokens or 0, wanted.cache_write_tokens or 0
         metrics.record_cache(model, billed=wanted.billed(), read=read, written=written)
     metrics.record_diagnosis(model.id, drops_in(wanted.input_transformations or ()), miss_in(wanted.cache_miss_reason))
     if billed is None:
         return
-    if billed > wanted.window_tokens and not model.exact:
-        _warn_of_short(context, model, billed, wanted.window_tokens)
+    if billed > predicted and not model.exact:
+        _warn_of_short(context, model, billed, predicted)
     _warn_of_drift(context, model, known)
 
 
-def _refuse_implausible(wanted: Usage, billed: int | None, model: Model) -> None:
+def _refuse_implausible(
+    wanted: Usage, billed: int | None, model: Model, predicted: int, correction: float | None
+) -> None:
     """Raise Unprocessable for implausible figures, which would spoil the correction of the model's next windows.
 
     Cached tokens may not exceed the bill: Anthropic's ``input_tokens`` do not include them.
     """
-    if billed is not None and not is_plausible(
-        billed, wanted.window_tokens, wanted.correction or 1.0, model.context_window
-    ):
+    if billed is not None and not is_plausible(billed, predicted, correction or 1.0, model.context_window):
         detail = f"Over {MOST_RATIO:g} times the window's predicted tokens or the model's context window"
         place = "prompt_tokens" if wanted.input_tokens is None else "input_tokens"
         raise Unprocessable.at(f"#/{place}", detail)

@@ -75,6 +75,7 @@ from sash.store.data.replies import Page, Tail
 from sash.store.data.scripts import Appended, AppendReply, Forgotten, HistoryEdited
 from sash.store.data.stored_messages import STEP_BYTES, NewEntry
 from sash.windows.asked import limits_of
+from sash.windows.receipts import read_receipt, require_of
 
 _EARLIER = 100
 """Messages in which the call of a result without its id is looked for."""
@@ -168,6 +169,7 @@ async def append_messages(request: Req) -> Answer:
         now, counting = wall_ms(), time.perf_counter()
         earlier = await _earlier(context, target, after) if any(map(lacks_call, given)) else ()
         sent = context.settings.send_members
+        _check_receipts(given, target)
         entries = await run_in_turn_if_large(size, _prepared, given, template, now, sent, earlier)
         seconds = time.perf_counter() - counting
         writing: Writing = {"settings": _DEFAULTS, "if_match": expected, "now_ms": now, "repeats": life_before(request)}
@@ -185,6 +187,14 @@ async def append_messages(request: Req) -> Answer:
         if named is not None:
             problem.errors = tuple(map(_in_query, problem.errors))
         raise
+
+
+def _check_receipts(given: list[Entry], target: Target) -> None:
+    """Raise BadRequest, Unprocessable for a receipt that is none of this conversation's."""
+    for place, entry in enumerate(given):
+        if entry.receipt is not None:
+            pointer = f"#/messages/{place}/receipt"
+            require_of(read_receipt(entry.receipt, pointer), target, pointer)
 
 
 def _in_query(wrong: Pointer) -> Pointer:

@@ -15,6 +15,7 @@ from sash.core.chat.messages import (
     Id,
     MessageAsSent,
     Metadata,
+    ReceiptText,
     Status,
 )
 from sash.core.counts.counting import RequestCount
@@ -194,6 +195,9 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     ] = None
     author: Annotated[AgentName | None, Meta(description="The agent that the message is of.")] = None
     audience: Audience | None = None
+    receipt: Annotated[
+        ReceiptText | None, Meta(description="The receipt of the window that this message answered, if it was told.")
+    ] = None
 
 
 class ChangeEntry(msgspec.Struct, forbid_unknown_fields=True):

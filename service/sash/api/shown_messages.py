@@ -19,6 +19,7 @@ from sash.core.providers import CHAT
 from sash.core.providers.members import FOREIGN, as_it_came
 from sash.core.providers.native import own_messages
 from sash.problems import FormatCannotCarry
+from sash.store.data.beside_entries import read_beside
 from sash.store.data.layout import Target
 from sash.store.data.replies import Message, Page
 
@@ -76,7 +77,8 @@ def in_parts(messages: list[Message], limit_bytes: int) -> Iterator[list[Message
 
 def stored_message(message: Message, page: Page, target: Target, form: str = CHAT) -> StoredMessage:
     """A message of a page in the form that clients read."""
-    record, grounding, metadata = message.record, page.grounding.get(message.seq), page.metadata.get(message.seq)
+    record, grounding = message.record, page.grounding.get(message.seq)
+    metadata, receipt = read_beside(page.metadata.get(message.seq))
     body, own = _read(message, target, form)
     return StoredMessage(
         seq=message.seq,
@@ -93,6 +95,7 @@ def stored_message(message: Message, page: Page, target: Target, form: str = CHA
         status=message.identity.status,  # type: ignore[arg-type] # checked at the append
         author=record.author,
         audience=[*record.audience] or None,
+        receipt=receipt,
     )
 
 

@@ -33,14 +33,12 @@ from sash.windows.receipts import LONGEST, query_of_receipt, read_receipt, requi
 from sash.windows.request import HistoryQuery, TextsRequest, WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
 
-ReceiptText = Annotated[str, Meta(max_length=LONGEST, description="The member `receipt` of a window, as it came.")]
-
 
 class StoredWindowQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The parameters of a stored conversation's window, or the receipt of one that was served."""
 
     receipt: Annotated[
-        ReceiptText | None,
+        Annotated[str, Meta(max_length=LONGEST)] | None,
         Meta(
             description="Give the window of this receipt again, with the same bytes, or 410 with the reason why not. A "
             "receipt has the window's parameters, so it is given alone."

@@ -50,7 +50,10 @@ class Paces(NamedTuple):
 
 
 class StreamedReply:
-    """The reply to one question. ``request`` is what the model is to be sent; None where another process writes it."""
+    """The reply to one question. ``request`` is what the model is to be sent; None where another process writes it.
+
+    ``receipt`` is that of the window that it answers, which is stored with it.
+    """
 
     headers: Mapping[str, str] = HEADERS
 
@@ -58,6 +61,7 @@ class StreamedReply:
         self.id: str = entry["id"]
         self.seq: int = entry["seq"]
         self.request: dict[str, Any] | None = None
+        self.receipt: str | None = None
         self.kept: KeptQuestion | None = None
         """What this reply takes the place of, of one that is written here."""
         self.retake: Callable[[], Awaitable[StreamedReply | None]] | None = None
@@ -176,7 +180,8 @@ class StreamedReply:
     async def _store(self, status: str, **beside: Any) -> None:
         metadata = {**(self.kept.metadata if self.kept and not self.text else {}), **beside}
         said = {"id": self.id, "role": "assistant", "content": self.text, "status": status, "continues": True}
-        await self._sash.ado(append(self._path, [said | ({"metadata": metadata} if metadata else {})]))
+        beside_it = {"metadata": metadata, "receipt": self.receipt}
+        await self._sash.ado(append(self._path, [said | {name: each for name, each in beside_it.items() if each}]))
 
     # ---- the readers of other processes
 

@@ -183,7 +183,7 @@ class StreamingChats:
             await reply.stop()
             raise SashError(stored["window_error"]["status"], stored["window_error"])
         self._written[path, reply.id] = reply
-        reply.request = window["request"]
+        reply.request, reply.receipt = window["request"], window.get("receipt")
         return reply
 
     def _reply(self, path: str, entry: Mapping[str, Any]) -> StreamedReply:

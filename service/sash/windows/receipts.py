@@ -9,7 +9,6 @@ The life and the last write are those of the entity tag. Where a receipt would b
 place of the parameters, which are then given again beside it.
 """
 
-import re
 from base64 import urlsafe_b64decode
 from binascii import b2a_base64
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from zlib import crc32
 import msgspec
 from msgspec import inspect
 
+from sash.core.chat.bounds import RECEIPTS
 from sash.core.law.parameters import WindowQuery
 from sash.problems import BadRequest, Unprocessable
 from sash.store.data.earlier import Then
@@ -31,7 +31,6 @@ from sash.store.data.sealing import checksum
 LONGEST: Final = 160
 """The largest number of characters of a receipt."""
 RULES_BYTES: Final = 6
-_FORM: Final = re.compile(r"w1\.[A-Za-z0-9_-]{36,157}")
 _LIFE, _CHANGE = slice(3, 19), slice(19, 27)
 _CHECKSUM: Final = 8
 _ROOM: Final = (LONGEST - _CHANGE.stop) * 3 // 4 - _CHECKSUM
@@ -39,6 +38,8 @@ _ROOM: Final = (LONGEST - _CHANGE.stop) * 3 // 4 - _CHECKSUM
 _TO_URL: Final = bytes.maketrans(b"+/", b"-_")
 _NAME: Final = 0xFFFF
 """The bits of a checksum of the conversation's name, which tells a receipt of another conversation."""
+_MOST_TOKENS: Final = 100_000_000
+_MOST_FACTOR: Final = 1000
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -121,15 +122,12 @@ def _digest(packed: bytes) -> bytes:
 def read_receipt(text: str, pointer: str) -> Receipt:
     """The receipt as it was given at ``pointer``. Raises BadRequest if it is none."""
     try:
-        if not _FORM.fullmatch(text):
+        if not RECEIPTS.fullmatch(text):
             raise ValueError(text)  # noqa: TRY301 - the same answer as for one that cannot be read
         packed = urlsafe_b64decode(text[_CHANGE.stop :] + "=" * (-(len(text) - _CHANGE.stop) % 4))
         rest = _decode(packed[_CHECKSUM:])
         parameters = rest.parameters if isinstance(rest.parameters, bytes) else _named(rest.parameters)
-        if (
-            not 0 <= rest.before <= rest.length
-            or min(rest.version, rest.tokens, rest.total, rest.grounding_messages) < 0
-        ):
+        if not _is_possible(rest):
             raise ValueError(text)  # noqa: TRY301
     except (ValueError, KeyError, TypeError, msgspec.DecodeError):
         raise BadRequest.at(pointer, "This is no receipt: send the member `receipt` of a window as it came") from None
@@ -144,6 +142,18 @@ def read_receipt(text: str, pointer: str) -> Receipt:
         question=rest.length - rest.before,
     )
     return Receipt(text, rest.name, life, then, rest.rules, rest.correction, rest.total, parameters)
+
+
+def _is_possible(rest: _Rest) -> bool:
+    """Whether some state and some window could have these figures."""
+    least = min(rest.version, rest.tokens, rest.grounding_messages, rest.grounding_tokens)
+    factor = 1.0 if rest.correction is None else rest.correction
+    return (
+        0 <= rest.before <= rest.length
+        and least >= 0
+        and 1 <= rest.total <= _MOST_TOKENS
+        and 0 < factor <= _MOST_FACTOR
+    )
 
 
 def require_of(receipt: Receipt, target: Target, pointer: str) -> None:

@@ -38,6 +38,8 @@ export interface Envelope {
   author?: string;
   /** The agents whose views have it, beside its author's; without it, all have it. */
   audience?: string[];
+  /** The receipt of the window that this reply answered. */
+  receipt?: string;
 }
 
 /** A message with its envelope. The items of one reply may be a list. */
@@ -95,9 +97,14 @@ export interface Window {
   tokens: { total: number; [part: string]: number };
   kept: { messages: number; first_seq: number | null; last_seq: number | null };
   stop_reason: string;
+  /** The window's name: `sash.again` gives the same bytes. A window that is not stored has none. */
+  receipt?: string;
   waiting_for?: string[];
   [figure: string]: unknown;
 }
+
+/** What the provider billed, with the window's `receipt` or its `tokens.total` as `window_tokens`. */
+export type Bill = { model: string; [figure: string]: unknown } & ({ receipt: string } | { window_tokens: number });
 
 export interface Problem {
   type: string;
@@ -331,8 +338,13 @@ export class Sash {
     throw refusal(response, json(await response.text()));
   }
 
+  /** The window of a receipt again, with the same bytes; 410 `receipt-gone` with the reason if it cannot be made. */
+  again(conversation: string, receipt: string): Promise<Window> {
+    return this.call("GET", `${path(conversation)}/window`, { receipt });
+  }
+
   /** Report what the provider billed, which corrects estimates. */
-  usage(conversation: string, bill: { model: string; window_tokens: number; [figure: string]: unknown }): Promise<unknown> {
+  usage(conversation: string, bill: Bill): Promise<unknown> {
     return this.call("POST", `${path(conversation)}/usage`, {}, bill);
   }
 

@@ -9,7 +9,18 @@ from sash.clients.ids import safe_id
 from sash.core.chat.messages import wrapped
 from sash.core.providers import CHAT, PROVIDERS
 
-_ENTRY_FIELDS = ("id", "message", "grounding", "pinned", "metadata", "image_sizes", "status", "author", "audience")
+_ENTRY_FIELDS = (
+    "id",
+    "message",
+    "grounding",
+    "pinned",
+    "metadata",
+    "image_sizes",
+    "status",
+    "author",
+    "audience",
+    "receipt",
+)
 _LISTED_FIELDS = {"seq", "created_at", "tokens", "grounding_tokens", "redacted", "digest"}
 """Members that Sash's listings and exports add to an entry, and that a client does not send."""
 

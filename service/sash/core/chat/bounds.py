@@ -17,6 +17,8 @@ MOST_AGENTS: Final = 16
 """Names in the longest audience."""
 AGENTS: Final = re.compile(rf"[^\x00-\x1f\x7f-\x9f]{{1,{LONGEST_AGENT}}}")
 """Names of agents, as frameworks give them: ``billing``, ``Billing Agent``."""
+RECEIPTS: Final = re.compile(r"w1\.[A-Za-z0-9_-]{36,157}")
+"""Receipts of windows."""
 WHAT_AGENTS_ARE: Final = f"1 to {LONGEST_AGENT} characters of any text without control characters"
 TEN_YEARS_SECONDS: Final = 10 * 365 * 24 * 3600
 """The longest time that a conversation is kept after its last change."""

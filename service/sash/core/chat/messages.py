@@ -21,6 +21,7 @@ from sash.core.chat.bounds import (
     IDS,
     MOST_AGENTS,
     OWNERS,
+    RECEIPTS,
     WHAT_AGENTS_ARE,
     WHAT_IDS_ARE,
     WHAT_OWNERS_ARE,
@@ -54,6 +55,14 @@ AgentName = Annotated[
         pattern=rf"^{AGENTS.pattern}\Z",
         description=f"The name of one of several agents: {WHAT_AGENTS_ARE}.",
         examples=["billing"],
+    ),
+]
+ReceiptText = Annotated[
+    str,
+    msgspec.Meta(
+        title="Receipt",
+        pattern=rf"^{RECEIPTS.pattern}\Z",
+        description="The member `receipt` of a window, as it came: at most 160 characters.",
     ),
 ]
 Audience = Annotated[
@@ -318,6 +327,9 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
     author: Annotated[AgentName | None, msgspec.Meta(description="The agent that the message is of.")] = None
     audience: Audience | None = None
+    receipt: Annotated[
+        ReceiptText | None, msgspec.Meta(description="The receipt of the window that this message answered.")
+    ] = None
 
 
 ENVELOPE = frozenset(Entry.__struct_fields__) - {"message"}

@@ -193,6 +193,7 @@ def _chat_entry(
         metadata=metadata if metadata and number == 0 else None,
         author=sources[0].author,
         audience=sources[0].audience,
+        receipt=sources[0].receipt,
     )
 
 

@@ -14,9 +14,10 @@ from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
 from sash.core.law.units import LONGEST_GROUP
 from sash.problems import PreconditionFailed, Unprocessable
 from sash.store.data import scripts
+from sash.store.data.beside_entries import packed_beside, read_beside
 from sash.store.data.conversations import Conversations
 from sash.store.data.histories import Change, no_entry, require_version
-from sash.store.data.layout import Target, encode_json
+from sash.store.data.layout import Target
 from sash.store.data.replies import Page, State
 from sash.store.data.scripts import HistoryEdited, Written
 from sash.store.data.sealing import Kind
@@ -73,9 +74,10 @@ class Amendments:
         (message,) = page.messages
         if message.record.in_progress:
             raise Unprocessable("A reply in progress is replaced by its next part: send metadata and pinned with that.")
-        stored = page.metadata.get(message.seq)
+        stored, receipt = read_beside(page.metadata.get(message.seq))
         wanted = patched(EntryNotes(msgspec.json.decode(stored) if stored else None, message.record.pinned))
-        record = _marked(message.record, wanted)
+        beside = packed_beside(wanted.metadata, receipt)
+        record = _marked(message.record, wanted, is_noted=bool(beside))
         pin: set[int] = set()
         unpin: set[int] = set()
         if record.pinned != message.record.pinned:
@@ -84,7 +86,6 @@ class Amendments:
                 raise scripts.moved(state.version, state.etag)
             pin, unpin = await self._pins(target, state, message.seq, record)
         sealer = await self._data_keys.sealer(target.tenant, target.name)
-        metadata = encode_json(wanted.metadata) if wanted.metadata else b""
         flags = record.flags & _CHANGED | message.standing[0] & ~_CHANGED
         owner = message.standing[1:RECORD_BYTES]
         return await self._client.run(
@@ -96,7 +97,7 @@ class Amendments:
                 now_ms=change["now_ms"],
                 seq=message.seq,
                 record=bytes([flags]) + owner,
-                metadata=sealer.seal(Kind.METADATA, metadata, owner),
+                metadata=sealer.seal(Kind.METADATA, beside, owner),
                 most_pinned=scripts.MOST_PINNED,
                 count=len(pin),
                 pin=sorted(pin),
@@ -161,9 +162,9 @@ class Amendments:
 _CHANGED = Flags.PINNED | Flags.NOTED
 
 
-def _marked(record: Record, wanted: EntryNotes) -> Record:
+def _marked(record: Record, wanted: EntryNotes, *, is_noted: bool) -> Record:
     """Return the record with the flags of a pin and of metadata. A compaction is never pinned, as when it is appended."""
-    flags = (Flags.PINNED if wanted.pinned and not record.compaction else 0) | (Flags.NOTED if wanted.metadata else 0)
+    flags = (Flags.PINNED if wanted.pinned and not record.compaction else 0) | (Flags.NOTED if is_noted else 0)
     return msgspec.structs.replace(record, flags=record.flags & ~_CHANGED | flags)
 
 

@@ -37,8 +37,9 @@ from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_forei
 from sash.core.providers.native import check_native, compaction_of
 from sash.core.providers.recognition import foreign
 from sash.problems import BadRequest, Unprocessable
+from sash.store.data.beside_entries import packed_beside
 from sash.store.data.id_times import ID_TIMES
-from sash.store.data.layout import encode_grounding, encode_json
+from sash.store.data.layout import encode_grounding
 from sash.store.data.media_texts import plain_contents
 from sash.store.data.replies import Message
 from sash.store.data.stored_messages import NewEntry
@@ -185,7 +186,7 @@ def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Nam
         body=body,
         contents=contents,
         grounding=grounding,
-        metadata=encode_json(entry.metadata) if entry.metadata else b"",
+        metadata=packed_beside(entry.metadata, entry.receipt) if entry.metadata or entry.receipt else b"",
         makes=None if in_progress else calls.opens or None,
         answers=calls.answers or None,
         links=record.links,
@@ -229,7 +230,7 @@ def measure_entry(
     flags = (
         (Flags.PINNED if entry.pinned and not is_compaction else 0)
         | (Flags.GROUNDED if grounding else 0)
-        | (Flags.NOTED if entry.metadata else 0)
+        | (Flags.NOTED if entry.metadata or entry.receipt else 0)
         | (Flags.LEGACY_CALL if calls.legacy else 0)
         | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
         | (Flags.COMPACTION if is_compaction else 0)

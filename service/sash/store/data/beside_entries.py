@@ -1,0 +1,33 @@
+"""What stands beside a message for its client alone: its metadata, and the receipt of the window that it answered.
+
+Both are one value: the receipt and a line's end, if there is one, then the metadata as JSON, if there are any.
+"""
+
+from typing import Any, NamedTuple
+
+from sash.store.data.layout import encode_json
+
+_END = b"\n"
+
+
+class ClientsOwn(NamedTuple):
+    """The metadata as JSON, empty without any, and the receipt."""
+
+    metadata: bytes = b""
+    receipt: str | None = None
+
+
+def packed_beside(metadata: dict[str, Any] | None, receipt: str | None) -> bytes:
+    """Return both as they are stored; empty if there is neither."""
+    told = encode_json(metadata) if metadata else b""
+    return receipt.encode() + _END + told if receipt is not None else told
+
+
+def read_beside(value: bytes | None) -> ClientsOwn:
+    """Return both as they were stored."""
+    if not value:
+        return ClientsOwn()
+    if value[:1] == b"{":
+        return ClientsOwn(value)
+    receipt, _, metadata = value.partition(_END)
+    return ClientsOwn(metadata, receipt.decode())
