@@ -221,9 +221,9 @@ def _has_whole_groups(history: History, options: WindowQuery) -> bool:
 
 def _may_cut(records: Records, model: Model, options: WindowQuery, room: int) -> bool:
     """Whether a tool group is divided by a limit, or has results that are cut because it is larger than its share."""
-    groups = group_units(records)
-    if groups.single:
+    if TOOL not in records.roles:
         return False
+    groups = group_units(records)
     return bool(options.limit or unit_costs(groups, message_costs(records, model)).max() > share_of(room))
 
 
