@@ -1,8 +1,8 @@
 """Run all checks and tests of the project, as developers and CI do: ``python -m tests``.
 
-First the checks that need no server, then the tests with coverage (without it those marked ``no_cover``), in three
-processes as many of them wait. A failure does not stop the rest: the failed checks are named at the end, and pytest's
-closing line comes last. To run only some tests, use pytest.
+First the checks that need no server, two at once, then the tests with coverage (without it those marked ``no_cover``), in
+four processes as half of their time they wait. A failure does not stop the rest: the failed checks are named at the end, and
+pytest's closing line comes last. To run only some tests, use pytest.
 
 Bounds of time are kept as tight as they are promised, and a busy machine breaks one now and then. So when at most
 ``TRIED_AGAIN`` tests failed, each is tried again, alone and with the same seed. Those that pass then are named.
@@ -13,19 +13,20 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 CHECKS = {
+    "types": [PYTHON, "-m", "mypy"],  # the longest goes first
     "dependencies agree": [PYTHON, "-m", "pip", "check"],
     "lint": [PYTHON, "-m", "ruff", "check", "."],
     "format": [PYTHON, "-m", "ruff", "format", "--check", "."],
-    "types": [PYTHON, "-m", "mypy"],
     "arrows": [str(Path(PYTHON).with_name("lint-imports")), "--no-cache"],
 }
 OPENAPI = [PYTHON, "-m", "sash", "openapi"]
-TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "3", "--dist", "worksteal"]
+TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "4", "--dist", "worksteal"]
 TRIED_AGAIN = 3  # more failures are no busy machine
 AGAIN = [PYTHON, "-m", "pytest", "--last-failed", "-p", "no:xdist", "--randomly-seed=last"]
 _LEFT_OUT = ("SASH_", "PYTHONDONTWRITEBYTECODE")  # without bytecode, each process that starts compiles all modules
@@ -111,8 +112,10 @@ def check_coverage() -> bool:
 
 def main() -> int:
     run([PYTHON, "-m", "coverage", "erase"])
-    passed = {name: check(name, command) for name, command in CHECKS.items()}
-    passed["openapi.json"] = check_openapi()
+    with ThreadPoolExecutor(2) as both:
+        running = {name: both.submit(check, name, command) for name, command in CHECKS.items()}
+        running["openapi.json"] = both.submit(check_openapi)
+    passed = {name: each.result() for name, each in running.items()}
     passed["tests"], closing = run_tests()
     passed["coverage"] = check_coverage()
     failed = [name for name, good in passed.items() if not good]

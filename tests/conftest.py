@@ -48,6 +48,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--encrypted", action="store_true", help="set a key for encryption at rest")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move tests that are marked ``long`` to the front, after the order was made random."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Call a test that is marked ``no_cover`` without coverage, which more than doubles the time of Python code."""

@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import Served
+from conftest import serving_alone
 
 from tests.bench.moving import moving, there_and_back
 from tests.bench.rig import Server
@@ -16,14 +16,14 @@ MEGABYTE = 1024 * 1024
 GROWTH = 16 * MEGABYTE
 
 
+@pytest.mark.long
 @pytest.mark.no_cover
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is read as Linux tells it")
-def test_memory_stands_still(served: Served, conversation: str, tmp_path: Path) -> None:
+def test_memory_stands_still(tmp_path: Path) -> None:
     """The worker grows by less than 16 MiB while 20,000 messages (over 50 MB) are imported, exported and imported again."""
-    assert served.process is not None
-    with moving(Server(urlsplit(served.url).port or 0, served.process)) as mover:
-        there_and_back(mover, 1000, tmp_path, lambda _: PICTURE, f"{conversation}-warm")
-        moved = there_and_back(mover, MESSAGES, tmp_path, lambda _: PICTURE, conversation)
+    with serving_alone(tmp_path) as served, moving(Server(urlsplit(served.url).port or 0, served.process)) as mover:
+        there_and_back(mover, 1000, tmp_path, lambda _: PICTURE, "warm")
+        moved = there_and_back(mover, MESSAGES, tmp_path, lambda _: PICTURE, "moved")
 
     assert [each.messages for each in moved] == [MESSAGES] * 3
     for each in moved:

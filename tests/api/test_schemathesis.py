@@ -18,7 +18,7 @@ import pytest
 from api.conformity import CONTRACT
 from conftest import ROOT, Served, no_cover
 
-pytestmark = pytest.mark.no_cover
+pytestmark = [pytest.mark.no_cover, pytest.mark.long]
 APART = ("followConversation", "followOwner", "answerMcp")
 """Operations that it cannot judge: answers that do not end (test_events.py asks them what is wrong), and requests of another
 protocol, whose schema is not ours."""

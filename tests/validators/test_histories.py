@@ -40,7 +40,7 @@ MODELS = (
     *("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon.nova-pro-v1:0"),
     *("llama3.2:3b", "qwen3:8b"),
 )
-HISTORIES = int(os.environ.get("HISTORIES", "16000"))
+HISTORIES = int(os.environ.get("HISTORIES", "8000"))
 SDK_EVERY = 20
 """The SDKs' own types judge one window in so many."""
 SEALED = ("reasoning", "thinking", "redacted_thinking")
@@ -152,6 +152,7 @@ def lost(entries: list[Entry], window: Object, fixed: Object) -> dict[int, set[s
     return found
 
 
+@pytest.mark.long
 @pytest.mark.no_cover
 @many
 @given(conversations(), parameters(), st.sampled_from(MODELS))
