@@ -42,6 +42,7 @@ RUN_BY = {
     "service/sash/api/README.md": {
         ("## Follow a conversation", "html"): "clients/test_follow_page.py::test_the_page_follows_a_conversation",
         ("## Follow a conversation", "python"): "clients/test_event_source.py::test_the_program_follows_a_conversation",
+        ("## Receipts", "python"): "clients/test_receipts_page.py::test_the_program_reads_what_the_model_saw",
     },
     "deploy/README.md": {
         ("## Installing", "sh"): "clients/test_installing.py::test_a_wheel_serves",

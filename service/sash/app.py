@@ -104,6 +104,7 @@ ROUTES = (
     owner_handlers.get_erasure,
     owner_handlers.search_owner,
     window_handlers.get_window,
+    window_handlers.compare_windows,
     window_handlers.build_window,
     search_handlers.search_messages,
     tool_handlers.answer_tool,

@@ -1,5 +1,6 @@
 """A receipt gives its window again, with the same bytes, or 410 with the reason why not."""
 
+import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from random import Random
@@ -361,3 +362,121 @@ async def test_a_bill_names_its_window(client: httpx.AsyncClient, conversation: 
     for wrong in (bill, both, {**bill, "receipt": made["receipt"], "correction": 1.0}):
         assert (await client.post(path, json=wrong)).status_code == 400
     assert (await client.post(path, json={**bill, "receipt": "w1." + "A" * 40})).status_code == 400
+
+
+# ---- the difference of two windows
+
+
+async def diff(client: httpx.AsyncClient, conversation: str, earlier: str, **query: Any) -> dict[str, Any]:
+    answer = await client.get(f"/conversations/{conversation}/window/diff", params={"from": earlier, **query})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def changes(found: dict[str, Any]) -> dict[int, str]:
+    return {each["seq"]: each["change"] for each in found["messages"]}
+
+
+async def test_a_longer_chat_begins_with_the_earlier_window(client: httpx.AsyncClient, conversation: str) -> None:
+    """By default the later window is that of now: its new messages are added, and the cache holds."""
+    await talk(client, conversation, 2)
+    receipt, body = await window(client, conversation)
+    await talk(client, conversation, 1, first=3)
+    now, later = await window(client, conversation)
+    found = await diff(client, conversation, receipt)
+    assert found["to"]["receipt"] == now
+    assert (changes(found), found["unchanged"], found["parts"]) == ({5: "added", 6: "added"}, 4, [])
+    total = json.loads(body)["tokens"]["total"]
+    assert (found["cache"]["is_broken"], found["cache"]["tokens_in_common"]) == (False, total)
+    assert sum(each["tokens_to"] for each in found["messages"]) == json.loads(later)["tokens"]["total"] - total
+    assert await diff(client, conversation, receipt, to=now) == found
+    same = await diff(client, conversation, now, to=now)
+    assert (same["messages"], same["parts"], same["cache"]["is_broken"]) == ([], [], False)
+
+
+async def test_a_window_that_slides_breaks_the_cache(client: httpx.AsyncClient, conversation: str) -> None:
+    """The first message that differs is named, with its first byte, and the tokens before it."""
+    await client.post("/conversations", json={"id": conversation, "system": "Be brief."})
+    await talk(client, conversation, 10)
+    receipt, body = await window(client, conversation, max_tokens=150)
+    await talk(client, conversation, 1, first=11)
+    found = await diff(client, conversation, receipt)
+    first = json.loads(body)["kept"]["first_seq"]
+    told = changes(found)
+    assert (told[first], told[21], told[22]) == ("left_out", "added", "added")
+    cache = found["cache"]
+    assert (cache["is_broken"], cache["part"], cache["message"]) == (True, "messages", 1)
+    tokens = json.loads(body)["tokens"]
+    assert cache["tokens_in_common"] == tokens["priming"] + tokens["system"]
+    one, other = (
+        json.loads(each)["request"]["messages"][1]
+        for each in (body, (await window(client, conversation, max_tokens=150))[1])
+    )
+    assert msgspec.json.encode(one)[: cache["byte"]] == msgspec.json.encode(other)[: cache["byte"]]
+
+
+async def test_other_settings_and_shortened_results_are_told(client: httpx.AsyncClient, conversation: str) -> None:
+    """A changed system prompt and tools are parts; a result that is cut now is changed, and costs less."""
+    await client.post("/conversations", json={"id": conversation, "system": "Be brief.", "tools": TOOLS})
+    await append(client, conversation, user("look"), calling("a"), result("a", "long " * 200), assistant("so"))
+    receipt, _ = await window(client, conversation, tool_results_kept=1)
+    await append(client, conversation, user("again"), calling("b"), result("b", "short"))
+    found = await diff(client, conversation, receipt)
+    (cut,) = [each for each in found["messages"] if each["seq"] == 3]
+    assert (cut["change"], cut["role"]) == ("changed", "tool")
+    assert cut["tokens_to"] < cut["tokens_from"]
+    assert (found["cache"]["seq"], found["cache"]["message"]) == (3, 3)
+    assert found["cache"]["tokens_in_common"] > found["to"]["tokens"]["system"] + found["to"]["tokens"]["tools"]
+    await client.patch(f"/conversations/{conversation}", json={"system": "Be long."})
+    found = await diff(client, conversation, receipt)
+    assert (found["parts"], found["cache"]["message"], found["cache"]["seq"]) == (["system"], 0, None)
+    await client.patch(f"/conversations/{conversation}", json={"tools": None})
+    found = await diff(client, conversation, receipt)
+    assert (found["parts"], found["cache"]["part"]) == (["system", "tools"], "tools")
+    assert found["cache"]["tokens_in_common"] == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "model"), [("anthropic", "claude-sonnet-4-5"), ("responses", "gpt-5"), ("gemini", "gemini-2.5-pro")]
+)
+async def test_every_form_is_compared(client: httpx.AsyncClient, conversation: str, form: str, model: str) -> None:
+    """Marks for a cache are no part of what it keeps; another form or model shares no cache."""
+    await client.post("/conversations", json={"id": conversation, "system": "Be brief. " * 300, "tools": TOOLS})
+    await talk(client, conversation, 3)
+    receipt, _ = await window(client, conversation, format=form, model=model, cache="auto")
+    await talk(client, conversation, 1, first=4)
+    found = await diff(client, conversation, receipt)
+    assert not found["cache"]["is_broken"]
+    assert (changes(found), found["unchanged"]) == ({7: "added", 8: "added"}, 6)
+    other, _ = await window(client, conversation, format=form, model="gpt-4o")
+    found = await diff(client, conversation, receipt, to=other)
+    assert (found["cache"]["part"], found["cache"]["tokens_in_common"]) == ("model", 0)
+
+
+async def test_late_results_and_recalled_messages_are_compared(client: httpx.AsyncClient, conversation: str) -> None:
+    """Messages are named by their seqs in whatever order they are sent."""
+    await append(client, conversation, user("look"), calling("a", "b"), result("a"), user("wait"))
+    receipt, _ = await window(client, conversation)
+    await append(client, conversation, result("b", "late"), assistant("there"))
+    found = await diff(client, conversation, receipt)
+    assert {seq: each for seq, each in changes(found).items() if seq > 4} == {5: "added", 6: "added"}
+    assert found["cache"]["is_broken"]
+
+
+async def test_a_difference_needs_windows_that_can_be_made(client: httpx.AsyncClient, conversation: str) -> None:
+    """What is wrong with a receipt is said with its place: no receipt, none of this conversation, or gone."""
+    await talk(client, conversation, 2)
+    receipt, _ = await window(client, conversation)
+    path = f"/conversations/{conversation}/window/diff"
+    for query, pointer in (
+        ({}, "#/query"),
+        ({"from": "x"}, "#/query/from"),
+        ({"from": receipt, "to": "x"}, "#/query/to"),
+    ):
+        answer = await client.get(path, params=query)
+        assert answer.status_code == 400
+        assert answer.json()["errors"][0]["pointer"] == pointer
+    await client.delete(f"/conversations/{conversation}/messages/1")
+    answer = await client.get(path, params={"from": receipt})
+    assert (answer.status_code, answer.json()["reason"]) == (410, "redacted")

@@ -141,6 +141,27 @@ def step(*, grown: bool = False, **kinds: Kind) -> Callable[[Callable[..., None]
     return decorate
 
 
+class Served(NamedTuple):
+    """A window that was served: its bytes and its receipt, and what the model had then."""
+
+    name: Name
+    body: bytes
+    receipt: str
+    query: Mapping[str, Any]
+    life: int
+    changes: tuple[int, int, int]
+    entries: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def of(cls, name: Name, body: bytes, query: Mapping[str, Any], talk: Talk) -> "Served":
+        return cls(name, body, json.loads(body)["receipt"], query, talk.life, talk.changes, stood(talk))
+
+
+def stood(talk: Talk) -> tuple[tuple[Any, ...], ...]:
+    """What windows depend on of each entry."""
+    return tuple((each.redacted, each.status == "in_progress", each.pinned) for each in talk.entries)
+
+
 class Service(NamedTuple):
     """Two applications on one store, the event loop that they run on, and direct access to the store."""
 
@@ -188,6 +209,10 @@ class Machine(RuleBasedStateMachine):
         self.told: dict[tuple[Name, int], dict[int, dict[int, str]]] = {}
         """The ids of a life's messages by seq, after each version that was seen."""
         self.snapshots: list[tuple[Snapshot, World]] = []
+        self.lost = False
+        """Whether the store lost its newest writes."""
+        self.served: list[Served] = []
+        """Windows that may be asked for again by their receipts."""
         self.transcript: list[str] = []
         self.started = time.monotonic()
 
@@ -408,6 +433,7 @@ class Machine(RuleBasedStateMachine):
             assert over, self._told("no window", answer)
         elif expected.ok:
             window = answer.body.split(b',"window":', 1)[1][:-1]
+            self.served.append(Served.of(op.name, window, op.query, talk))
             self._check_window(talk, op.name, window, expected.body, told["version"])
         elif talk.summary is None:
             assert told["window"] is None, self._told(f"should not fit: {expected.body!r}", answer)
@@ -461,6 +487,8 @@ class Machine(RuleBasedStateMachine):
             assert one.slug in ("not-found", *BEFORE_STORING), self._told("not there", one)
             return
         given = self._given(via, name, query, talk)
+        if one.ok:
+            self.served.append(Served.of(name, one.body, query, talk))
         if one.ok and given.ok:
             self._check_window(talk, name, one.body, given.body, talk.version)
         elif talk.summary is None or query.get("summary") == "never":
@@ -589,6 +617,50 @@ class Machine(RuleBasedStateMachine):
         self.check_windows(via, self.name(place), query)
         self._append(place, via + 32, 0, entries, chat(QUERIES[queries[1]] if len(queries) > 2 else query))
         self.check_windows(via, self.name(place), query)
+
+    @step(via=numbers(2), which=ANY, newest=FLAG)
+    def receipts(self, via: int, which: int, newest: bool) -> None:  # noqa: FBT001
+        """A receipt gives the bytes of its window again, or 410 with a reason that holds."""
+        reach = self.served[-8:] if newest else self.served
+        for place in range(min(4, len(reach))):
+            self._read_again(via, reach[(which + place * 7) % len(reach)])
+
+    def _read_again(self, via: int, served: Served) -> None:
+        name, talk = served.name, self.world.talks.get(served.name)
+        path = f"/conversations/{name[1]}/window?receipt={served.receipt}"
+        answer = self.ask(via, name[0], Request("GET", path))
+        if answer.status == 422 and "too long" in answer.json["detail"]:
+            path += f"&{urlencode(served.query)}"
+            answer = self.ask(via, name[0], Request("GET", path))
+        if answer.status == 200:
+            assert answer.body == served.body, self._told(f"other bytes than {served.body!r}", answer)
+            assert talk is not None, self._told("a window of nothing", answer)
+            assert talk.life == served.life, self._told("a window of another life", answer)
+            return
+        assert answer.status == 410, self._told("neither the window nor why not", answer)
+        assert answer.slug == "receipt-gone", self._told("another problem", answer)
+        told = answer.json
+        assert self._is_true(told["reason"], told.get("seq", 0), served, talk), self._told("not so", answer)
+
+    def _is_true(self, reason: str, seq: int, served: Served, talk: Talk | None) -> bool:
+        """Whether the reason holds for which a served window cannot be made again."""
+        if talk is None or talk.life != served.life:
+            return reason == "erased"
+        if self.lost:
+            return True
+        then, now = served.entries, stood(talk)
+        rewinds, patches, summaries = (now > then for then, now in zip(served.changes, talk.changes, strict=True))
+        if reason in ("redacted", "replaced", "amended"):
+            was, is_now = then[seq - 1], now[seq - 1] if seq <= len(now) else then[seq - 1]
+            holds = {"redacted": is_now[0], "replaced": was[1], "amended": was[2] != is_now[2]}
+            return rewinds or holds[reason]
+        known = {
+            "rewound": rewinds,
+            "settings": patches,
+            "summary": summaries,
+            "history": rewinds or then != now[: len(then)],
+        }
+        return known.get(reason, reason == "index" and "recall_max_tokens" in served.query)
 
     @step(grown=True, place=PLACES, via=numbers(2), what=numbers(6), which=ANY, query=QUERY)
     def conditional_read(self, place: Any, via: int, what: int, which: int, query: int) -> None:
@@ -1064,7 +1136,7 @@ class Machine(RuleBasedStateMachine):
     def look_behind(self) -> None:
         """Check that no key holds erased text, that indexes are right, and that a conversation's keys expire together."""
         erased = {mark for marks in self.world.erased.values() for mark in marks}
-        there = set().union(*(talk.marks() for talk in self.world.talks.values()))
+        there = set().union(*(talk.known() for talk in self.world.talks.values()))
         for key, value in () if self.service.encrypted else self.service.behind.values().items():
             back = set(MARK.findall(value)) & (erased - there)
             assert not back, self._told(f"erased, and still in {key!r}: {back}")
@@ -1120,6 +1192,7 @@ class Machine(RuleBasedStateMachine):
         before = set(self.world.talks)
         self.service.behind.restore(snapshot)
         self.transcript.append("the store lost its newest writes")
+        self.lost = True
         digests = self.world.digests
         self.world = world.copy()
         self.world.digests = digests
@@ -1351,7 +1424,9 @@ def _reached(events: list[dict[str, Any]], since: int) -> int:
 
 
 def _request_of(window: bytes) -> bytes:
-    return window.split(b'"request":', 1)[1]
+    request = window.split(b'"request":', 1)[1]
+    stored, receipt, _ = request.rpartition(b',"receipt":"')
+    return stored if receipt else request[:-1]
 
 
 def _appended(answer: Answer) -> list[dict[str, Any]]:

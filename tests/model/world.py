@@ -193,6 +193,10 @@ class Talk:
     left_ms: int = 0
     retold: bool = False
     """Whether documents were stored under another template than the current one."""
+    changes: tuple[int, int, int] = (0, 0, 0)
+    """The number of rewinds, of changes of settings, and of the summary."""
+    before: tuple[tuple[frozenset[bytes], int], ...] = ()
+    """Marker words of earlier settings and summaries, which are kept for receipts, with the last message that they cover."""
 
     def __post_init__(self) -> None:
         self.settings_marks = marks_of(self.settings)
@@ -214,6 +218,18 @@ class Talk:
         if self._marks is None:
             self._marks = self.settings_marks.union(marks_of(self.summary), *(entry.marks for entry in self.entries))
         return self._marks
+
+    def count(self, place: int) -> None:
+        """Count a rewind, a change of settings, or one of the summary."""
+        self.changes = tuple(each + (index == place) for index, each in enumerate(self.changes))  # type: ignore[assignment]
+
+    def known(self) -> frozenset[bytes]:
+        """Return every marker word that is stored of the conversation."""
+        return self.marks().union(*(marks for marks, _ in self.before))
+
+    def forget_before(self, last: int) -> None:
+        """Forget earlier summaries that cover more than message ``last``."""
+        self.before = tuple((marks, through) for marks, through in self.before if through <= last)
 
     def change(self) -> None:
         """Make another version: forget the ETag, and renew the time to live."""
@@ -451,27 +467,27 @@ class World:
 
     def apply(self, op: Op, ids: list[str] | None = None) -> None:
         """Do an operation without problems. ``ids`` are those that entries without an id were given."""
-        before = {name: set(talk.marks()) for name, talk in self.talks.items() if self._may_lose(op, name)}
+        before = {name: set(talk.known()) for name, talk in self.talks.items() if self._may_lose(op, name)}
         getattr(self, f"_{op.kind}")(op, ids or [])
         self._note_erased(before, [op.name, op.target])
 
     def expire(self, name: Name) -> None:
         """Remove a conversation whose time is over."""
-        before = {name: set(self.talks.pop(name).marks())}
+        before = {name: set(self.talks.pop(name).known())}
         self._note_erased(before, [name])
 
     @staticmethod
     def _may_lose(op: Op, name: Name) -> bool:
         if op.kind == "forget":
             return name[0] == op.name[0]
-        loses = op.kind in ("erase", "rewind", "redact", "amend", "append")
+        loses = op.kind in ("erase", "rewind", "redact", "amend", "append", "unsummarize")
         return loses and name == op.name
 
     def _note_erased(self, before: dict[Name, set[bytes]], touched: list[Name]) -> None:
         for name, marks in before.items():
             self.erased.setdefault(name, set()).update(marks)
         for name in {*before, *touched} & self.talks.keys() & self.erased.keys():
-            self.erased[name] -= self.talks[name].marks()
+            self.erased[name] -= self.talks[name].known()
 
     def _create(self, op: Op, _: list[str]) -> None:
         self.talks[op.name] = Talk(dict(op.given["settings"]))
@@ -495,9 +511,11 @@ class World:
     def _change(self, op: Op, _: list[str]) -> None:
         talk = self.talks[op.name]
         template = _template(talk.settings)
+        talk.before += ((frozenset(talk.settings_marks), 0),)
         talk.settings = merged(talk.settings, op.given["patch"])
         talk.retold |= _template(talk.settings) != template and any(entry.documents for entry in talk.entries)
         talk.settings_marks = marks_of(talk.settings)
+        talk.count(1)
         talk.change()
 
     def _erase(self, op: Op, _: list[str]) -> None:
@@ -512,6 +530,8 @@ class World:
     @staticmethod
     def _forget_after(talk: Talk, keep: int) -> None:
         del talk.entries[keep:]
+        talk.count(0)
+        talk.forget_before(keep)
         if talk.summary and talk.summary[1] > keep:
             talk.summary = None
 
@@ -535,6 +555,7 @@ class World:
             ]
             if talk.summary and talk.summary[1] > place:
                 talk.summary = None
+            talk.forget_before(place)
             talk.change()
 
     def _summarize(self, op: Op, _: list[str]) -> None:
@@ -546,7 +567,12 @@ class World:
 
     @staticmethod
     def _put_summary(talk: Talk, summary: tuple[str, int] | None) -> None:
+        if talk.summary is not None:
+            talk.before += ((frozenset(marks_of(talk.summary)), talk.summary[1]),)
+        if summary is None:
+            talk.forget_before(0)
         talk.summary = summary
+        talk.count(2)
         talk.change()
 
     def _fork(self, op: Op, _: list[str]) -> None:

@@ -124,8 +124,11 @@ def _query_of(raw: bytes, kind: type[Any]) -> Any:
             raise BadRequest.at(f"#/query/{name}", "A query parameter is given twice")
         values[name] = value
     query = msgspec.convert(values, kind, strict=False)
+    fields = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
     for name in values:
-        if getattr(query, name) is None:  # the lax conversion reads the word null as None, which no parameter allows
+        if (
+            getattr(query, fields[name]) is None
+        ):  # the lax conversion reads the word null as None, which no parameter allows
             raise msgspec.ValidationError
     return query
 

@@ -24,11 +24,13 @@ from sash.core.providers.given import ReadEntries
 from sash.core.providers.members import Names
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
-from sash.problems import ReceiptGone, Unprocessable, WindowDoesNotFit
+from sash.problems import Internal, ReceiptGone, Unprocessable, WindowDoesNotFit
+from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
 from sash.store.data.scripts import Known
 from sash.store.data.usage import estimated
 from sash.windows.answer import Made
+from sash.windows.difference import WindowDifference, difference
 from sash.windows.receipts import LONGEST, query_of_receipt, read_receipt, require_of
 from sash.windows.request import HistoryQuery, TextsRequest, WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
@@ -69,6 +71,46 @@ async def get_window(request: Req) -> Answer:
     return Answer(made.body, etag=state.etag)
 
 
+_NAMES = {"earlier": "from", "later": "to"}
+
+
+class DifferenceQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True, rename=_NAMES):
+    """The receipts of two windows. Parameters are only given beside a receipt for which they were too long."""
+
+    earlier: Annotated[str, Meta(max_length=LONGEST, description="The receipt of the earlier window.")]
+    later: Annotated[
+        Annotated[str, Meta(max_length=LONGEST)] | None,
+        Meta(description="That of the later window; by default the window now, with the earlier one's parameters."),
+    ] = None
+
+
+@get("/conversations/{conversation_id:str}/window/diff", operation_id="compareWindows")
+@documented(
+    "Compare two windows", "windows", query=DifferenceQuery, gives=WindowDifference, etag=False, errors=(410, 422)
+)
+async def compare_windows(request: Req) -> WindowDifference:
+    """What changed between two windows, message by message, and where the provider's prompt cache broke."""
+    context, target = context_of(request), target_of(request)
+    query = query_of(request, DifferenceQuery)
+    place = "#/query/from"
+    earlier = await window_of_receipt(request, context, target, query.earlier, query, place)
+    if query.later is not None:
+        later = await window_of_receipt(request, context, target, query.later, query, "#/query/to")
+    else:
+        again = query_of_receipt(read_receipt(query.earlier, place), beside(query), place)
+        room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
+        found = await context.windows.read(target, again, (), room)
+        if isinstance(found, Known):
+            raise Internal("The store answered 'unchanged', which was not asked.")
+        later, _ = found
+    return await PROCESSOR.run(difference, target.id, earlier, later)
+
+
+def beside(query: WindowQuery) -> WindowQuery:
+    """The window's own parameters of a query that has others, too."""
+    return WindowQuery(**{name: getattr(query, name) for name in WindowQuery.__struct_fields__})
+
+
 async def _served_again(request: Req, context: Context, target: Target, query: WindowQuery, text: str) -> Answer:
     """The answer with the window of a receipt."""
     made = await window_of_receipt(request, context, target, text, query, "#/query/receipt")
@@ -84,8 +126,7 @@ async def window_of_receipt(
     """
     receipt = read_receipt(text, pointer)
     require_of(receipt, target, pointer)
-    beside = WindowQuery(**{name: getattr(given, name) for name in WindowQuery.__struct_fields__})
-    query = query_of_receipt(receipt, beside, pointer)
+    query = query_of_receipt(receipt, beside(given), pointer)
     room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
     try:
         made = await context.served.again(target, receipt, query, room)

@@ -170,6 +170,7 @@ class Made(msgspec.Struct, frozen=True):
     head: WindowHead
     documents: Documents
     hints: Hints | None
+    bodies: Bodies
     receipt: bytes = b""
     """The window's receipt, if its history is stored."""
 
@@ -243,7 +244,7 @@ def made(
     if stub is not None:
         receipt = receipt_of(stub, body, head.tokens.total)
         body = b"".join((body, b',"receipt":"', receipt, b'"}'))
-    return Made(body, asked, history, window, head, documents, hints, receipt)
+    return Made(body, asked, history, window, head, documents, hints, bodies, receipt)
 
 
 def _note(mends: Mends, order: Order, history: History, window: Window) -> None:

@@ -103,6 +103,22 @@ export interface Window {
   [figure: string]: unknown;
 }
 
+/** What changed from one window to another. */
+export interface WindowDiff {
+  conversation_id: string;
+  parts: string[];
+  messages: {
+    seq: number;
+    role: string;
+    change: "added" | "left_out" | "changed" | "moved";
+    tokens_from: number | null;
+    tokens_to: number | null;
+  }[];
+  unchanged: number;
+  cache: { is_broken: boolean; part: string | null; message: number | null; byte: number | null; tokens_in_common: number };
+  [figure: string]: unknown;
+}
+
 /** What the provider billed, with the window's `receipt` or its `tokens.total` as `window_tokens`. */
 export type Bill = { model: string; [figure: string]: unknown } & ({ receipt: string } | { window_tokens: number });
 
@@ -341,6 +357,11 @@ export class Sash {
   /** The window of a receipt again, with the same bytes; 410 `receipt-gone` with the reason if it cannot be made. */
   again(conversation: string, receipt: string): Promise<Window> {
     return this.call("GET", `${path(conversation)}/window`, { receipt });
+  }
+
+  /** What changed between the windows of two receipts, and where a prompt cache broke; without `to`, up to the window now. */
+  diff(conversation: string, from: string, to?: string): Promise<WindowDiff> {
+    return this.call("GET", `${path(conversation)}/window/diff`, to === undefined ? { from } : { from, to });
   }
 
   /** Report what the provider billed, which corrects estimates. */

@@ -91,7 +91,7 @@ def chat_messages(
     ``mends`` gathers the changes. Raises FormatCannotCarry.
     """
     lines = _lines(window) if window.summary is not None or window.note else ()
-    kept = _kept(window, bodies, grounding)
+    kept = sent_bodies(window, bodies, grounding)
     few_shots: Sequence[Body] = parts.few_shots
     mends = Mends() if mends is None else mends
     if marked is not _NOTHING:
@@ -198,7 +198,7 @@ def other_request(
     ``drops`` and ``model`` are as in ``Refusals``.
     """
     fixed: Sequence[Body] = (*parts.few_shots, *_lines(window))
-    seqs, kept = [0] * len(fixed) + list(window.seqs), [*fixed, *_kept(window, bodies, grounding)]
+    seqs, kept = [0] * len(fixed) + list(window.seqs), [*fixed, *sent_bodies(window, bodies, grounding)]
     if window.recalled is not None and window.recalled.block:
         place = len(fixed) + window.recalled.place(window.seqs)
         seqs.insert(place, 0)
@@ -259,7 +259,7 @@ def _lines(window: Window) -> tuple[bytes, ...]:
     return tuple(lines)
 
 
-def _kept(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:
+def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:
     """The kept messages in order. Runs of consecutive messages in the tail are copied as slices."""
     pieces: list[Body] = []
     seqs = window.seqs
