@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
+from sash.core.counts.attachments import AUTO, image_tokens
 from sash.core.counts.counting import message_tokens, plain_text_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.measures import Measure
@@ -47,6 +48,16 @@ def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:
     own = extra.native_in(form)  # a document of words is no file there
     is_alone = (files or (own and own.estimated)) and measure.role == USER and measure.o200k <= 1
     return cost + math.ceil(files * _FILE_NAME * model.scale) + (filler_tokens(model) if is_alone else 0)
+
+
+def unseen_tokens(measure: Measure, model: Model) -> int:
+    """Return the tokens that a message's linked pictures cost more if their sizes are not known."""
+    extra = measure.extra
+    if extra is None or not extra.media:
+        return 0
+    rules, pictures = model.rules.images, (each for each in extra.media if each.kind == IMAGE and not each.form)
+    linked = [(w, h, AUTO) for each, (w, h, _) in zip(pictures, extra.images, strict=False) if each.is_linked]
+    return sum(max(0, image_tokens((0, 0, AUTO), rules) - image_tokens(image, rules)) for image in linked)
 
 
 def _is_silent(measure: Measure, form: str) -> bool:
