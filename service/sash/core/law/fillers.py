@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from sash.core.counts.attachments import AUTO, image_tokens
+import msgspec
+
 from sash.core.counts.counting import message_tokens, plain_text_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.measures import Measure
@@ -55,9 +56,13 @@ def unseen_tokens(measure: Measure, model: Model) -> int:
     extra = measure.extra
     if extra is None or not extra.media:
         return 0
-    rules, pictures = model.rules.images, (each for each in extra.media if each.kind == IMAGE and not each.form)
-    linked = [(w, h, AUTO) for each, (w, h, _) in zip(pictures, extra.images, strict=False) if each.is_linked]
-    return sum(max(0, image_tokens((0, 0, AUTO), rules) - image_tokens(image, rules)) for image in linked)
+    pictures = (each for each in extra.media if each.kind == IMAGE and not each.form)
+    known = extra.images
+    images = tuple((0, 0, image[2]) if each.is_linked else image for each, image in zip(pictures, known, strict=False))
+    if images == known:
+        return 0
+    unseen = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, images=images))
+    return max(0, message_tokens(unseen, model) - message_tokens(measure, model))
 
 
 def _is_silent(measure: Measure, form: str) -> bool:
