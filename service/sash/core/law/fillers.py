@@ -1,8 +1,8 @@
-"""Tokens of the words that Anthropic's and Gemini's forms add to chat messages.
+"""Tokens of the words that a form which fills adds to chat messages (``Provider.fills``).
 
-Neither provider accepts an empty user turn, or a history that begins with the assistant. An empty turn is sent as
-``…``, and a user turn with ``…`` is put before the assistant. A history that came in the provider's own form and begins with
-the assistant gets none; Claude bills more tokens for it. Gemini refuses it if the assistant calls.
+Its provider accepts no empty user turn, and no history that begins with the assistant. An empty turn is sent as ``…``, and
+a user turn with ``…`` is put before the assistant. A history that came in the provider's own form and begins with the
+assistant gets none, which may cost more tokens (``opening_tokens``), unless the provider refuses it (``needs_question``).
 """
 
 import math
