@@ -23,6 +23,8 @@ PACKAGE = {
         "openai": "7.57.0",
         "@anthropic-ai/sdk": "1.14.0",
         "@google/genai": "3.3.0",
+        "@aws-sdk/client-bedrock-runtime": "3.1164.0",
+        "ollama": "0.6.4",
         "typescript": "5.9.3",
     },
 }
@@ -39,15 +41,25 @@ TYPES = {
     "responses": ("ResponseCreateParamsNonStreaming", "openai/resources/responses/responses"),
     "anthropic": ("MessageCreateParamsNonStreaming", "@anthropic-ai/sdk/resources/messages"),
     "gemini": ("GenerateContentParameters", "@google/genai"),
+    "converse": ("ConverseCommandInput", "@aws-sdk/client-bedrock-runtime"),
+    "ollama": ("ChatRequest", "ollama"),
 }
 MODELS = {
     "openai": "gpt-4o-mini",
     "responses": "gpt-5",
     "anthropic": "claude-opus-5-5",
     "gemini": "gemini-3-pro-preview",
+    "converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "ollama": "qwen3:8b",
 }
-WIDE = "type Wide<T> = T extends string ? `${T}` : T extends object ? { [K in keyof T]: Wide<T[K]> } : T;"
-"""A type with strings in place of enumerations."""
+WIDE = (
+    "type Wide<T> = T extends string ? `${T}` : T extends Uint8Array ? string"
+    " : T extends readonly (infer E)[] ? [null] extends [E] ? T : Wide<E>[]"
+    " : T extends object ? string extends keyof T ? T : { [K in keyof T]: Wide<T[K]> } : T;"
+)
+"""A type with strings in place of enumerations, and of bytes, which are base64 in JSON. Types of any JSON stay."""
+NAMED = {"converse": "modelId"}
+"""The argument with the model, where it is not ``model``."""
 BESIDE: dict[str, dict[str, Any]] = {"anthropic": {"max_tokens": 1}}
 """What a request needs beside what a window has."""
 
@@ -77,7 +89,7 @@ def requests(form: str) -> list[dict[str, Any]]:
     def draw(conversation: Any, ways: Any) -> None:
         window = window_of(form, MODELS[form], entries_of(conversation), ways)
         if window is not None and window["request"][JUDGES[form][0]]:
-            found.append({"model": MODELS[form], **window["request"], **BESIDE.get(form, {})})
+            found.append({NAMED.get(form, "model"): MODELS[form], **window["request"], **BESIDE.get(form, {})})
 
     draw()
     return found

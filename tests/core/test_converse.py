@@ -156,6 +156,28 @@ def test_links_are_told_in_a_line() -> None:
     assert made["mended"]["reasons"] == {"as_text": 1}
 
 
+@pytest.mark.parametrize(("form", "model"), [("converse", CLAUDE), ("converse", NOVA), ("ollama", "qwen3:8b")])
+def test_a_link_costs_a_picture_whose_size_nobody_knows(form: str, model: str) -> None:
+    """The line of a long link may cost more than its small picture, so the picture's size is no bound of it."""
+    url = "https://images.example/" + "x7Qz9-" * 45
+    parts = [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": url, "detail": "low"}}]
+    entry = {"message": {"role": "user", "content": parts}}
+    sized = window({**entry, "image_sizes": [[10, 10]]}, of="openai", model=model, form=form)
+    unsized = window(entry, of="openai", model=model, form=form)
+    counted = count_provider_request(form, sized["request"], find_model(model))
+    assert counted.tokens <= sized["tokens"]["total"] == unsized["tokens"]["total"]
+
+
+def test_a_plain_chat_is_cut_as_by_all_rules() -> None:
+    """A chat without files goes the short way, and keeps free what the tool costs that stands in where messages call."""
+    chat = [{"role": ("user", "assistant")[n % 2], "content": f"message {n} of some words"} for n in range(80)]
+    for most in range(620, 900, 17):
+        short = window(*chat, of="openai", max_tokens=most, reserve=0)
+        whole = window(*chat, of="openai", max_tokens=most, reserve=0, explain=True)
+        assert short["request"] == whole["request"]
+        assert short["tokens"] == whole["tokens"]
+
+
 def test_cache_points_stand_behind_stable_places() -> None:
     """With ``cache=auto`` points stand behind the system text and the messages, and none behind reasoning or for Llama."""
     given = {

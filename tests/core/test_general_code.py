@@ -91,6 +91,18 @@ def test_no_general_module_names_a_form() -> None:
     assert found == []
 
 
+def test_no_general_module_needs_a_providers_file() -> None:
+    """The general code imports no provider's own file, but those of chat messages, in which everything is stored."""
+    own = re.compile(r"sash\.core\.providers\.(?!openai|chat_mends)" + OWN_FILES.pattern)
+    found = [
+        f"{path.relative_to(SERVICE)}: {node.module}"
+        for path in general_files()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and own.match(node.module or "")
+    ]
+    assert found == []
+
+
 def test_no_general_module_speaks_of_a_form_that_has_another_word() -> None:
     """Nor do docstrings and comments name a form whose name is not a vendor's, too: it says what holds for all."""
     told = re.compile(r"\b(converse|bedrock|ollama|interactions)\b", re.IGNORECASE)

@@ -11,6 +11,7 @@ from core.histories import quick
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sash.core.providers import PROVIDERS
 from sash.problems import WindowDoesNotFit
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request
@@ -25,7 +26,7 @@ messages = st.lists(
 parameters = st.fixed_dictionaries(
     {"model": st.sampled_from(MODELS), "max_tokens": st.integers(30, 900)},
     optional={
-        "format": st.sampled_from(["openai", "responses", "anthropic", "gemini"]),
+        "format": st.sampled_from(sorted(PROVIDERS)),
         "overflow": st.just("skip"),
         "dedupe": st.just("messages"),
         "note": st.booleans(),
@@ -59,7 +60,9 @@ def test_a_chats_window_is_that_of_the_whole_history(chat: list[Any], asked: dic
 
 
 @pytest.mark.parametrize(
-    "asked", [{}, {"overflow": "skip"}, {"format": "anthropic"}], ids=["plain", "skip", "anthropic"]
+    "asked",
+    [{}, {"overflow": "skip"}, {"format": "anthropic"}, {"format": "converse"}],
+    ids=["plain", "skip", "anthropic", "converse"],
 )
 def test_what_is_left_out_is_counted_and_no_more(asked: dict[str, Any]) -> None:
     """6,000 more messages than fit run next to no more functions: they are counted at once, and nothing else is done."""

@@ -112,7 +112,7 @@ def measure_beside(message: Mapping[str, Any], own: Sequence[Mapping[str, Any]])
     if has_foreign(message):
         return Beside(native["format"], size)
     provider, is_result = PROVIDERS[native["format"]], message["role"] == "tool"
-    thoughts, rest = (_Weighed(provider, is_result=is_result) for _ in range(2))
+    thoughts, rest = _Weighed(provider, is_result=is_result), _Weighed(provider, is_result=is_result)
     thinks = message["role"] == "assistant"
     for part in parts_of(provider, native["messages"]):
         (thoughts if thinks and is_thought(part, provider) else rest).add(part, thoughts)
@@ -237,19 +237,18 @@ class _Weighed:
 
     def _add_members(self, value: dict[str, Any], thoughts: "_Weighed", key: str) -> None:
         self._add_citing(value)
-        kinds, provider, unread = self._kinds, self._provider, _STRUCTURE | self._kinds.unread
-        is_kept = provider.stores_items and is_thought(value, provider)
-        thoughts.sealed += _KEPT_BY_OPENAI if is_kept and "id" in value and not value.get("encrypted_content") else 0
-        if is_kept:  # its summary is not sent to the model
-            unread |= {"summary"}
-        if self._named.has(value) or self._named.has_member(key, value):
+        kinds, provider, unread = self._kinds, self._provider, self._kinds.unread
+        if provider.stores_items and is_thought(value, provider):
+            unread |= {"summary"}  # it is not sent to the model
+            thoughts.sealed += _KEPT_BY_OPENAI if "id" in value and not value.get("encrypted_content") else 0
+        if self._named is not NO_KINDS and (self._named.has(value) or self._named.has_member(key, value)):
             unread |= {"name"}
         for name, each in value.items():
             if name in kinds.seals or (name in ("signature", "encrypted_content") and is_thought(value, provider)):
                 thoughts.sealed += billed_characters(value, name, kinds)
                 if name in kinds.seals and provider.shape.text_member in value and isinstance(each, str):
                     thoughts.texts_sealed += max(0, len(each) - _AROUND)
-            elif name not in unread:
+            elif name not in _STRUCTURE and name not in unread:
                 self.add(each, thoughts, name)
 
     def _add_citing(self, value: dict[str, Any]) -> None:

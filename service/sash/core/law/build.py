@@ -15,7 +15,7 @@ from sash.core.law.documents import Documents
 from sash.core.law.explain import NO_MEDIA_LEFT
 from sash.core.law.fillers import longest_opening
 from sash.core.law.fitting import fitted
-from sash.core.law.fixed import Fixed
+from sash.core.law.fixed import Fixed, reserved_tools
 from sash.core.law.notes import summary_message
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Records
@@ -139,6 +139,8 @@ def _plain_window(
     if options.stable and not fixed.few_shots:  # a stable window keeps them free in every turn
         room -= longest_opening(model, options.format)
     room -= aside
+    if fixed.defines(options.format) and not fixed.tools:
+        room -= _stand_in_tokens(history, model, fixed)
     if room < 0 or may_cut:
         return None
     messages, left = sum(costs), 0
@@ -190,22 +192,31 @@ def _fixed_tokens(records: Records, model: Model, fixed: Fixed) -> dict[str, int
     }
 
 
+def _stand_in_tokens(history: History, model: Model, fixed: Fixed) -> int:
+    """The tokens that a chat without tools keeps free for the one which stands in where messages call."""
+    seqs = sorted({seq for seq in (history.question, history.length) if seq >= history.first_seq})
+    required = [history.record(seq).measure for seq in seqs]
+    return reserved_tools(fixed, model, (), required, first=seqs[0] if seqs else 0)
+
+
 def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
     """Whether costs alone decide which messages are kept."""
     for name, default in unknown_to_the_sum(WindowQuery):
         if getattr(options, name) != default:
             return False
-    records = history.records
+    records, sent_in = history.records, PROVIDERS[options.format]
     return not (
         not records.flags
         or history.outside
         or history.grounding_messages
-        or (fixed.defines(options.format) and not (PROVIDERS[options.format].is_chat_form and not records.marks_any))
+        or (fixed.tools and not (sent_in.is_chat_form and not records.marks_any))
+        or (sent_in.stand_in_tool is not None and (TOOL in records.roles or not records.plain))
         or options.summary == "always"
         or FUNCTION in records.roles
         or (records.details and records.thinks)
         or not (records.plain or _has_whole_groups(history, options))
-        or (PROVIDERS[options.format].fills and fixed.few_shots)
+        or (sent_in.fills and fixed.few_shots)
+        or ((sent_in.names_files or sent_in.tells_links) and records.details and records.with_parts)
         or (options.start == "user" and (history.first_seq > 1 or records.roles[0] != USER))
     )
 

@@ -38,6 +38,7 @@ from sash.core.law.sending import (
     is_turn_unknown,
     recosted,
     with_fillers,
+    with_links,
     with_reasoning,
     without_thoughts,
 )
@@ -91,6 +92,8 @@ def _as_sent(view: View, trimming: Trimming, fixed: Fixed) -> View:
     """The view with the costs of messages as they are sent."""
     model, options = trimming.model, trimming.options
     view = trimming.limited(with_reasoning(view, model, options))
+    if PROVIDERS[options.format].tells_links:
+        view = with_links(view, model)
     if PROVIDERS[options.format].fills:
         return with_fillers(view, model, options.format, has_system=bool(fixed.system))
     return view

@@ -1,13 +1,15 @@
-"""Tokens of the words that Anthropic's and Gemini's forms add to chat messages.
+"""Tokens of the words that a form which fills adds to chat messages (``Provider.fills``).
 
-Neither provider accepts an empty user turn, or a history that begins with the assistant. An empty turn is sent as
-``…``, and a user turn with ``…`` is put before the assistant. A history that came in the provider's own form and begins with
-the assistant gets none; Claude bills more tokens for it. Gemini refuses it if the assistant calls.
+Its provider accepts no empty user turn, and no history that begins with the assistant. An empty turn is sent as ``…``, and
+a user turn with ``…`` is put before the assistant. A history that came in the provider's own form and begins with the
+assistant gets none, which may cost more tokens (``opening_tokens``), unless the provider refuses it (``needs_question``).
 """
 
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+
+import msgspec
 
 from sash.core.counts.counting import message_tokens, plain_text_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
@@ -47,6 +49,20 @@ def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:
     own = extra.native_in(form)  # a document of words is no file there
     is_alone = (files or (own and own.estimated)) and measure.role == USER and measure.o200k <= 1
     return cost + math.ceil(files * _FILE_NAME * model.scale) + (filler_tokens(model) if is_alone else 0)
+
+
+def unseen_tokens(measure: Measure, model: Model) -> int:
+    """Return the tokens that a message's linked pictures cost more if their sizes are not known."""
+    extra = measure.extra
+    if extra is None or not extra.media:
+        return 0
+    pictures = (each for each in extra.media if each.kind == IMAGE and not each.form)
+    known = extra.images
+    images = tuple((0, 0, image[2]) if each.is_linked else image for each, image in zip(pictures, known, strict=False))
+    if images == known:
+        return 0
+    unseen = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, images=images))
+    return max(0, message_tokens(unseen, model) - message_tokens(measure, model))
 
 
 def _is_silent(measure: Measure, form: str) -> bool:

@@ -105,19 +105,30 @@ def has_calls(measure: Measure) -> bool:
     return measure.role in (TOOL, FUNCTION) or (measure.extra is not None and bool(measure.extra.calls))
 
 
+def reserved_tools(
+    fixed: Fixed, model: Model, lines: Sequence[Measure], required: Sequence[Measure], *, first: int
+) -> int:
+    """Tokens of the definitions before history is chosen. ``first`` is the seq of the first of the ``required`` messages.
+
+    They may depend on the request's first message. If that is not known (no fixed message, no line, and the first message
+    may be left out), the larger cost is taken. A tool that stands in is reserved in every window.
+    """
+    tools = fixed.tools_tokens(model, (*lines, *required))
+    if first != 1 and model.rules.joins_leading_system:
+        return max(tools, fixed.tools_tokens(model, lines))
+    return tools
+
+
 def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], form: str) -> dict[str, int]:
     """Tokens of the fixed parts by name, sent in ``form``. ``lines`` are between the few-shots and the messages.
 
-    The tokens of definitions may depend on the request's first message. If that is not known before history is chosen (no
-    fixed message, no line, and the first message may be left out), the larger cost is taken.
+    Those of definitions are as in ``reserved_tools``.
     """
     always = view.always_seqs() if fixed.defines(form) or model.lone else []
     measures = [line.measure for line in lines]
     required = [view.record(seq).measure for seq in always]
-    tools = fixed.tools_tokens(model, (*measures, *required))
+    tools = reserved_tools(fixed, model, measures, required, first=always[0] if always else 0)
     lone = 0 if any(map(is_system, (*fixed.system, *fixed.few_shots, *measures, *required))) else model.lone
-    if always[:1] != [1]:
-        tools = max(tools, fixed.tools_tokens(model, measures)) if model.rules.joins_leading_system else tools
     system, few_shots = fixed.message_costs(model)
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots
     texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0

@@ -13,7 +13,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.counts.prices import reasoning_cost
 from sash.core.counts.rows import Row
-from sash.core.law.fillers import blank_line_tokens, joined_systems, with_filler
+from sash.core.law.fillers import blank_line_tokens, joined_systems, unseen_tokens, with_filler
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Flags, Records
@@ -124,6 +124,18 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     costs = {seq: with_filler(view.record(seq).measure, view.cost_of(seq), model, form) for seq in seqs}
     joined = joined_systems(view, model, form)[0 if has_system else 1 :]
     return recosted(view, costs | {seq: view.cost_of(seq) + blank_line_tokens(model) for seq in joined})
+
+
+def with_links(view: View, model: Model) -> View:
+    """The view with links to pictures at the cost of pictures of unknown size, for a form that sends a line in their place.
+
+    The line has the link's beginning, which may cost more than a small picture.
+    """
+    first, history = view.history.first_seq, view.history
+    seqs = [*view.outside, *(first + index for index in (history.records.media if history.records.details else ()))]
+    extra = {seq: unseen_tokens(history.record(seq).measure, model) for seq in seqs}
+    costs = {seq: view.cost_of(seq) + tokens for seq, tokens in extra.items() if tokens}
+    return recosted(view, costs) if costs else view
 
 
 def _turn_place(history: History) -> int:

@@ -546,4 +546,5 @@ CONVERSE = Provider(
     names_files=True,
     stand_in_tool=_NO_TOOL,
     parts_apart=True,
+    tells_links=True,
 )

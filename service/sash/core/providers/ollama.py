@@ -304,5 +304,6 @@ OLLAMA = Provider(
     own_members=_MEMBERS,
     one_string=frozenset(_ROLES),
     parts_apart=True,
+    tells_links=True,
     media_apart=True,
 )

@@ -18,7 +18,7 @@ class Kinds(msgspec.Struct, frozen=True):
 
     def has(self, part: Mapping[str, Any]) -> bool:
         """Whether a part is of one of these kinds."""
-        if str(part.get("type")) in self.types:
+        if isinstance(kind := part.get("type"), str) and kind in self.types:
             return True
         return bool(self.members) and any(self.has_member(name, value) for name, value in part.items())
 
@@ -71,12 +71,15 @@ class PartKinds(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_medium(self, part: Mapping[str, Any]) -> bool:
         """Whether a part is a picture, a file or a sound."""
-        return self.is_medium_type(part) or any(self.holds_medium(name, value) for name, value in part.items())
+        if self.is_medium_type(part):
+            return True
+        has_members = self.images.members or self.files.members
+        return bool(has_members) and any(self.holds_medium(name, value) for name, value in part.items())
 
     def is_medium_type(self, part: Mapping[str, Any]) -> bool:
         """Whether a part's type says that it is a picture, a file or a sound."""
-        kind = str(part.get("type"))
-        return kind in self.images.types or kind in self.files.types
+        kind = part.get("type")
+        return isinstance(kind, str) and (kind in self.images.types or kind in self.files.types)
 
     def holds_medium(self, name: str, value: Any) -> bool:
         """Whether a part's member of this name is what holds a picture, a file or a sound."""

@@ -89,6 +89,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """The tool, in chat form, that is declared where messages have calls or results and no tool is sent."""
     names_files: bool = False
     """Whether each file needs a name, and a message with a file a text. Where they are missing, they are added (``…``)."""
+    tells_links: bool = False
+    """Whether a link to a picture is sent as a line of text, because the provider fetches none."""
     needs_question: bool = False
     """Whether a history of own messages may not begin with the assistant."""
     calls_need_question: bool = False

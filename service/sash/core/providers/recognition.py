@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from sash.core.chat.mistakes import plain
 from sash.core.chat.programs import recognise
 from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.part_kinds import Kinds
 from sash.problems import InvalidEntry, Pointer
 
 
@@ -26,11 +28,11 @@ def foreign(message: Any, pointer: str, form: str = CHAT) -> InvalidEntry | None
 
 def _other_form(message: dict[str, Any], form: str) -> tuple[str, str] | None:
     """The API that a message is of, if it is not ``form``, and the member or type that shows it."""
-    shapes = [each.shape for each in PROVIDERS.values() if each.shape.parts_show and each.name != form]
-    for shape in shapes if not message.get("content") else ():
-        if isinstance(message.get(shape.parts), list):
-            return shape.name, shape.parts
-    kinds = [kind for part in _typed(message) if (kind := _kind_of(part))]
+    known = _known(tuple(PROVIDERS))
+    for parts, name in known.shown if not message.get("content") else ():
+        if name != form and isinstance(message.get(parts), list):
+            return name, parts
+    kinds = [kind for part in _typed(message, known) if (kind := _kind_of(part))]
     for name, provider in PROVIDERS.items():
         for kind in kinds if name != form else ():
             if re.fullmatch(provider.own_types, kind) and not re.fullmatch(PROVIDERS[form].own_types, kind):
@@ -55,16 +57,34 @@ def _kind_of(part: dict[str, Any]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def _typed(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+class _Known(NamedTuple):
+    """Where parts stand in all forms: the members that show a form with it, all members with parts, parts with parts."""
+
+    shown: tuple[tuple[str, str], ...]
+    members: tuple[str, ...]
+    nested: Kinds
+
+
+@lru_cache(maxsize=4)
+def _known(forms: tuple[str, ...]) -> _Known:
+    providers = [PROVIDERS[form] for form in forms]
+    shapes, nested = [each.shape for each in providers], [each.kinds.nested for each in providers]
+    members = dict.fromkeys(name for shape in shapes for name in (shape.parts, shape.result_parts) if name)
+    return _Known(
+        shown=tuple((shape.parts, shape.name) for shape in shapes if shape.parts_show),
+        members=tuple(members),
+        nested=Kinds(
+            types=frozenset().union(*(each.types for each in nested)),
+            members={name: within for each in nested for name, within in each.members.items()},
+        ),
+    )
+
+
+def _typed(message: dict[str, Any], known: _Known) -> Iterator[dict[str, Any]]:
     """A message or an item, its parts, and the parts of the tool results in it."""
     yield message
-    shapes = [provider.shape for provider in PROVIDERS.values()]
-    for name in dict.fromkeys(name for shape in shapes for name in (shape.parts, shape.result_parts) if name):
+    for name in known.members:
         inner = message.get(name)
         for part in inner if isinstance(inner, list) else ():
             if isinstance(part, dict):
-                yield from _typed(part) if _is_nested(part) else (part,)
-
-
-def _is_nested(part: dict[str, Any]) -> bool:
-    return any(provider.kinds.nested.has(part) for provider in PROVIDERS.values())
+                yield from _typed(part, known) if known.nested.has(part) else (part,)
