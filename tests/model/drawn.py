@@ -8,6 +8,16 @@ from typing import Any
 
 from model.world import calls_in, is_compaction, waiting
 
+AGENTS = ("billing", "triage")
+PARTIES: tuple[dict[str, Any], ...] = (
+    *[{}] * 5,
+    {"author": "billing"},
+    {"author": "triage"},
+    {"author": "triage", "audience": ["billing"]},
+    {"audience": ["triage"]},
+    {"author": "billing", "audience": ["triage", "user"]},
+)
+"""Authors and audiences; most entries have neither."""
 OWNERS = ("ann", "bob")
 SPENT_ON = "claude-opus-4-1"
 """The estimated model for which usage is reported. No window is asked for it, because a process may learn of a report some
@@ -128,7 +138,7 @@ def _entry(number: int, history: list[dict[str, Any]], words: Words) -> dict[str
         entry["metadata"] = {"note": words.mark(), "n": 1.5}
     if _SHAPES[shape] == "user with documents":
         entry["grounding"] = {"documents": _documents(extras, words)}
-    return entry
+    return entry | PARTIES[number // 7 % len(PARTIES)]
 
 
 def reply_of(identity: str, text: str, stage: int, *, first: bool) -> dict[str, Any]:
@@ -143,7 +153,7 @@ def reply_of(identity: str, text: str, stage: int, *, first: bool) -> dict[str, 
         entry["pinned"] = True
     if stage % 8 == 2:
         entry["metadata"] = {"part": stage}
-    return entry
+    return entry | PARTIES[(len(identity) + ord(identity[-1]) + (stage % 9 == 5)) % len(PARTIES)]
 
 
 def _documents(extras: int, words: Words) -> list[dict[str, Any]]:
@@ -313,8 +323,9 @@ _PARAMETERS: dict[str, tuple[Any, ...]] = {
     "recall_query": ("word", "look at quotes", "mark3z mark7z mark11z", "날 é", "the"),
     "explain": ("true", "false"),
     "format": ("openai", "responses", "anthropic", "gemini"),
+    "view": (*AGENTS, "nobody"),
 }
-_LIKELY = {"model": 0.93, "max_tokens": 0.6, "reserve": 0.08, "format": 0.15, "limit": 0.12}
+_LIKELY = {"model": 0.93, "max_tokens": 0.6, "reserve": 0.08, "format": 0.15, "limit": 0.12, "view": 0.2}
 
 
 def _queries() -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from model.asgi import Answer, App, Listener, Request, ask
 from model.behind import Behind, Snapshot
 from model.drawn import (
+    AGENTS,
     ANY,
     ENTRIES,
     ENTRY,
@@ -324,6 +325,8 @@ class Machine(RuleBasedStateMachine):
             entry.created_at = entry.created_at or line["created_at"]
             if line["created_at"] != entry.created_at:
                 return f"entry {seq} was made at {entry.created_at}"
+            if (line.get("author"), tuple(line.get("audience") or ())) != (entry.author, entry.audience):
+                return f"{seq} is of and for {entry.author, entry.audience}"
             if line.get("status") != entry.status:
                 return f"the status of {seq} is {entry.status}"
             if not entry.redacted and self.world.digests.setdefault(line["digest"], entry.said) != entry.said:
@@ -724,6 +727,19 @@ class Machine(RuleBasedStateMachine):
             for entry in talk.entries[first - 1 : first + more]:
                 said = set(MARK.findall(said_in(entry.message).encode()))
                 assert said <= told, self._told(f"not read: {entry}", answer)
+
+    @step(grown=True, place=PLACES, via=numbers(2), view=one_of(*AGENTS, "nobody"), query=QUERY)
+    def see(self, place: Any, via: int, view: str, query: int) -> None:
+        """No answer to an agent's view has a word of an entry that is for others."""
+        name = self.name(place)
+        talk = self.world.talks.get(name)
+        allowed = talk.seen_marks(view) if talk is not None else frozenset()
+        window = chat({**QUERIES[query], "view": view, "history_tools": "false"})
+        for path in (f"/messages?limit=1000&view={view}", f"/window?{urlencode(window)}"):
+            self._check_shown(self.get(via, name, path), allowed)
+        asked = {"call_id": "call-1", "arguments": {"first": 1, "last": 100}, "max_tokens": 100_000, "view": view}
+        path = f"/conversations/{name[1]}/tools/history_read"
+        self._check_shown(self.ask(1 - via, name[0], Request("POST", path, json.dumps(asked).encode())), allowed)
 
     @step(grown=True, place=PLACES, via=numbers(2), limit=numbers(7), order=one_of("asc", "desc"), stop=numbers(4))
     def pages(self, place: Any, via: int, limit: int, order: str, stop: int) -> None:

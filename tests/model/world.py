@@ -61,21 +61,34 @@ class Entry:
     redacted: bool = False
     said: str = ""
     created_at: str = ""
+    author: str | None = None
+    audience: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         grounding = None if self.documents is None else {"documents": self.documents}
         self.said = self.said or json.dumps(
-            [self.message, grounding, self.pinned, self.metadata or None, *self._not_ended()], sort_keys=True
+            [self.message, grounding, self.pinned, self.metadata or None, *self._not_ended(), *self._named()],
+            sort_keys=True,
         )
         self.marks = marks_of([self.message, self.documents, self.metadata])
 
     def _not_ended(self) -> list[str]:
         return [self.status] if self.status in ("in_progress", "interrupted") else []
 
+    def _named(self) -> list[Any]:
+        return [self.author, sorted(self.audience)] if self.author or self.audience else []
+
+    def is_seen(self, view: str) -> bool:
+        """Return whether this agent may see the entry."""
+        return not self.audience or view in self.audience or view == self.author
+
     def grows_to(self, other: "Entry") -> bool:
         """Return whether this reply in progress may be replaced by another entry under its id."""
         sizes = [len(json.dumps(each.message, ensure_ascii=False).encode()) for each in (self, other)]
-        return self.status == "in_progress" and (other.status != "in_progress" or sizes[0] <= sizes[1])
+        is_of_the_same = self._named() == other._named()
+        return (
+            self.status == "in_progress" and is_of_the_same and (other.status != "in_progress" or sizes[0] <= sizes[1])
+        )
 
     def envelope(self) -> dict[str, Any]:
         """Return the entry as a client sends it."""
@@ -90,6 +103,10 @@ class Entry:
             sent["metadata"] = self.metadata
         if self.status is not None:
             sent["status"] = self.status
+        if self.author is not None:
+            sent["author"] = self.author
+        if self.audience:
+            sent["audience"] = [*self.audience]
         return sent
 
 
@@ -102,6 +119,8 @@ def entry_of(sent: dict[str, Any]) -> Entry:
         documents=(sent.get("grounding") or {}).get("documents"),
         metadata=sent.get("metadata"),
         status=sent.get("status"),
+        author=sent.get("author"),
+        audience=tuple(sent.get("audience") or ()),
     )
 
 
@@ -120,7 +139,15 @@ def redacted(entry: Entry) -> Entry:
         call = {"name": message["function_call"]["name"], "arguments": "{}"}
         stays = {"role": role, "content": None, "function_call": call}
     return Entry(
-        entry.id, stays, entry.pinned, status=entry.status, redacted=True, said=ANYTHING, created_at=entry.created_at
+        entry.id,
+        stays,
+        entry.pinned,
+        status=entry.status,
+        redacted=True,
+        said=ANYTHING,
+        created_at=entry.created_at,
+        author=entry.author,
+        audience=entry.audience,
     )
 
 
@@ -231,6 +258,13 @@ class Talk:
         """Forget earlier summaries that cover more than message ``last``."""
         self.before = tuple((marks, through) for marks, through in self.before if through <= last)
 
+    def seen_marks(self, view: str) -> frozenset[bytes]:
+        """Return the marker words that an agent may read: of a summary, where it may see all that this covers."""
+        may = [entry.is_seen(view) for entry in self.entries]
+        summary = self.summary if self.summary and all(may[: self.summary[1]]) else None
+        seen = (entry.marks for entry, is_seen in zip(self.entries, may, strict=True) if is_seen)
+        return self.settings_marks.union(marks_of(summary), *seen)
+
     def change(self) -> None:
         """Make another version: forget the ETag, and renew the time to live."""
         self.changed, self.tag = True, ""
@@ -244,7 +278,10 @@ class Talk:
     def print(self) -> str:
         """Return a text that differs whenever the content or the life differs."""
         if not self._printed:
-            said = [[e.id, e.message, e.pinned, e.documents, e.metadata, e.status, e.redacted] for e in self.entries]
+            said = [
+                [e.id, e.message, e.pinned, e.documents, e.metadata, e.status, e.redacted, e.author, e.audience]
+                for e in self.entries
+            ]
             self._printed = json.dumps([self.life, self.settings, said, self.summary])
         return self._printed
 

@@ -114,9 +114,15 @@ def was_done(request: Req) -> bool:
 def tell_made(request: Req, context: Context, target: Target, made: Made, state: State, seconds: float) -> None:
     """Report a conversation's window, made in ``seconds``, to the summariser, the metrics and the log line."""
     with best_effort:
-        tell_window(context.watching.metrics, made, seconds, line_of(request), key=(target.name, made.head.model))
+        tell_window(
+            context.watching.metrics,
+            made,
+            seconds,
+            line_of(request),
+            key=(target.name, made.head.model, made.asked.query.view),
+        )
     with best_effort:
-        if context.summarizer is not None:
+        if context.summarizer is not None and made.asked.query.view is None:  # a summary is of what all may see
             context.summarizer.notice(target, state, made.window, made.asked.limits.model)
 
 

@@ -17,7 +17,7 @@ from sash.api.tool_handlers import AnswerTokens, counted_by
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import Id, OwnerId, decode_json
 from sash.core.law.history_tools import NAMES, history_tools
-from sash.core.law.parameters import Name
+from sash.core.law.parameters import AgentView, Name
 from sash.extras import how_to_install
 from sash.problems import BadRequest, NotFound, Problem
 from sash.windows.tool_answers import ToolScope
@@ -32,6 +32,7 @@ class McpQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     model: Annotated[
         Name | None, msgspec.Meta(description="The model that counts the answers' tokens; by default GPT-4o.")
     ] = None
+    view: AgentView = None
 
 
 @post("/mcp", operation_id="answerMcp", status_code=200)
@@ -48,7 +49,8 @@ async def answer_mcp(request: Req) -> Response[bytes]:
     if decode_json(body, _head).jsonrpc != "2.0":
         raise BadRequest.at("#/jsonrpc", "Send a request of the Model Context Protocol, which has jsonrpc 2.0")
     package = await asyncio.to_thread(_package)
-    server = _server(package, context, wanted, ToolScope(tenant_of(request), wanted.conversation_id, wanted.owner))
+    scope = ToolScope(tenant_of(request), wanted.conversation_id, wanted.owner, wanted.view)
+    server = _server(package, context, wanted, scope)
     return await _answered(package.Manager(server, json_response=True, stateless=True), request, body)
 
 

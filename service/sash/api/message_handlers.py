@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Annotated, Any, ClassVar, Literal
+from urllib.parse import quote
 
 import msgspec
 from litestar import Response, get, post
@@ -50,7 +51,7 @@ from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_jso
 from sash.core.counts.families import ASSISTANT
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
-from sash.core.law.parameters import WindowFormat, WindowQuery
+from sash.core.law.parameters import AgentView, WindowFormat, WindowQuery
 from sash.core.law.records import Flags
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.given import ReadEntries, chat_entries, read_entries
@@ -76,6 +77,7 @@ from sash.store.data.scripts import Appended, AppendReply, Forgotten, HistoryEdi
 from sash.store.data.stored_messages import STEP_BYTES, NewEntry
 from sash.windows.asked import limits_of
 from sash.windows.receipts import read_receipt, require_of
+from sash.windows.seen_pages import seen_page
 
 _EARLIER = 100
 """Messages in which the call of a result without its id is looked for."""
@@ -132,6 +134,7 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
         WindowFormat, Meta(description="A provider's format, in which each message is given too, as `own`.")
     ] = CHAT
     media: MediaForm = "described"
+    view: AgentView = None
 
 
 class MessageQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -407,17 +410,20 @@ def _legacy_call(entry: NewEntry, appended: Appended) -> list[str]:
 @get("/conversations/{conversation_id:str}/messages", operation_id="listMessages")
 @documented("Read the history", "messages", query=PageQuery, gives=MessagePage)
 async def list_messages(request: Req) -> Response[bytes]:
-    """The history in pages. Pages of long messages are shorter than ``limit``; only the last ``next_cursor`` is null."""
+    """The history in pages. Pages of long messages are shorter than ``limit``; only the last ``next_cursor`` is null.
+
+    With ``view`` a page has what this agent sees of so many messages, which may be none.
+    """
     target, query = target_of(request), query_of(request, PageQuery)
     start, life = _place(query.cursor, query.order) if query.cursor is not None else (None, None)
     if query.order == "asc":
         first = start or 1
-        page = await _page(request, target, first, first + query.limit - 1, media=query.media)
+        page, seen = await _page(request, target, query, first, first + query.limit - 1)
         last = page.messages[-1].seq if page.messages else page.length
         following = last + 1 if last < page.length else None
     else:
         span = (max(1, start - query.limit + 1), start) if start else (-query.limit, -1)
-        page = await _page(request, target, *span, media=query.media, newest_first=True)
+        page, seen = await _page(request, target, query, *span)
         first = page.messages[0].seq if page.messages else 1
         following = first - 1 if first > 1 else None
     if life not in (None, page.life):
@@ -429,7 +435,7 @@ async def list_messages(request: Req) -> Response[bytes]:
     if is_known(request, page.etag):
         return Response(b"", status_code=304, headers=headers)
     stored: list[StoredMessage] = []
-    for message in page.messages:
+    for message in seen.messages:
         if len(stored) % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)  # a page may have a thousand messages: let other requests run between them
         stored.append(stored_message(message, page, target, query.format))
@@ -438,6 +444,7 @@ async def list_messages(request: Req) -> Response[bytes]:
         path = f"/conversations/{target.id}/messages?order={query.order}&limit={query.limit}&cursor={cursor}"
         path += "" if query.format == CHAT else f"&format={query.format}"
         path += "" if query.media == "described" else f"&media={query.media}"
+        path += "" if query.view is None else f"&view={quote(query.view, safe='')}"
         headers["Link"] = f'<{path}>; rel="next"'
     body = msgspec.json.encode(MessagePage(stored if query.order == "asc" else stored[::-1], cursor))
     return Response(body, headers=headers)
@@ -459,12 +466,15 @@ async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     return Response(msgspec.json.encode(stored_message(page.messages[0], page, target)), headers=headers)
 
 
-async def _page(
-    request: Req, target: Target, first: int, last: int, *, media: MediaForm, newest_first: bool = False
-) -> Page:
-    """A page of messages. With pictures and files in their places it may be shorter."""
-    read = partial(context_of(request).store.reader.page, target, first, last, newest_first=newest_first)
-    return await _shown(request, target, read, media=media, newest_first=newest_first)
+async def _page(request: Req, target: Target, query: PageQuery, first: int, last: int) -> tuple[Page, Page]:
+    """A page of messages, and what the view sees of it. With pictures and files in their places it may be shorter."""
+    reader, newest_first = context_of(request).store.reader, query.order == "desc"
+    read = partial(reader.page, target, first, last, newest_first=newest_first)
+    for _ in range(_ATTEMPTS):
+        page = await _shown(request, target, read, media=query.media, newest_first=newest_first)
+        with suppress(HistoryEdited):
+            return page, await seen_page(reader, target, page, query.view)
+    raise _busy()
 
 
 async def _shown(
@@ -476,7 +486,11 @@ async def _shown(
             return page
         with suppress(HistoryEdited):
             return await with_media(request, target, page, STEP_BYTES, newest_first=newest_first)
-    raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+    raise _busy()
+
+
+def _busy() -> StoreUnavailable:
+    return StoreUnavailable("The history is edited faster than it can be read; try again.")
 
 
 def named_entry(value: str) -> int | str:

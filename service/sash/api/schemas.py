@@ -450,12 +450,12 @@ class ProblemMeaning(msgspec.Struct, frozen=True):
 
 
 StopReason = Annotated[
-    Literal["complete", "budget", "limit", "summary", "bytes", "images", "price"],
+    Literal["complete", "budget", "limit", "summary", "bytes", "images", "price", "horizon"],
     Meta(
         title="StopReason",
         description="Why older history is left out; `complete` if nothing is left out for its size. `bytes` and `images`: "
         "the model's provider takes no more, also where only pictures are left out. "
-        "`price`: more would cost more (`price=auto`).",
+        "`price`: more would cost more (`price=auto`). `horizon`: a `view` looks no further back.",
     ),
 ]
 

@@ -16,11 +16,13 @@ from sash.api.context import Req, context_of
 from sash.api.openapi.operation import documented
 from sash.api.schemas import StoredMessage
 from sash.api.shown_messages import MediaForm, stored_message, with_media
+from sash.core.law.parameters import AgentView
 from sash.core.law.recall import Searched
 from sash.problems import NotFound
 from sash.store.data.scripts import HistoryEdited
 from sash.store.data.stored_messages import STEP_BYTES
-from sash.windows.recaller import Hit
+from sash.windows.recaller import WIDER, Hit
+from sash.windows.seen_pages import seen_page
 
 
 class SearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -29,6 +31,7 @@ class SearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     query: Annotated[str, Meta(min_length=1, max_length=10_000, description="The text to search for.")]
     limit: Annotated[int, Meta(ge=1, le=100, description="The largest number of messages.")] = 10
     media: MediaForm = "described"
+    view: AgentView = None
 
 
 class FoundMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=True):
@@ -50,17 +53,28 @@ async def search_messages(request: Req) -> Found:
     """Messages of this conversation that are relevant to a text, best first. Needs ``recall``."""
     context, target = context_of(request), target_of(request)
     wanted = query_of(request, SearchQuery)
-    hits, searched = await context.recall.recaller.search(target, wanted.query, wanted.limit)
-    messages = [FoundMessage(**stored) async for _, stored in shown_hits(request, hits, wanted.media)]
+    most = wanted.limit if wanted.view is None else WIDER * wanted.limit
+    hits, searched = await context.recall.recaller.search(target, wanted.query, most)
+    shown = shown_hits(request, hits, wanted.media, wanted.view)
+    messages = [FoundMessage(**stored) async for _, stored in shown][: wanted.limit]
     if hits and not messages:
         await context.store.reader.get(target)  # 404 where the conversation was erased since the search
     return Found(messages, searched)
 
 
-async def shown_hits(request: Req, hits: Sequence[Hit], media: MediaForm) -> AsyncIterator[tuple[Hit, dict[str, Any]]]:
-    """Each hit with the members of its message and its score, without those that were edited or erased since the search."""
-    for hit, page in await context_of(request).recall.recaller.pages(hits):
+async def shown_hits(
+    request: Req, hits: Sequence[Hit], media: MediaForm, view: str | None = None
+) -> AsyncIterator[tuple[Hit, dict[str, Any]]]:
+    """Each hit with the members of its message and its score, without those that were edited or erased since the search.
+
+    With ``view``, also without those that this agent may not see.
+    """
+    context = context_of(request)
+    for hit, found in await context.recall.recaller.pages(hits):
         with suppress(HistoryEdited, NotFound):
+            page = await seen_page(context.store.reader, hit.target, found, view)
+            if not page.messages:
+                continue
             whole = page if media == "described" else await with_media(request, hit.target, page, STEP_BYTES)
             stored = stored_message(whole.messages[0], whole, hit.target)
             yield hit, msgspec.structs.asdict(stored) | {"score": round(hit.score, 3)}

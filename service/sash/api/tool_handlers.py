@@ -15,7 +15,7 @@ from sash.core.counts.counting import REFERENCE_MODELS
 from sash.core.counts.models import Model
 from sash.core.law.conversation_settings import read_settings
 from sash.core.law.history_tools import NAMES
-from sash.core.law.parameters import Name
+from sash.core.law.parameters import AgentView, Name
 from sash.problems import NotFound
 from sash.windows.asked import named_model
 from sash.windows.tool_answers import ToolScope
@@ -36,6 +36,7 @@ class HistoryToolCall(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     model: Annotated[
         Name | None, Meta(description="The model that counts them; by default the conversation's, else GPT-4o.")
     ] = None
+    view: AgentView = None
 
 
 class ToolAnswer(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ async def answer_tool(request: Req, name: FromPath[str]) -> ToolAnswer:
         raise NotFound(f"There is no tool of this name: {' and '.join(NAMES)} are answered here.")
     named = wanted.model or read_settings((await context.store.reader.get(target)).settings).model
     text, tokens = await context.recall.answers.answer(
-        ToolScope(target.tenant, target.id),
+        ToolScope(target.tenant, target.id, view=wanted.view),
         name,
         wanted.arguments,
         model=counted_by(context, named),

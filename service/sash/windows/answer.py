@@ -29,7 +29,7 @@ from sash.core.law.view import History, Order
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
 from sash.core.providers.chat_mends import STRICT_MAKER, hears
-from sash.core.providers.interrupted import calls_in, without_calls
+from sash.core.providers.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.members import FOREIGN
 from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
 from sash.core.providers.openai import OPENAI
@@ -192,6 +192,7 @@ def made(
     seqs, mends = window.seqs, Mends()
     if history.order is not None:
         _note(mends, history.order, history, window)
+    if history.is_numbered_anew:
         seqs = list(map(history.name, seqs))
     request = _request(asked, history, window, bodies, documents, mends)
     if hints is not None:
@@ -266,7 +267,7 @@ def _explain(asked: Asked, window: Window, history: History, documents: Document
     lines = window.explain or []
     if documents.sources:
         lines = with_documents(lines, documents, window.grounding, asked.query.grounding, history.question)
-    if history.order is not None:
+    if history.is_numbered_anew:
         lines = [msgspec.structs.replace(line, seq=history.name(line.seq)) for line in lines]
         lines.sort(key=lambda line: line.seq)
     return [_told(line, mends) for line in lines] if mends.told else lines
@@ -314,7 +315,13 @@ def _told(line: Explained, mends: Mends) -> Explained:
     return msgspec.structs.replace(line, mended=names) if names else line
 
 
-def with_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
+def named(window: Window, history: History, bodies: Bodies, model: Model) -> Window:
+    """The window with its messages' seqs in the log, and with the lines in place of missing results."""
+    window = msgspec.structs.replace(window, names={place: history.name(place) for place in window.seqs})
+    return window if history.order is None else _with_lines(window, history, history.order, bodies, model)
+
+
+def _with_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
     """The window with the lines in place of missing results, and the ids of the calls that wait."""
     first, sent = history.first_seq, set(window.seqs)
     lines: dict[int, list[bytes]] = {}
@@ -330,8 +337,7 @@ def with_lines(window: Window, history: History, order: Order, bodies: Bodies, m
         place, gap = order.waiting
         calls = calls_in(msgspec.json.decode(bodies.body(first + place)))
         waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
-    names = {place: history.name(place) for place in window.seqs}
-    return msgspec.structs.replace(cheaper(window, less), lines=lines, waiting_for=waiting, names=names)
+    return msgspec.structs.replace(cheaper(window, less), lines=lines, waiting_for=waiting)
 
 
 def cheaper(window: Window, less: Mapping[int, int]) -> Window:
@@ -377,9 +383,10 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
             if each.limit is not None:
                 name = history.name(seq)
                 message, cost = cut_result(message, record, each.limit, model, seq=name, place=window.place)
-            if each.without_calls:
+            if each.without_calls or each.only_text:
                 own = message.get("native")
-                message = without_calls(message, each.without_calls, PROVIDERS[own["format"]] if own else None)
+                form = PROVIDERS[own["format"]] if own else None
+                message = text_alone(message) if each.only_text else without_calls(message, each.without_calls, form)
                 less[seq] = history.whole_cost(seq, model) - _cost(message, model)
         if each.limit is not None:
             trimmed[seq] = whole[seq] - cost

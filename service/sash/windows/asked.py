@@ -7,6 +7,8 @@ import msgspec
 
 from sash.core.counts.models import Model, find_model, unknown_model
 from sash.core.law.build import build_window
+from sash.core.law.caching import below_a_tier
+from sash.core.law.choice import BLOCK
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.document_costs import Source
 from sash.core.law.documents import Documents
@@ -53,6 +55,11 @@ class Asked(msgspec.Struct, frozen=True):
     """The conversation's ``prompt_cache_key``, with ``cache=auto``."""
     stub: Stub | None = None
     """What the receipt of a stored conversation's window says."""
+
+    @property
+    def block(self) -> int:
+        """The reference tokens of a stable cut's block."""
+        return BLOCK * max(1, below_a_tier(self.query, self.limits.model, self.limits.budget))
 
 
 def build(asked: Asked, history: History, documents: Documents) -> Window | NeedOlder:

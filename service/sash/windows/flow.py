@@ -20,13 +20,14 @@ from sash.core.law.costs import listed_costs
 from sash.core.law.documents import Documents
 from sash.core.law.history_tools import with_history_tools
 from sash.core.law.order import arranged
+from sash.core.law.perspective import as_seen_by
 from sash.core.law.records import Record
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
 from sash.core.law.words import said_in
 from sash.problems import WindowDoesNotFit
-from sash.windows.answer import Made, made, with_lines
+from sash.windows.answer import Made, made, named
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
 from sash.windows.media_lines import edited
@@ -38,6 +39,7 @@ from sash.windows.recalling import (
     costs_of,
     digests_of,
     first_seen,
+    for_view,
     in_block,
     in_places,
     in_places_of,
@@ -90,12 +92,12 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
         if asked.recollection is not None:
             choice = recollected(choice, in_places_of(asked.recollection, history))
         bodies = seen.bodies
-        if seen.has_media or history.order is not None:
+        if seen.has_media or history.is_numbered_anew:
             bodies = yield from _bodies(choice, history, seen)
         elif not bodies.have(choice.seqs):
             bodies = yield Texts(choice.seqs, history)
-        if history.order is not None:
-            choice = with_lines(choice, history, history.order, bodies, asked.limits.model)
+        if history.is_numbered_anew:
+            choice = named(choice, history, bodies, asked.limits.model)
         trimmed = None
         if choice.edits:
             choice, bodies, trimmed = edited(choice, history, bodies, asked.limits.model)
@@ -115,6 +117,11 @@ def _with_tools(asked: Asked, first: int, length: int) -> Asked:
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
     """The chosen messages, and the history and the documents with places in place of seqs."""
     documents, history = documents_of(asked, seen.history, seen.bodies, seen.grounding), seen.history
+    if asked.query.view is not None:
+        found = as_seen_by(history, asked.query.view, asked.block)
+        if found is None:
+            return older(history, asked.limits.budget), history, documents
+        history = found
     if history.summary is not None:
         found = compacted(history, asked.query)
         if found is None:
@@ -125,8 +132,8 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
         if found is None:
             return older(history, asked.limits.budget), history, documents
         history = found
-    if history.order is not None:
-        sources = {history.place(seq): source for seq, source in documents.sources.items()}
+    if history.is_numbered_anew:
+        sources = {history.place(seq): source for seq, source in documents.sources.items() if history.has(seq)}
         documents = _replace(documents, sources=sources)
     return build(asked, history, documents), history, documents
 
@@ -134,7 +141,7 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
 def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Bodies]:
     """The bodies of a window's messages, with their pictures and files, by their places."""
     seqs: Sequence[int] = choice.seqs
-    if history.order is not None:
+    if history.is_numbered_anew:
         seqs = sorted(map(history.name, seqs))
     bodies = seen.bodies
     if seen.has_media:
@@ -143,7 +150,7 @@ def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Ne
         bodies = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
     elif not bodies.have(seqs):
         bodies = yield Texts(seqs, seen.history)
-    if history.order is None:
+    if not history.is_numbered_anew:
         return bodies
     return Bodies(history.length + 1, (), {place: bodies.body(history.name(place)) for place in choice.seqs})
 
@@ -161,31 +168,34 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     """Find the messages to recall: the request with its recollection, what was read, and messages to put in their places."""
     query, aside = asked.query, asked.query.recall_max_tokens
     nothing = _replace(asked, recollection=NOTHING)
-    if not _is_too_long(asked, seen.history):
+    if query.view is not None or not _is_too_long(asked, seen.history):
         draft, seen, _ = yield from _draft(asked, seen)
-        if not draft.dropped["messages"]:
+        if not draft.dropped["messages"] or (query.view is not None and draft.stop_reason == "complete"):
             return nothing, seen, {}
-    draft, seen, history = yield from _draft(_replace(asked, aside=aside), seen)
+    draft, seen, question = yield from _draft(_replace(asked, aside=aside), seen)
+    history = seen.history
     asked = _replace(nothing, aside=aside if query.stable else 0)
     model, room = asked.limits.model, min(aside, asked.limits.budget - draft.tokens["total"])
     if asked.recall == "off" or room <= 0:
         return asked, seen, {}
     text = query.recall_query
     if text is None:
-        text, seen = yield from _question(seen)
+        text, seen = yield from _text_of(question, seen)
     found: Searchable = yield Search(text, last_left_out(draft.seqs, history.length))
-    old, question = found
-    wanted = shortlist(old, question, draft, room, model.column, user_first=query.start == "user")
+    old, asks = found
+    wanted = shortlist(old, asks, draft, room, model.column, user_first=query.start == "user", view=query.view)
     needed = {seq for each in wanted for seq in each.seqs}.union(old.late)
     records: Mapping[int, Record] = yield WholeRecords(sorted(needed), old)
     wanted = without_later_results(wanted, old, records)
+    if query.view is not None:
+        wanted = for_view(wanted, records, query.view)
     costs = costs_of(records, old, model, query)
     taken = chosen(wanted, old, digests_of(draft.seqs, history), room, costs)
     recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
     if not query.stable:
         return _replace(asked, recollection=in_places(taken, old, costs)), seen, recalled
     bodies = yield Apart(recalled)
-    before = block_place(history.question, history.records.roles, history.length)
+    before = block_place(question, history.records.roles, history.length)
     block = in_block(taken, old, costs, bodies, asked.parts.recall_template, model, room, before)
     return _replace(asked, recollection=block), seen, {}
 
@@ -198,20 +208,19 @@ def _is_too_long(asked: Asked, history: History) -> bool:
     return sum(listed_costs(records, limits.model)) > limits.budget
 
 
-def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window, SeenHistory, History]]:
-    """Choose the messages, without reading their bodies."""
+def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window, SeenHistory, int]]:
+    """Choose the messages, without reading their bodies. Returns the newest question's seq, too."""
     while True:
         draft, history, _ = _chosen(asked, seen)
         if isinstance(draft, Window):
-            if history.order is not None:
+            if history.is_numbered_anew:
                 draft = _replace(draft, seqs=sorted(map(history.name, draft.seqs)))
-            return draft, seen, seen.history
+            return draft, seen, history.name(history.question) if history.question else 0
         seen = yield Older(draft.first_seq)
 
 
-def _question(seen: SeenHistory) -> Generator[Need, Any, tuple[str, SeenHistory]]:
-    """Return the newest user message's text, and what was read."""
-    seq = seen.history.question
+def _text_of(seq: int, seen: SeenHistory) -> Generator[Need, Any, tuple[str, SeenHistory]]:
+    """Return a user message's text, and what was read."""
     if not seq:
         return "", seen
     if not seen.bodies.have([seq]):

@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 _ATTEMPTS = 8
 _AT_ONCE = 16
+WIDER = 4
+"""Times as many messages that are found for a view, as it may not see them all."""
 MOST_CONVERSATIONS = 200
 """The most conversations of an owner that one search looks at: those with the newest activity."""
 _IN_PLACE = 2000
@@ -174,10 +176,15 @@ class Recaller:
             return await self.read(target, text, mode, state.length, state, vector=vector)
         return None
 
-    async def whole(self, model: Model, read: GrowingTail, old: Old, seqs: Sequence[int]) -> dict[int, Record]:
-        """Records of ``seqs``, which are ascending, with the details that the model needs. Raises HistoryEdited."""
+    async def whole(
+        self, model: Model, read: GrowingTail, old: Old, seqs: Sequence[int], *, names: bool = False
+    ) -> dict[int, Record]:
+        """Records of ``seqs``, which are ascending, with the details that the model needs. Raises HistoryEdited.
+
+        With ``names`` they have their authors and audiences.
+        """
         records, first_seq = old.records, old.first_seq
-        needed = Flags.RICH | Flags.LATE | (Flags.MIXED if model.ratios is not None else 0)
+        needed = Flags.RICH | Flags.LATE | (Flags.MIXED if names or model.ratios is not None else 0)
         whole: dict[int, Record] = {}
         wanted: list[tuple[int, int]] = []
         rich = {seq for seq in seqs if records.flags[seq - first_seq] & needed}

@@ -36,6 +36,8 @@ from sash.core.law.window import Window
 from sash.core.law.words import transcript
 
 _FEWEST = 64
+_WIDE, _WIDER = 3, 12
+"""Rooms that the candidates fill."""
 _USUAL_COST = 4
 """About the tokens that a message costs in addition to its text."""
 NOTHING = Recollection({}, Searched(0, None, None))
@@ -157,12 +159,13 @@ def _best_first(old: Old, question: Question, scores: Scores, limit: int) -> Ite
 
 
 def shortlist(
-    old: Old, question: Question, window: Window, room: int, column: int, *, user_first: bool
+    old: Old, question: Question, window: Window, room: int, column: int, *, user_first: bool, view: str | None = None
 ) -> list[Candidate]:
     """Candidates for recall, best first, with about three times ``room`` tokens, so that a later one can fit.
 
-    With ``user_first`` each candidate begins with a user's message.
+    With ``user_first`` each candidate begins with a user's message. For a ``view`` there are more, as it may not see all.
     """
+    most = (_WIDE if view is None else _WIDER) * room
     tokens = old.records.tokens(column)
     scores, _ = scores_of_words(old.words, question.words)
     ranked = _best_first(old, question, scores, max(_FEWEST, room // _USUAL_COST))
@@ -172,7 +175,7 @@ def shortlist(
         if cost <= room + _FEWEST and not (user_first and old.role(min(candidate.seqs)) != "user"):
             wanted.append(candidate)
             total += cost
-        if total > 3 * room:
+        if total > most:
             break
     return wanted
 
@@ -184,6 +187,17 @@ def without_later_results(wanted: list[Candidate], old: Old, records: Mapping[in
         return wanted
     called = {seq for seq, record in records.items() if record.calls and not late.isdisjoint(links_in(record.links))}
     return [each for each in wanted if called.isdisjoint(each.seqs)]
+
+
+def for_view(wanted: list[Candidate], records: Mapping[int, Record], view: str) -> list[Candidate]:
+    """The candidates that an agent may see, without other agents' tool groups."""
+
+    def is_hidden(record: Record) -> bool:
+        is_others_group = (record.grouped and not record.withheld) and record.party.is_others(view)
+        return is_others_group or not record.party.is_seen(view)
+
+    hidden = {seq for seq, record in records.items() if is_hidden(record)}
+    return [each for each in wanted if hidden.isdisjoint(each.seqs)]
 
 
 def chosen(
@@ -238,13 +252,13 @@ def in_block(
 
 def in_places_of(recollection: Recollection, history: History) -> Recollection:
     """The recollection as ``history`` names its messages: by places (``order.py``), if their order was changed."""
-    if history.order is None:
+    if not history.is_numbered_anew:
         return recollection
     lines = ((history.place(seq), line) for seq, line in recollection.lines.items())
     return msgspec.structs.replace(
         recollection,
         lines={place: msgspec.structs.replace(line, seq=place) for place, line in sorted(lines)},
-        before_seq=history.since(recollection.before_seq),
+        before_seq=history.since(history.number(recollection.before_seq)),
     )
 
 
@@ -268,8 +282,9 @@ def recollected(window: Window, recollection: Recollection) -> Window:
 
 def first_seen(window: Window, history: History) -> int:
     """The seq from which on a window has all messages, up to its newest one."""
-    seqs = sorted(map(history.name, window.seqs))
-    return last_left_out(seqs, max(seqs, default=0)) + 1 if window.dropped["messages"] else 1
+    numbers = sorted(map(history.numbered, window.seqs))
+    left = last_left_out(numbers, max(numbers, default=0)) if window.dropped["messages"] else 0
+    return history.seq(left + 1) if left else 1
 
 
 def last_left_out(seqs: Sequence[int], length: int) -> int:

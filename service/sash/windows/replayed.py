@@ -126,6 +126,8 @@ class Replayed:
         summary = self._lived.summary
         if summary is not None and summary.through_seq > length:
             summary = None
+        if summary is not None:
+            summary = summary.for_those(self._who_may_see(summary.through_seq))
         summary = newest_summary(summary, newest_compaction(self._kept[:length], form), form)
         documents = [record.grounding for record, _, _ in self._kept[:length] if record.grounding is not None]
         history = whole_history(records, self._model, documents, summary, self._pause_ms(length))
@@ -133,6 +135,13 @@ class Replayed:
         seqs = {"latest": [history.question], "none": []}.get(sends, self._documents)
         found = {seq: self._documents[seq] for seq in seqs if seq <= length and seq in self._documents}
         return SeenHistory(history, self._bodies, found)
+
+    def _who_may_see(self, last_seq: int) -> frozenset[str] | None:
+        """The agents that may see all messages up to this one; None for everybody."""
+        names = None
+        for party in self._records[:last_seq].parties()[1]:
+            names = party.narrowed(names)
+        return names
 
     def _pause_ms(self, length: int) -> int | None:
         """As in ``History``."""

@@ -154,10 +154,11 @@ def _grounding(query: WindowQuery, kept: list[Measured], history: History) -> di
     """Documents that the window may send, by seq."""
     if query.grounding == "none" and not query.explain:
         return {}
+    reads_all = query.grounding == "all" or query.explain or query.view is not None
     return {
         seq: decode_grounding(grounding)
         for seq, (_, _, grounding) in enumerate(kept, 1)
-        if grounding and (query.grounding == "all" or query.explain or seq == history.question)
+        if grounding and (reads_all or seq == history.question)
     }
 
 

@@ -202,7 +202,8 @@ class Windows:
                 mode = asked.recall or ""
                 return await self._recaller.read(read.target, text, mode, last_seq, read.state, ahead=read.indexed)
             case WholeRecords(seqs, old):
-                return await self._recaller.whole(asked.limits.model, read, old, seqs)
+                names = asked.query.view is not None
+                return await self._recaller.whole(asked.limits.model, read, old, seqs, names=names)
             case Apart(records):
                 return await read.apart(records)
 
@@ -214,7 +215,7 @@ class Windows:
         if vocabulary is not None and (uncounted := read.uncounted()):
             read.count(await self._counts.each(read, vocabulary, uncounted))
         mode = "all" if asked.query.explain else asked.query.grounding  # each document has a line
-        grounding = await read.grounding(mode) if read.state.grounding_messages else {}
+        grounding = await read.grounding(mode, asked.query.view) if read.state.grounding_messages else {}
         history = read.history(asked.limits.model.column, asked.query.format)
         if grounding:
             await read.read_bodies(sorted(grounding), history)
@@ -252,9 +253,10 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model, is_priced = limits.model, query.price == "auto"
     budget = below_a_tier(query, model, limits.budget)
-    block = BLOCK * budget if query.stable or is_priced else 0
+    block = BLOCK * budget if query.stable or is_priced or query.view is not None else 0
     more = SKIP_HORIZON if query.overflow == "skip" else 0
-    limit, scripts, whole = query.limit or 0, model.ratios is not None, query.tool_results_kept is not None
+    limit, whole = query.limit or 0, query.tool_results_kept is not None
+    scripts = model.ratios is not None or query.view is not None  # author and audience are in the details, too
     return Reach(
         budget,
         model.column,

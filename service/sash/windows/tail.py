@@ -167,14 +167,25 @@ class GrowingTail:
     async def _read(self, stretches: Sequence[tuple[int, Records]]) -> list[bytes]:
         return await self._reader.bodies(self.target, stretches, state=self.state)
 
-    async def grounding(self, mode: str) -> dict[int, StoredGrounding]:
-        """Documents that the window may send, by seq: the newest question's, or those of all messages that were read."""
+    async def grounding(self, mode: str, view: str | None = None) -> dict[int, StoredGrounding]:
+        """Documents that the window may send, by seq: the newest question's, or those of all messages that were read.
+
+        With a ``view`` whose newest question is another one, they are read for it.
+        """
         if mode == "none" or not self.state.grounding_messages:
             return {}
-        if mode == "latest":
+        if mode == "latest" and (view is None or self._is_question_of(view)):
             return {self.state.question: self._documents} if self._documents else {}
         grounded = self._grounded() if self.is_short else await PROCESSOR.run(self._grounded)
         return await self._reader.grounding(self.target, grounded, state=self.state)
+
+    def _is_question_of(self, view: str) -> bool:
+        """Whether the agent may see the newest user message."""
+        seq, before = self.state.question, self.outside.get(self.state.question)
+        if seq < self.first_seq:
+            return before is None or before.record.party.is_seen(view)
+        record: Record = self.records[seq - self.first_seq]
+        return record.party.is_seen(view)
 
     def _grounded(self) -> dict[int, Record]:
         """Records of the messages that have documents."""

@@ -23,7 +23,8 @@ from sash.store.data.owners import Owners
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message
 from sash.store.data.stored_messages import SMALL_STEP_BYTES
-from sash.windows.recaller import MOST_CONVERSATIONS, Recaller
+from sash.windows.recaller import MOST_CONVERSATIONS, WIDER, Recaller
+from sash.windows.seen_pages import seen_if_unedited
 
 T = TypeVar("T")
 
@@ -57,11 +58,12 @@ class ReadOfOwner(ReadArguments, frozen=True, kw_only=True):
 
 
 class ToolScope(NamedTuple):
-    """What the tools may read: one conversation, or all of an owner."""
+    """What the tools may read: one conversation, or all of an owner; with ``view``, what this agent sees of it."""
 
     tenant: str
     conversation: str | None = None
     owner: str | None = None
+    view: str | None = None
 
 
 class ToolAnswers:
@@ -96,16 +98,18 @@ class ToolAnswers:
 
     async def _found(self, scope: ToolScope, wanted: SearchArguments) -> list[Told]:
         """The messages that were found, best first. The newest question and earlier answers of these tools are left out."""
+        most = wanted.limit + _OWN if scope.view is None else WIDER * (wanted.limit + _OWN)
         if scope.conversation is not None:
             target = target_at(scope.tenant, scope.conversation)
-            found, _ = await self._recaller.search(target, wanted.query, wanted.limit + _OWN)
+            found, _ = await self._recaller.search(target, wanted.query, most)
             hits = [hit for hit in found if hit.seq != hit.state.question]
         else:
             listed, _ = await self._owners.read(scope.tenant, scope.owner or "", limit=MOST_CONVERSATIONS)
             standing = [(target_at(scope.tenant, each.id), each.state) for each in listed]
-            hits, _, _ = await self._recaller.search_each(standing, wanted.query, wanted.limit + _OWN)
+            hits, _, _ = await self._recaller.search_each(standing, wanted.query, most)
         read = await self._recaller.pages(hits)
-        told = [_told(page.messages[0], hit.target.id if scope.owner else "") for hit, page in read]
+        seen = [(hit, await seen_if_unedited(self._reader, hit.target, page, scope.view)) for hit, page in read]
+        told = [_told(each, hit.target.id if scope.owner else "") for hit, page in seen for each in page.messages]
         others = (each for each in told if each.text and not (each.role == "tool" and is_an_answer(each.text)))
         return [*islice(others, wanted.limit)]
 
@@ -121,11 +125,11 @@ class ToolAnswers:
         if scope.owner is not None:
             with suppress(NotFound):
                 if owner_of((await self._reader.get(target)).settings) == scope.owner:
-                    return await self._read_in(target, wanted, fits)
+                    return await self._read_in(target, wanted, fits, scope)
             return nothing
-        return await self._read_in(target, wanted, fits)
+        return await self._read_in(target, wanted, fits, scope)
 
-    async def _read_in(self, target: Target, wanted: ReadArguments, fits: Fits) -> str:
+    async def _read_in(self, target: Target, wanted: ReadArguments, fits: Fits, scope: ToolScope) -> str:
         last = max(wanted.first, wanted.last or wanted.first)
         until = min(last, wanted.first + _MOST_READ - 1)
         page = await self._reader.page(target, wanted.first, until, limit_bytes=SMALL_STEP_BYTES)
@@ -133,6 +137,9 @@ class ToolAnswers:
             return f"There is no message {wanted.first}: this conversation has {page.length}."
         read_to = page.messages[-1].seq
         beyond = read_to + 1 if read_to < min(last, page.length) else 0
+        page = await seen_if_unedited(self._reader, target, page, scope.view)
+        if not page.messages:
+            return f"Messages {wanted.first} to {read_to} are for other agents."
         return await PROCESSOR.run(read_text, [*map(_told, page.messages)], wanted.skip, beyond, fits)
 
 

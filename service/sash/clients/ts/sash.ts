@@ -77,6 +77,10 @@ export interface WindowQuery {
   cache?: "none" | "auto";
   price?: "none" | "auto";
   explain?: boolean;
+  /** The agent that the window is for: a filter, and no access control. */
+  view?: string;
+  /** The agent that the window is for: a filter, and no access control. */
+  view?: string;
   format?: Format;
 }
 
@@ -291,7 +295,7 @@ export class Sash {
   /** A page of the history. */
   async messages(
     conversation: string,
-    query: { order?: "asc" | "desc"; limit?: number; cursor?: string; format?: Format } = {},
+    query: { order?: "asc" | "desc"; limit?: number; cursor?: string; format?: Format; view?: string } = {},
   ): Promise<Page> {
     return ours(await this.call("GET", `${path(conversation)}/messages`, query), "messages");
   }

@@ -31,6 +31,13 @@ class Party(NamedTuple):
         """Whether the message is another agent's."""
         return self.author is not None and self.author != view
 
+    def narrowed(self, names: frozenset[str] | None) -> frozenset[str] | None:
+        """Those of ``names`` that may see the message, too; None are all agents."""
+        if not self.audience:
+            return names
+        may = frozenset(self.audience) | ({self.author} if self.author is not None else frozenset())
+        return may if names is None else names & may
+
 
 EVERYBODY: Final = Party()
 """The party of a message without author and audience."""

@@ -40,7 +40,7 @@ KNOWN_TO_THE_SUM = frozenset(
         *("tool_result_max_tokens", "tool_result_overflow", "tool_results_kept", "unanswered"),  # results,
         *("reasoning", "recall_max_tokens", "recall_query"),  # reasoning, or recalled messages
         *("stable_step", "cache"),  # they matter beside a stable cut, and after the choice
-        "images_kept",  # it is applied before
+        *("images_kept", "view"),  # they are applied before
     }
 )
 """Parameters that the sum of a plain window takes into account. A new parameter is not among them, and so gets all rules."""
@@ -154,7 +154,8 @@ def _plain_window(
         messages -= sum(costs[left : len(costs) - limit])
         kept = limit
     begins = history.length - kept + 1
-    unread = records.leading_results if first > 1 else -1  # their call was not read
+    is_cut_off = first > 1 or (history.seen is not None and history.seen.is_short)
+    unread = records.leading_results if is_cut_off else -1  # their call was not read
     if not kept or history.question < begins or len(costs) - kept <= unread:
         return None
     # The next one, too, would be passed if it repeats another.
@@ -172,7 +173,7 @@ def _plain_window(
         summary=None,
         note=0,
         tokens={"total": sum(tokens.values()), **tokens},
-        dropped=_NOTHING_DROPPED if whole else _dropped(history, model, messages, kept),
+        dropped=_NOTHING_DROPPED if whole and history.seen is None else _dropped(history, model, messages, kept),
         stop_reason="complete" if whole else "limit" if limited else "budget",
         explain=None,
     )
@@ -208,6 +209,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
     return not (
         not records.flags
         or history.outside
+        or (history.seen is not None and history.seen.texts)
         or history.grounding_messages
         or (fixed.tools and not (sent_in.is_chat_form and not records.marks_any))
         or (sent_in.stand_in_tool is not None and (TOOL in records.roles or not records.plain))
@@ -260,6 +262,6 @@ def _is_more_than_a_tail(options: WindowQuery) -> bool:
 def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[str, int]:
     """The figures of a plain chat's left-out messages; the ``kept`` newest messages cost ``messages`` tokens."""
     counted = messages
-    if not costs_as_counted(history.records, model, history.column):
+    if history.seen is not None or not costs_as_counted(history.records, model, history.column):
         counted = int(reference_costs(history.records, history.column)[-kept:].sum())
-    return {**_NOTHING_DROPPED, "messages": history.length - kept, "tokens": history.tokens - counted}
+    return {**_NOTHING_DROPPED, "messages": history.whole_length - kept, "tokens": history.tokens - counted}

@@ -163,7 +163,7 @@ class _Frame(msgspec.Struct, frozen=True):
         # A summary or a note takes room, so the choice is made again with each.
         if isinstance(selected, _Selected) and self.wants_summary(selected):
             selected = self.select(history.summary)
-        if isinstance(selected, _Selected) and options.note and len(selected.seqs) < history.length:
+        if isinstance(selected, _Selected) and options.note and len(selected.seqs) < history.whole_length:
             selected = self.select(selected.summary, noted=True)
             if isinstance(selected, _Selected) and self.wants_summary(selected):  # a covered message left for the note
                 selected = self.select(history.summary, noted=True)
@@ -190,7 +190,7 @@ class _Frame(msgspec.Struct, frozen=True):
         if noted:
             # A note's length depends on the number of messages that it names, so history leaves room for the longest note.
             # Required parts may use this room. If they do, the window has no note.
-            beside = self._room(summary, longest_note(self.view.history.length))
+            beside = self._room(summary, longest_note(self.view.history.whole_length))
             room = max(beside, min(room, self._beside_messages()))
         state = self._ask(summary, room)
         # Documents of required messages before the question may not take the opening's tokens.
@@ -361,7 +361,7 @@ class _Frame(msgspec.Struct, frozen=True):
         taken, seqs, summary = selected.taken, selected.seqs, selected.summary
         missing = left_out(self.view, seqs, summary) if selected.noted else 0
         held = taken.spent + taken.taken + selected.opening
-        noted = missing if missing and self._room(summary, longest_note(self.view.history.length)) >= held else 0
+        noted = missing if missing and self._room(summary, longest_note(self.view.history.whole_length)) >= held else 0
         lines = _lines((summary, note_measure(noted) if noted else None))
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)
@@ -370,7 +370,11 @@ class _Frame(msgspec.Struct, frozen=True):
         reasoning = {seq: view.reasoning[seq] for seq in seqs if seq in view.reasoning} if view.reasoning else {}
         compaction = summary if summary is not None and summary.compaction is not None else None
         stood = view.history.covered if compaction is not None else 0
-        is_all = taken.stop == "summary" if stood else taken.stop == "complete" and not lines and seqs[:1] == [1]
+        is_all = (
+            taken.stop == "summary"
+            if stood
+            else taken.stop == "complete" and not lines and seqs[:1] == [view.history.beginning]
+        )
         is_whole = (
             is_all and not (noted or self.allowed.is_lined) and not any(each.limit == 0 for each in view.edits.values())
         )
@@ -413,6 +417,8 @@ class _Frame(msgspec.Struct, frozen=True):
             for seq in order.dropped.keys() & set(seqs):
                 edit = without.get(seq) or view.edits.get(seq, Edit())
                 without[seq] = msgspec.structs.replace(edit, without_calls=order.dropped[seq].calls)
+        if (seen := view.history.seen) is not None:
+            without |= {seq: Edit(only_text=True) for seq in seqs if view.history.numbered(seq) in seen.texts}
         return Window(
             budget=self.budget,
             seqs=seqs,
@@ -439,7 +445,7 @@ class _Frame(msgspec.Struct, frozen=True):
         """
         history = self.view.history
         stands = history.covered
-        between = [seq for seq in seqs if history.name(seq) <= stands and history.role(seq) > DEVELOPER]
+        between = [seq for seq in seqs if history.numbered(seq) <= stands and history.role(seq) > DEVELOPER]
         asked = history.question + 1 if self.aside else 0  # another question had other recalled messages before it
         if not (between or self.fixed.few_shots):
             return asked
@@ -478,7 +484,7 @@ class _Frame(msgspec.Struct, frozen=True):
 def _behind_late(history: History) -> int:
     """The first place behind all late results. Reasoning before it was made while they were not in the window."""
     late = history.order.late if history.order is not None else ()
-    return history.since(max(map(history.name, late)) + 1) if late else 0
+    return history.since(max(map(history.numbered, late)) + 1) if late else 0
 
 
 def _passed(taken: Walk, view: View) -> frozenset[int]:

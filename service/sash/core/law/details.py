@@ -64,6 +64,7 @@ class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return extra_of(self.row) if self.row else self.extra
 
 
+encode_details = msgspec.msgpack.Encoder().encode
 decode_details = msgspec.msgpack.Decoder(Details).decode
 _decode_all = msgspec.msgpack.Decoder(list[Details]).decode
 
@@ -133,6 +134,10 @@ class StoredDetails(Sequence[Details]):
         """Indexes of the messages whose tokens do not follow from a row."""
         found: list[int] = np.flatnonzero(self._is_rare).tolist()
         return found
+
+    def stored(self, index: int) -> bytes:
+        """The details of one message, as they are stored."""
+        return self._joined[self._starts[index] : self._starts[index + 1]]
 
     def parties(self, indexes: Number) -> Number:
         """The digests of the parties of these messages, as numbers. Each of them must have a party."""

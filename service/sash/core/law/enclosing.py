@@ -108,7 +108,7 @@ def with_records(history: History, changed: Mapping[int, Record]) -> History:
     outside = {place: record for place, record in changed.items() if place < first}
     order = history.order
     if order is not None and inside:
-        named = {history.name(place): record for place, record in changed.items()}
+        named = {history.numbered(place): record for place, record in changed.items()}
         order = msgspec.structs.replace(order, original=with_records(order.original, named))
     return msgspec.structs.replace(
         history,

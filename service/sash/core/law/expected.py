@@ -11,7 +11,6 @@ import msgspec
 from sash.core.counts.counting import reasoning_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
-from sash.core.law.costs import reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.fillers import came_in
 from sash.core.law.records import Record
@@ -45,7 +44,7 @@ def before_reply(history: History) -> History | NeedOlder | None:
         return older(history)
     if end <= 0:
         return None
-    gone = int(reference_costs(records, history.column)[end:].sum())
+    gone = int(history.line_lengths()[end:].sum())
     asked = first + question if question >= 0 else min(history.question, first - 1) if not history.covered else 0
     recalled = history.recalled if asked == history.question else frozenset()
     return msgspec.structs.replace(

@@ -147,7 +147,7 @@ def dropped(
 
 def left_out(view: View, seqs: Sequence[int], summary: Summary | None) -> int:
     """The number of messages that are not among ``seqs``, nor sent as the summary."""
-    return view.history.length - len(seqs) - (summary is not None and _is_message(summary))
+    return view.history.whole_length - len(seqs) - (summary is not None and _is_message(summary))
 
 
 def _is_message(summary: Summary) -> bool:
@@ -159,7 +159,7 @@ def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
     """The tokens of the window's messages, counted as in the conversation's totals."""
     history = view.history
     first, column = history.first_seq, history.column
-    alike = not view.edits and history.order is None and costs_as_counted(history.records, model, column)
+    alike = not view.edits and not history.is_numbered_anew and costs_as_counted(history.records, model, column)
     costs = view.costs if alike else reference_costs(history.records, column)
     inside = seqs[bisect_left(seqs, first) :]
     outside = (history.stored.get(seq) or history.outside[seq] for seq in seqs[: len(seqs) - len(inside)])

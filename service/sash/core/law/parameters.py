@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from sash.core.chat.messages import AgentName
 from sash.core.providers import CHAT, PROVIDERS
 
 LONGEST_NAME = 256
@@ -131,6 +132,15 @@ CountFormat = Annotated[
 ]
 
 
+AgentView = Annotated[
+    AgentName | None,
+    Meta(
+        description="The agent that the answer is for. Messages whose `audience` does not name it are left out, and other "
+        "agents' tool groups become their last text. A filter, and no access control.",
+    ),
+]
+
+
 class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A window's parameters."""
 
@@ -196,4 +206,5 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     cache: CacheHints = "none"
     price: PriceChoice = "none"
     explain: Annotated[bool, Meta(description="Add a line for each considered message: kept or not, and why.")] = False
+    view: AgentView = None
     format: WindowFormat = CHAT

@@ -41,6 +41,7 @@ class Reason(StrEnum):
     WORDLESS = "wordless", "a reply that was interrupted before a word came"
     COMPACTION = "compaction", "a provider's compaction"
     STANDS = "stands", "a provider's compaction, sent as the summary"
+    HORIZON = "horizon", "further back than a view looks"
     START = "start", "before the first user message"
 
 

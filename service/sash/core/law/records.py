@@ -197,15 +197,13 @@ def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], dige
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message."""
     short, stamp = short_form(identity)
-    extra = record.measure.extra
-    row = stored_row(extra) if extra is not None else None
-    stored = None if row else extra
+    row, extra = row_and_extra(record.measure.extra)
     return Details(
         identity.digest,
         short,
         stamp,
-        row or b"",
-        stored,
+        row,
+        extra,
         record.grounding,
         identity.status,
         record.digits,
@@ -215,6 +213,12 @@ def details_of(record: Record, identity: Identity) -> Details:
         record.audience,
         party_digest(record.author, record.audience),
     )
+
+
+def row_and_extra(extra: Extra | None) -> tuple[bytes, Extra | None]:
+    """A message's facts beside plain text as details have them: as a row, or whole where a row cannot have all."""
+    row = stored_row(extra) if extra is not None else None
+    return row or b"", None if row else extra
 
 
 def _places(flag: int) -> bytes:
@@ -602,6 +606,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     measure: Measure
     compaction: dict[str, Any] | None = None
     compaction_measure: Measure | None = None
+    audience: list[str] | None = None
+    """The agents that may see every message that it covers; None if all may."""
     seq: int = 0
     """The seq of the message that it is, if it was appended, else 0. Its words, where it has some, then stand for what it
     covers in all formats. It is not stored."""
@@ -609,6 +615,10 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it was put in place of such a message, and so stands as that did. It is not stored."""
     said: int | None = None
     """The text's tokens in a model's own vocabulary, while a window is made for this model. It is not stored."""
+
+    def for_those(self, names: frozenset[str] | None) -> "Summary":
+        """The summary for these agents; None are all."""
+        return msgspec.structs.replace(self, audience=None if names is None else sorted(names))
 
     def sent_as(self, form: str) -> "Summary | None":
         """The summary in this format: with its compaction alone, or its text alone; None if it has neither."""

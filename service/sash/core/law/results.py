@@ -47,7 +47,8 @@ def share_of(room: int) -> int:
 class Edit(msgspec.Struct, frozen=True):
     """A change to a stored message before it is sent: its result cut to ``limit`` tokens of the model (0: to one line),
     which saves at least ``saved`` tokens; or its reasoning removed, with or without its calls' signatures (seals); or calls
-    removed, by their numbers; or ``media`` sent as lines, by their places among all that the message encloses."""
+    removed, by their numbers; or ``media`` sent as lines, by their places among all that the message encloses; or
+    ``only_text``: all but the text removed, of another agent's calls."""
 
     media: Sequence[int] = ()
     limit: int | None = None
@@ -55,6 +56,7 @@ class Edit(msgspec.Struct, frozen=True):
     without_reasoning: bool = False
     without_seals: bool = False
     without_calls: Sequence[int] = ()
+    only_text: bool = False
 
 
 def left_out_line(

@@ -32,7 +32,7 @@ import numpy as np
 from sash.core.counts.families import DEVELOPER, USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
-from sash.core.law.costs import reference_costs
+from sash.core.law.costs import message_costs
 from sash.core.law.documents import Documents
 from sash.core.law.records import Flags
 from sash.core.law.results import RESULTS
@@ -184,7 +184,7 @@ def _spans(
     passing = _by_message(view, view.passing)
     # Other reasoning counts in its turn only.
     lasting = view.costs - _by_message(view, view.reasoning) + _by_message(view, view.lasting)
-    lengths = reference_costs(records, history.column)
+    lengths = history.line_lengths()
     cost, reasoning, length = (_sums(each, starts) for each in (lasting, passing, lengths))
     required = roles <= DEVELOPER
     required[[unit_at(units, index) for index in records.pinned()]] = True
@@ -197,6 +197,9 @@ def _spans(
                 added = documents.most_tokens(records[int(starts[index])], model)
                 before, beside[index] = _placed(added, mode)
                 cost[index] += before
+    if history.seen is not None and len(history.seen.behind) and count:
+        gone = np.minimum(message_costs(history.seen.retired, model), max(0, room))
+        np.add.at(cost, np.searchsorted(starts, history.seen.behind, side="right") - 1, gone)
     if history.covered and count:
         is_covered = np.frombuffer(records.covered_marks, np.uint8)[starts] != 0
         for each in (cost, reasoning, beside):

@@ -11,7 +11,7 @@ import numpy as np
 from sash.core.counts.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
-from sash.core.law.costs import message_costs, record_cost
+from sash.core.law.costs import message_costs, record_cost, reference_costs
 from sash.core.law.lines import Gap, lines_tokens
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Record, Records, Summary, indexes_of
@@ -49,6 +49,8 @@ class History(msgspec.Struct, frozen=True):
     pause_ms: int | None = None
     """Milliseconds from the message before the newest reply to the newest message, which are those between two windows; None
     if they are unknown, or without a reply."""
+    seen: "Perspective | None" = None
+    """What one agent sees, if not all is for it. Then this history's seqs are numbers of the messages that it sees."""
     order: "Order | None" = None
     """Where the tail's messages stand, if they are not sent in the order of the log. Then this history's seqs are places
     (``order.py``)."""
@@ -56,7 +58,46 @@ class History(msgspec.Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         """Whether no message before the tail may be sent, beside those ``outside``."""
-        return self.first_seq <= self.covered + 1
+        return self.first_seq <= self.covered + 1 or (self.seen is not None and self.seen.is_whole)
+
+    @property
+    def beginning(self) -> int:
+        """The seq with which the messages begin that a window may have, beside those outside."""
+        return self.first_seq if self.seen is not None and self.seen.is_whole else 1
+
+    @property
+    def is_numbered_anew(self) -> bool:
+        """Whether its seqs are not those of the log."""
+        return self.order is not None or self.seen is not None
+
+    @property
+    def whole_length(self) -> int:
+        """The number of the conversation's messages, with those that are for other agents."""
+        return self.length + (self.seen.unseen if self.seen else 0)
+
+    def line_lengths(self) -> Number:
+        """Reference tokens of each message of the tail on the line of a stable cut: with what is left out behind it."""
+        if self.seen is None:
+            return reference_costs(self.records, self.column)
+        return self.seen.lengths[: len(self.records)]
+
+    def seq(self, number: int) -> int:
+        """The seq in the log of the message with this number."""
+        if self.seen is None or number < self.first_seq:
+            return number
+        return self.seen.seqs[number - self.first_seq]
+
+    def number(self, seq: int) -> int:
+        """The number of a message of the log, or of the next one that the agent sees."""
+        if self.seen is None or seq < self.first_seq:
+            return seq
+        return self.first_seq + bisect_left(self.seen.seqs, seq)
+
+    def has(self, seq: int) -> bool:
+        """Whether a message of the log that was read is among those that the agent sees."""
+        if seq < self.first_seq:
+            return self.seen is None or seq in self.outside
+        return self.seen is None or self.seen.seqs[self.number(seq) - self.first_seq :][:1] == [seq]
 
     def lines_tokens(self, place: int, model: Model) -> int:
         """The tokens of the lines behind the call at a place; 0 without lines."""
@@ -66,18 +107,23 @@ class History(msgspec.Struct, frozen=True):
         return lines_tokens(self.record(place), gap, model, are_all=gap.last == place - self.first_seq)
 
     def name(self, place: int) -> int:
-        """The seq of the message at a place."""
+        """The seq in the log of the message at a place."""
+        return self.seq(self.numbered(place))
+
+    def numbered(self, place: int) -> int:
+        """The number of the message at a place."""
         return place if self.order is None or place < self.first_seq else self.order.names[place - self.first_seq]
 
     def place(self, seq: int) -> int:
-        """The place of a message."""
-        return seq if self.order is None or seq < self.first_seq else self.order.places[seq]
+        """The place of a message of the log."""
+        number = self.number(seq)
+        return number if self.order is None or number < self.first_seq else self.order.places[number]
 
-    def since(self, seq: int) -> int:
-        """The first place whose unit begins with message ``seq`` or a later one."""
-        if self.order is None or seq < self.first_seq:
-            return seq
-        return self.first_seq + bisect_left(self.order.heads, seq)
+    def since(self, number: int) -> int:
+        """The first place whose unit begins with the message of this number or a later one."""
+        if self.order is None or number < self.first_seq:
+            return number
+        return self.first_seq + bisect_left(self.order.heads, number)
 
     def turn(self, count: int) -> int:
         """The place of the user's message that begins the last ``count`` turns; 1 if it was not read."""
@@ -113,15 +159,36 @@ class History(msgspec.Struct, frozen=True):
         return {seq: costs.item(seq - first) if seq >= first else record_cost(outside[seq], model) for seq in seqs}
 
 
+class Perspective(msgspec.Struct, frozen=True, kw_only=True):
+    """What one agent sees of a tail (``perspective.py``). Each list has an item for each message that it sees."""
+
+    seqs: Sequence[int]
+    """The messages' seqs in the log."""
+    lengths: Number
+    """Reference tokens on the line of the log, from each message to the next one that it sees."""
+    unseen: int
+    """The number of messages of the tail that are not among them."""
+    texts: AbstractSet[int]
+    """The numbers of messages that are sent as their text alone, also before the tail."""
+    retired: Records
+    """Messages that earlier windows had, and this one does not."""
+    behind: Number
+    """The index of the message with which each of these counts on the line of a stable cut."""
+    is_whole: bool
+    """Whether no message before the tail may be sent, beside those outside: the tail begins at the horizon, or before."""
+    is_short: bool
+    """Whether messages are before the horizon."""
+
+
 class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The places of a tail's messages. Each list has an item for each place."""
 
     original: History
     """The history in the order of the log."""
     names: Sequence[int]
-    """The messages' seqs."""
+    """The messages' seqs, or their numbers where an agent does not see all."""
     heads: Sequence[int]
-    """The seqs of the first messages of their groups, ascending."""
+    """The seqs, or numbers, of the first messages of their groups, ascending."""
     newest: int
     """The place of the newest message."""
     lines: Mapping[int, Gap]
@@ -147,13 +214,17 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def named(self, history: History) -> History:
         """The history with places in place of seqs, except its records."""
         changed = msgspec.structs.replace(history, order=self)
-        summary = history.summary
+        first, summary = history.first_seq, history.summary
+
+        def place(number: int) -> int:
+            return number if number < first else self.places[number]
+
         if summary is not None:
             summary = msgspec.structs.replace(summary, through_seq=changed.since(summary.through_seq + 1) - 1)
         return msgspec.structs.replace(
             changed,
-            question=changed.place(history.question),
-            recalled=frozenset(map(changed.place, history.recalled)),
+            question=place(history.question),
+            recalled=frozenset(map(place, history.recalled)),
             summary=summary,
         )
 

@@ -20,7 +20,7 @@ SKIP_HORIZON = 256
 _SMALLEST_COST = 1
 """The smallest cost of a message with text."""
 
-Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "older"]
+Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "horizon", "older"]
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,9 +164,13 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
     before, covered = view.history.first_seq - 1, view.history.covered
     stop = _stop(state, bounds, before)
+    if view.history.seen is not None and view.history.seen.is_short:
+        return _ended(state, view, bounds, "horizon")
     seen = before <= covered + sum(seq > covered for seq in view.outside) and not view.headless
     if seen and (before <= covered or stop or not bounds.documents_everywhere):
         return _ended(state, view, bounds, "summary" if covered else "complete")
+    if view.history.seen is not None and view.history.seen.is_whole:
+        return _ended(state, view, bounds, stop or "complete")
     alone = view.headless and view.role(0) == FUNCTION  # its call may be before the tail
     if stop is None or stop != _stop(state, bounds, 1) or alone:
         state.stop = "older"

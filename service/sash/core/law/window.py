@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from sash.core.law.costs import reference_costs
 from sash.core.law.explain import Explained
 from sash.core.law.grounding import Grounded
 from sash.core.law.recall import Recollection
@@ -91,7 +90,7 @@ def older(history: History, room: int = 0) -> NeedOlder:
 
 def back_to(history: History, place: int) -> NeedOlder:
     """Request messages back to a place on the line of counted tokens, estimated from the average of those read."""
-    counted = max(1, int(reference_costs(history.records, history.column).sum()))
+    counted = max(1, int(history.line_lengths().sum()))
     missing = max(0, history.tokens - counted - place)
     messages = max(missing * len(history.records) // counted, len(history.records)) + _MORE
     return NeedOlder(max(1, history.first_seq - messages))

@@ -27,6 +27,12 @@ def without_calls(message: Mapping[str, Any], numbers: Collection[int], provider
     return {**chat, "native": {**kept, "messages": [share(each, chat) for each in own]}}
 
 
+def text_alone(message: Mapping[str, Any]) -> Object:
+    """Return what an assistant's message said, as a message of its own: without calls, thoughts, and parts of a provider."""
+    said: Object = {"role": message["role"], "content": message.get("content") or message.get("refusal") or ""}
+    return said | ({"name": message["name"]} if message.get("name") else {})
+
+
 def _without(messages: list[Object], numbers: set[int], provider: Provider) -> Iterator[Object]:
     """Yield own messages without calls of these numbers, and without messages that had nothing else."""
     number = -1

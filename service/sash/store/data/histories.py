@@ -324,6 +324,8 @@ class Histories:
         if standing is not None:
             edited = standing.made[1].decode().partition("~")[0]
             covered = standing.summary.through_seq if standing.summary else 0
+        if summary is not None:
+            summary = summary.for_those(await self._who_may_see(target, summary.through_seq))
         sealer = await self._data_keys.sealer(target.tenant, target.name)
         call = scripts.summarize(
             target.keys,
@@ -338,6 +340,25 @@ class Histories:
         except SummaryTooLong as error:
             detail = f"A summary can cover messages up to {error.last_seq}, the last that is not in progress"
             raise Unprocessable.at("#/through_seq", detail) from None
+
+    async def _who_may_see(self, target: Target, last_seq: int) -> frozenset[str] | None:
+        """The agents that may see all messages up to ``last_seq``; None for everybody. Raises NotFound, Conflict."""
+        for _ in range(_ATTEMPTS):
+            state = await self._reader.get(target)
+            with suppress(HistoryEdited):
+                return await self._narrowed(target, min(last_seq, state.length), state)
+        raise _busy()
+
+    async def _narrowed(self, target: Target, last_seq: int, state: State) -> frozenset[str] | None:
+        names, first, before = None, 1, state.summary
+        if before is not None and before.through_seq <= last_seq:
+            names = None if before.audience is None else frozenset(before.audience)
+            first = before.through_seq + 1
+        for start in range(first if state.rich else last_seq + 1, last_seq + 1, _CHUNK):
+            records = await self._reader.stretch(target, start, min(start + _CHUNK - 1, last_seq), state=state)
+            for party in records.parties()[1]:
+                names = party.narrowed(names)
+        return names
 
     async def lease_summary(self, target: Target, holder: str, *, now_ms: int, until_ms: int) -> bool:
         """Take the right to summarise until ``until_ms``, or return it with 0.

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from sash.core.counts.families import TOOL
 from sash.core.law.conversation_settings import owner_of
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.problems import Conflict, StoreUnavailable
@@ -20,6 +21,7 @@ from sash.store.data.layout import HISTORY, Target, etag_of, id_field, places, u
 from sash.store.data.replies import (
     STATE_FIELDS,
     Made,
+    Message,
     Page,
     Shut,
     State,
@@ -220,6 +222,30 @@ class Reader:
             return name
         (seq,) = await self._client.commands([("HGET", target.keys.ids, id_field(name.removeprefix("id:")))])
         return int(seq or 0)
+
+    async def callers(self, target: Target, results: Sequence[Message], *, made: Made) -> dict[int, Record]:
+        """Return the records of the messages whose calls these results answer, by the results' seqs, with their details.
+
+        Raises HistoryEdited.
+        """
+        linked = [each for each in results if each.record.measure.role == TOOL]
+        wanted = [("HGET", target.keys.ids, f"\0{each.record.links}") for each in linked]
+        makers = await self._commands_on(target, made, *wanted) if wanted else []
+        seqs = {each.seq: each.seq - 1 for each in results if each.record.measure.role != TOOL and each.seq > 1}
+        for each, value in zip(linked, makers, strict=True):
+            seqs[each.seq] = max((seq for seq in map(int, (value or b"").split()) if seq < each.seq), default=0)
+        calls = sorted(set(seqs.values()) - {0})
+        found = await self._commands_on(
+            target,
+            made,
+            *[("GETRANGE", target.keys.counts, *places(seq, seq)) for seq in calls],
+            *[("LINDEX", target.keys.details, seq - 1) for seq in calls],
+        )
+        records = {
+            seq: unpack_many(*pair)[0]
+            for seq, pair in zip(calls, zip(found[: len(calls)], found[len(calls) :], strict=True), strict=True)
+        }
+        return {seq: records[call] for seq, call in seqs.items() if call in records}
 
     async def chunks(self, target: Target, last_seq: int, state: State) -> AsyncIterator[Page]:
         """Yield messages 1 to ``last_seq`` in order, in pages that fit in memory. ``state`` names the history.

@@ -56,6 +56,8 @@ class Staging:
         self._token = token
         self.length = 0
         """Messages added so far."""
+        self._may_see: list[tuple[int, frozenset[str] | None]] = [(0, None)]
+        """The agents that may see all messages up to the next one in the list, each with the seq of the message before."""
 
     async def add(self, entries: Sequence[NewEntry]) -> None:
         """Put messages at the end. Raises StagedTwice, OrphanEntry, TooManyPinned, StoreUnavailable, StoreFull."""
@@ -83,6 +85,10 @@ class Staging:
         for index, entry in enumerate(reply.entries):
             if entry.duplicate:
                 raise StagedTwice(index)
+        for seq, new in enumerate(entries, self.length + 1):
+            names = new.record.party.narrowed(self._may_see[-1][1])
+            if names != self._may_see[-1][1]:
+                self._may_see.append((seq, names))
         self.length += len(entries)
 
     async def publish(
@@ -102,6 +108,8 @@ class Staging:
         if owner:
             fields += ("owner", owner)
         if summary is not None:
+            through = summary.through_seq
+            summary = summary.for_those(next(names for seq, names in reversed(self._may_see) if seq <= through))
             fields += ("summary", sealer.seal(Kind.SUMMARY, encode_json(summary)), "through", summary.through_seq)
         call = scripts.publish(
             (*self._target.keys, *self._staged[:-_UNPUBLISHED]),

@@ -1,0 +1,140 @@
+"""as_seen_by: the history as one of several agents sees it, for windows with ``view``.
+
+What the agent may not see is taken out of the tail before anything else looks at it, so every rule of windows works on what
+is left, and nothing for others can be sent. The messages that are left are numbered anew (``History.seq`` gives a message's
+seq in the log)::
+
+    seq     1 user   2 triage calls   3 result   4 triage: "…"   5 for refunds   6 billing: "…"
+    number  1        ─ another agent's tool group ─  2            ─ for others   3
+
+* A message with an audience is left out of the views of others. Its author sees it.
+* Another agent's tool group becomes its text: calls and results are left out, and what the calling message said is sent as
+  an assistant's message. It is left out once the same agent said something later in the same turn, so that a group's last
+  text stays. A group of which one result is for others becomes its text too.
+* A view looks back to the beginning of the second block before the newest one (``choice.BLOCK``), however few messages it
+  may see, so that it costs what a window costs. Blocks do not move as messages are appended, nor does a stable cut then.
+* A summary is in the views of those who may see every message that it covers; a compaction that was appended, in its
+  author's.
+
+A stable cut must not move back, although a text that was sent once is left out later. So on the line of tokens
+(``stable.py``) these *retired* messages cost what they cost, with the message behind them.
+"""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from sash.core.counts.families import DEVELOPER, USER
+from sash.core.counts.numbers import Number
+from sash.core.law.costs import reference_costs
+from sash.core.law.records import Records, Summary
+from sash.core.law.sight import RESULT_ROLES, Sight, has_late_orphans, sight_of, sight_outside, taken
+from sash.core.law.units import group_units
+from sash.core.law.view import History, Perspective, unit_at
+
+HORIZON_BLOCKS: Final = 2
+"""Blocks before the newest one to which a view looks back."""
+
+
+def as_seen_by(history: History, view: str, block: int) -> History | None:
+    """The history without what this agent may not see; None if older messages are needed to tell.
+
+    ``block`` are the reference tokens of a stable cut's block.
+    """
+    records = history.records
+    lengths = reference_costs(records, history.column)
+    starts = history.tokens - np.cumsum(lengths[::-1])[::-1]
+    horizon = max(0, history.tokens // block - HORIZON_BLOCKS) * block
+    is_whole = history.first_seq == 1 or (horizon > 0 and len(starts) > 0 and int(starts[0]) <= horizon)
+    sight = sight_of(records, view)
+    if horizon and is_whole:
+        sight = _within(sight, (starts >= horizon) | _required(history))
+    if not is_whole:
+        if has_late_orphans(records):
+            return None
+        # The call of results at the beginning may be another agent's: they count as before the tail.
+        leading = len(records) - len(records.roles.lstrip(RESULT_ROLES))
+        sight = sight._replace(kept=sight.kept[sight.kept >= leading])
+    question, summary = _question(history, sight, view, is_whole=is_whole), history.summary
+    is_told = summary is None or not summary.seq or summary.seq >= history.first_seq or is_whole
+    if question is None or not is_told or not (is_whole or len(sight.kept)):
+        return None  # the question, the summary or the newest message is before the tail
+    if summary is not None and not _is_for(summary, history, view):
+        summary = None
+    outside, texts = sight_outside(history.outside, view) if history.outside else ({}, frozenset())
+    kept = sight.kept
+    seqs: list[int] = (history.first_seq + kept).tolist()
+    begins = starts[kept]
+    # What is left out before the first one that it sees counts as before the tail.
+    first = seqs[0] if seqs else history.length + 1
+    unseen, alone = history.length + 1 - first - len(kept), np.searchsorted(kept, sight.texts)
+    changed = msgspec.structs.replace(
+        history,
+        first_seq=first,
+        records=taken(records, kept, sight.texts) if len(kept) < len(records) or len(sight.texts) else records,
+        outside=outside,
+        length=history.length - unseen,
+        seen=Perspective(
+            seqs=seqs,
+            lengths=np.append(begins[1:], history.tokens)[: len(kept)] - begins,
+            unseen=unseen,
+            texts=texts.union((first + np.asarray(alone)).tolist()),
+            retired=_retired(records, sight),
+            behind=np.minimum(np.searchsorted(kept, sight.retired), len(kept) - 1),
+            is_whole=is_whole,
+            is_short=horizon > 0 and is_whole,
+        ),
+    )
+    if summary is not None:
+        summary = msgspec.structs.replace(summary, through_seq=changed.number(summary.through_seq + 1) - 1)
+    return msgspec.structs.replace(
+        changed,
+        question=changed.number(question) if question else 0,
+        recalled=frozenset(map(changed.number, history.recalled)),
+        summary=summary,
+    )
+
+
+def _within(sight: Sight, is_near: Number) -> Sight:
+    """What is seen of the messages that are near enough."""
+    return Sight(*(indexes[is_near[indexes]] for indexes in sight))
+
+
+def _required(history: History) -> Number:
+    """Whether each message of the tail is in every window, as an array: a system or pinned one, or the newest question."""
+    records = history.records
+    found: Number = np.frombuffer(records.roles, np.uint8) <= DEVELOPER
+    units = group_units(records)
+    for index in {unit_at(units, each) for each in records.pinned()}:
+        found[units.starts[index] : units.starts[index + 1]] = True
+    if history.question >= history.first_seq:
+        found[history.question - history.first_seq] = True
+    return found
+
+
+def _question(history: History, sight: Sight, view: str, *, is_whole: bool) -> int | None:
+    """The seq of the newest user message that the agent sees, 0 without one; None if it is before the tail, or unknown."""
+    roles = np.frombuffer(history.records.roles, np.uint8)
+    asked = np.flatnonzero(roles[sight.kept] == USER)
+    if len(asked):
+        return history.first_seq + int(sight.kept[asked[-1]])
+    record = history.outside.get(history.question)
+    if record is not None and record.party.is_seen(view):
+        return history.question
+    return 0 if is_whole or not history.question else None
+
+
+def _is_for(summary: Summary, history: History, view: str) -> bool:
+    """Whether the summary covers nothing that the agent may not see. A compaction is made of its author's windows."""
+    if not summary.seq:
+        return summary.audience is None or view in summary.audience
+    index = summary.seq - history.first_seq
+    return index >= 0 and history.records[index].author == view
+
+
+def _retired(records: Records, sight: Sight) -> Records:
+    """The messages that earlier windows had: their text alone, where it was another agent's."""
+    if not len(sight.retired):
+        return Records(b"")
+    return taken(records, sight.retired, sight.left)

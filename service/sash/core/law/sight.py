@@ -1,0 +1,188 @@
+"""What one of several agents sees of consecutive messages: all, their text alone, or nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from sash.core.chat.messages import links_in
+from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
+from sash.core.counts.measures import Extra
+from sash.core.counts.numbers import Number
+from sash.core.law.details import Details, StoredDetails, details_in, encode_details
+from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, encode_record, row_and_extra
+from sash.core.law.units import group_units
+from sash.core.providers.chat_mends import NAMES
+
+_KEPT_FLAGS: Final = Flags.PINNED | Flags.NOTED | Flags.REDACTED
+_PLAIN: Final = Extra()
+RESULT_ROLES: Final = bytes((TOOL, FUNCTION))
+"""The roles of results."""
+
+
+class Sight(NamedTuple):
+    """The indexes of the messages that an agent sees, ascending, and of those of which it sees the text alone.
+
+    ``left`` are those of which its earlier windows had the text, and ``own`` those that they had whole, as a tool group that
+    has a message for others now.
+    """
+
+    kept: Number
+    texts: Number
+    left: Number
+    own: Number
+
+    @property
+    def retired(self) -> Number:
+        """The indexes of all that earlier windows had, and later ones do not have any more."""
+        return np.sort(np.append(self.left, self.own))
+
+
+def sight_of(records: Records, view: str) -> Sight:
+    """What the agent ``view`` sees of these messages. Their details must have been read."""
+    nothing, count = np.zeros(0, np.int64), len(records)
+    if not len(records.named):
+        return Sight(np.arange(count), nothing, nothing, nothing)
+    numbers, parties = records.parties()
+    is_seen = np.array([party.is_seen(view) for party in parties])[numbers]
+    is_others = np.array([party.is_others(view) for party in parties])[numbers]
+    roles = np.frombuffer(records.roles, np.uint8)
+    is_unsent = np.frombuffer(records.unsent, np.uint8) != 0
+    is_call = _calls(records) & ~is_unsent
+    heads = _heads(records, is_call)
+    is_gone = _gone(heads, is_call, is_others, is_seen)
+    says = is_seen & (np.array(records.tokens(0)) > 0) & (roles == ASSISTANT) & ~is_unsent
+    is_text = is_gone & is_call & says
+    is_later = np.zeros(count, bool)
+    if is_text.any():
+        authors = {party.author: number for number, party in enumerate(parties)}
+        author = np.array([authors[party.author] for party in parties])[numbers]
+        asks = np.flatnonzero((roles == USER) & is_seen)
+        is_later = _superseded(is_text & is_others, says & (is_text | ~is_call), author, asks)
+        is_later[list(records.pinned())] = False
+    is_text &= ~is_later
+    of_its_own = is_gone & is_seen & ~is_others[heads]
+    kept = np.flatnonzero(is_seen & ~is_gone | is_text)
+    return Sight(kept, np.flatnonzero(is_text), np.flatnonzero(is_later), np.flatnonzero(of_its_own))
+
+
+def _calls(records: Records) -> Number:
+    """Whether each message makes calls, as an array."""
+    roles, flags, calls = (np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls))
+    found: Number = (roles == ASSISTANT) & ((calls > 0) | (flags & Flags.LEGACY_CALL != 0))
+    return found
+
+
+def _heads(records: Records, is_call: Number) -> Number:
+    """The index of the message that made the call of each result, as an array; the own index of other messages.
+
+    A late result, which does not stand behind its call, is found by its link.
+    """
+    begins = group_units(records).begins
+    heads = np.repeat(begins, np.diff(begins, append=len(records)))
+    for index, maker in _late(records, is_call):
+        heads[index] = index if maker is None else maker
+    return heads
+
+
+def _late(records: Records, is_call: Number) -> Iterator[tuple[int, int | None]]:
+    """The index of each late result, and of the message that made its call; None if that is not among the records."""
+    if not records.marked:
+        return
+    roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
+    makers: dict[str, int] = {}
+    waiting = iter(np.flatnonzero(is_call).tolist())
+    caller = next(waiting, None)
+    for index in np.flatnonzero((roles == TOOL) & (flags & Flags.LATE != 0)).tolist():
+        while caller is not None and caller < index:
+            makers |= dict.fromkeys(links_in(records.details[caller].links), caller)
+            caller = next(waiting, None)
+        yield index, makers.get(records.details[index].links)
+
+
+def has_late_orphans(records: Records) -> bool:
+    """Whether the call of a late result is before these records, and not of those at their beginning."""
+    leading = len(records) - len(records.roles.lstrip(RESULT_ROLES))
+    return any(maker is None and index >= leading for index, maker in _late(records, _calls(records)))
+
+
+def _gone(heads: Number, is_call: Number, is_others: Number, is_seen: Number) -> Number:
+    """Whether each message is of a tool group that is not sent as one: another agent's, or with a message for others."""
+    gone = is_others | ~is_seen
+    np.logical_or.at(gone, heads, ~is_seen)
+    found: Number = gone[heads] & is_call[heads]
+    return found
+
+
+def _superseded(is_text: Number, says: Number, author: Number, asks: Number) -> Number:
+    """Whether each of these texts was followed by words of the same author in the same turn, as an array."""
+    found = np.zeros(len(says), bool)
+    texts = np.flatnonzero(is_text)
+    ends = np.append(asks, len(says))[np.searchsorted(asks, texts, side="right")]
+    for each in np.unique(author[texts]).tolist():
+        mine = author[texts] == each
+        words = np.append(np.flatnonzero(says & (author == each)), len(says))
+        found[texts[mine]] = words[np.searchsorted(words, texts[mine], side="right")] < ends[mine]
+    return found
+
+
+def sight_outside(outside: Mapping[int, Record], view: str) -> tuple[dict[int, Record], frozenset[int]]:
+    """The messages before the tail that the agent sees, by seq, and the seqs of those of which it sees the text alone."""
+    makers: dict[str, int] = {}
+    groups: dict[int, int] = {}
+    for seq, record in sorted(outside.items()):
+        if record.measure.role == ASSISTANT and (record.calls or record.flags & Flags.LEGACY_CALL):
+            makers |= dict.fromkeys(links_in(record.links), seq)
+            groups[seq] = seq
+        elif record.measure.role in (TOOL, FUNCTION):
+            groups[seq] = makers.get(record.links, seq)
+    hidden = {seq for seq, record in outside.items() if not record.party.is_seen(view)}
+    others = {seq for seq, record in outside.items() if record.party.is_others(view)}
+    gone = {head for seq, head in groups.items() if seq in hidden or head in others or head in hidden}
+    kept: dict[int, Record] = {}
+    texts: set[int] = set()
+    for seq, record in outside.items():
+        if seq in hidden:
+            continue
+        if groups.get(seq) not in gone:
+            kept[seq] = record
+        elif groups[seq] == seq and record.measure.role == ASSISTANT and record.measure.o200k:
+            kept[seq] = text_record(record)
+            texts.add(seq)
+    return kept, frozenset(texts)
+
+
+def taken(records: Records, kept: Number, texts: Number) -> Records:
+    """The records at the indexes ``kept``; of ``texts`` the text alone."""
+    rows = np.frombuffer(records.packed, np.uint8).reshape(-1, RECORD_BYTES)[kept].copy()
+    alone = {index: text_record(records[index]) for index in texts.tolist()}
+    at: Number = np.searchsorted(kept, texts)
+    for place, index in zip(at.tolist(), alone, strict=True):
+        rows[place] = np.frombuffer(encode_record(alone[index]), np.uint8)
+    said = np.array(records.said, np.int64)[kept].tolist() if records.said else ()
+    return Records(rows.tobytes(), _details(records, kept, alone), said)
+
+
+def _details(records: Records, kept: Number, alone: Mapping[int, Record]) -> Sequence[Details]:
+    if not records.details:
+        return ()
+    changed = {}
+    for index, record in alone.items():
+        row, extra = row_and_extra(record.measure.extra)
+        changed[index] = msgspec.structs.replace(records.details[index], row=row, extra=extra, digits=0, links="")
+    if not isinstance(records.details, StoredDetails):
+        return [changed.get(index) or records.details[index] for index in kept.tolist()]
+    stored = records.details.stored
+    pieces = [encode_details(changed[index]) if index in changed else stored(index) for index in kept.tolist()]
+    return details_in(b"".join(pieces), len(pieces))
+
+
+def text_record(record: Record) -> Record:
+    """The record of a message that is sent as its text alone: an upper bound of its cost."""
+    given = record.measure.extra or _PLAIN
+    extra = Extra(name=given.name, mix=given.mix, parts=given.parts, odd=given.odd & NAMES)
+    measure = msgspec.structs.replace(record.measure, extra=extra if extra != _PLAIN else None)
+    return msgspec.structs.replace(
+        record, flags=record.flags & _KEPT_FLAGS, measure=measure, calls=0, digits=0, links="", media=()
+    )

@@ -1,0 +1,266 @@
+"""``view``: what one of several agents sees of a conversation, by every route that takes a view."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, assistant, calling, history, indexed, problem, result, user, window
+
+ASKED = user("Why was I billed twice?")
+TRIAGE = [
+    calling("t-1", text="Let me look.", author="triage"),
+    result("t-1", "4 invoices", author="triage"),
+    calling("t-2", author="triage"),
+    result("t-2", "paid twice"),
+    assistant("You paid twice. Billing takes over.", author="triage"),
+]
+SECRET = assistant("SECRET: the risk score is 0.9", author="triage", audience=["fraud"])
+BILLING = [calling("b-1", author="billing"), result("b-1", "refunded", author="billing")]
+ALL = (ASKED, *TRIAGE, SECRET, *BILLING)
+
+
+def messages_of(*entries: dict[str, Any]) -> list[dict[str, Any]]:
+    return [entry["message"] for entry in entries]
+
+
+async def sent(client: httpx.AsyncClient, conversation: str, **query: Any) -> list[dict[str, Any]]:
+    """The messages of a window's request."""
+    messages: list[dict[str, Any]] = (await window(client, conversation, **query))["request"]["messages"]
+    return messages
+
+
+async def seen(client: httpx.AsyncClient, conversation: str, view: str, **query: Any) -> list[dict[str, Any]]:
+    """What a listing gives to an agent, over all its pages."""
+    found: list[dict[str, Any]] = []
+    url: str | None = str(httpx.URL(f"/conversations/{conversation}/messages", params={"view": view, **query}))
+    while url:
+        answer = await client.get(url)
+        assert answer.status_code == 200, answer.text
+        found += answer.json()["messages"]
+        url = answer.links.get("next", {}).get("url")
+    return found
+
+
+async def test_another_agents_tool_groups_become_their_last_text(client: httpx.AsyncClient, conversation: str) -> None:
+    """Calls and results of others are left out, and so is what they said before their last words of the turn."""
+    await append(client, conversation, *ALL)
+    assert await sent(client, conversation, view="billing") == messages_of(ASKED, TRIAGE[-1], *BILLING)
+    assert await sent(client, conversation, view="triage") == messages_of(ASKED, *TRIAGE, SECRET)
+    assert await sent(client, conversation, view="fraud") == messages_of(ASKED, TRIAGE[-1], SECRET)
+    assert await sent(client, conversation) == messages_of(*ALL)
+
+
+async def test_the_only_words_of_a_group_stay(client: httpx.AsyncClient, conversation: str) -> None:
+    """Where an agent said nothing after its calls, what it said with the last of them is sent, counted to the token."""
+    await append(client, conversation, ASKED, *TRIAGE[:4])
+    found = await window(client, conversation, view="billing")
+    expected = messages_of(ASKED, assistant("Let me look."))
+    assert found["request"]["messages"] == expected
+    counted = await client.post("/count", json={"model": "gpt-4o-mini", "messages": expected})
+    assert found["tokens"]["total"] == counted.json()["tokens"]
+    assert found["exact"]
+
+
+async def test_a_stored_view_is_that_of_the_body(client: httpx.AsyncClient, conversation: str) -> None:
+    """``POST /window`` with the same entries and view gives the same window, with any parameter."""
+    question = user("And now?", grounding={"documents": [{"text": "Invoice 7"}]}, audience=["billing"])
+    entries = [*ALL, assistant("Refunded.", author="billing"), question, assistant("internal", audience=["triage"])]
+    await append(client, conversation, *entries)
+    for query in (
+        {"view": "billing"},
+        {"view": "billing", "explain": True, "note": True},
+        {"view": "triage", "format": "anthropic", "model": "claude-sonnet-4-5"},
+        {"view": "billing", "stable": True, "max_tokens": 60},
+        {"view": "billing", "limit": 2, "grounding": "all"},
+        {"view": "somebody", "format": "gemini", "model": "gemini-2.5-pro"},
+    ):
+        stored = await window(client, conversation, **query)
+        posted = await client.post("/window", json={"model": "gpt-4o-mini", **query, "messages": entries})
+        assert posted.status_code == 200, posted.text
+        for name in ("request", "tokens", "kept", "dropped", "stop_reason", "grounding", "note", "explain"):
+            assert stored.get(name) == posted.json().get(name), (name, query)
+
+
+async def test_a_hidden_question_is_nobodys(client: httpx.AsyncClient, conversation: str) -> None:
+    """The newest question is the newest that the agent sees, with its documents."""
+    documents = {"documents": [{"text": "Invoice 7"}]}
+    await append(
+        client,
+        conversation,
+        user("for all", grounding=documents),
+        user("for triage", audience=["triage"], grounding={"documents": [{"text": "SECRET"}]}),
+    )
+    found = await window(client, conversation, view="billing", explain=True)
+    assert found["request"]["messages"][-1]["content"].startswith("for all\n\nSources:\nInvoice 7")
+    assert "SECRET" not in json.dumps(found)
+
+
+async def test_a_pinned_message_for_others_is_not_in_a_view(client: httpx.AsyncClient, conversation: str) -> None:
+    """Neither pins nor the role of a system message bring what is for others into a view, however old it is."""
+    await append(
+        client,
+        conversation,
+        user("pinned", pinned=True, audience=["triage"]),
+        {"role": "system", "content": "for triage", "audience": ["triage"]},
+        user("pinned for all", pinned=True),
+    )
+    for turn in range(40):
+        await append(client, conversation, user(f"turn {turn} " + "day " * 30))
+    found = await sent(client, conversation, view="billing", max_tokens=200)
+    assert found[0]["content"] == "pinned for all"
+    assert not {"pinned", "for triage"} & {each["content"] for each in found}
+
+
+async def test_a_pinned_group_of_another_agent_is_its_text(client: httpx.AsyncClient, conversation: str) -> None:
+    """A pinned tool group before the tail is sent as its text, too."""
+    call = calling("t-1", text="I looked.", author="triage", pinned=True)
+    await append(client, conversation, ASKED, call, result("t-1", "SECRET"))
+    for turn in range(40):
+        await append(client, conversation, user(f"turn {turn} " + "day " * 30))
+    found = await window(client, conversation, view="billing", max_tokens=200)
+    assert found["request"]["messages"][0] == {"role": "assistant", "content": "I looked."}
+    counted = await client.post("/count", json={"model": "gpt-4o-mini", **found["request"]})
+    assert found["tokens"]["total"] == counted.json()["tokens"]
+
+
+async def test_a_result_for_others_hides_its_calls(client: httpx.AsyncClient, conversation: str) -> None:
+    """A call whose result an agent may not see is no call for it, so that no provider misses the result."""
+    await append(
+        client, conversation, ASKED, calling("c-1", text="Looking."), result("c-1", "SECRET", audience=["triage"])
+    )
+    assert await sent(client, conversation, view="billing") == messages_of(ASKED, assistant("Looking."))
+
+
+@pytest.mark.parametrize("through", [2, 4])
+async def test_a_summary_is_for_those_who_see_what_it_covers(
+    client: httpx.AsyncClient, conversation: str, through: int
+) -> None:
+    """A summary that covers a message for others is not in a view, also after an import and a fork."""
+    told = [user("one"), assistant("two"), user("three", audience=["triage"]), assistant("four")]
+    await append(client, conversation, *told, user("five"))
+    put = await client.put(
+        f"/conversations/{conversation}/summary", json={"text": "They talked.", "through_seq": through}
+    )
+    assert put.status_code == 200, put.text
+    exported = (await client.get(f"/conversations/{conversation}/export")).content
+    imported = await client.post(
+        "/conversations/import?id=in", content=exported, headers={"Content-Type": "application/x-ndjson"}
+    )
+    assert imported.status_code == 201, imported.text
+    assert (await client.post(f"/conversations/{conversation}/fork", json={"id": "out"})).status_code == 201
+    for name in (conversation, "in", "out"):
+        for view, is_sent in (("triage", True), ("billing", through == 2)):
+            found = await window(client, name, view=view, summary="always")
+            assert found["summary_used"] == is_sent, (name, view)
+            assert ("They talked." in json.dumps(found)) == is_sent
+
+
+async def test_a_listing_has_what_the_agent_sees(client: httpx.AsyncClient, conversation: str) -> None:
+    """Pages leave out messages for others and results of others' calls, also where the call is on another page."""
+    await append(client, conversation, *ALL)
+    expected = [1, 2, 6, 8, 9]
+    for limit in (1, 2, 100):
+        for order in ("asc", "desc"):
+            found = await seen(client, conversation, "billing", limit=limit, order=order)
+            assert sorted(each["seq"] for each in found) == expected
+    text = next(each for each in found if each["seq"] == 2)
+    assert text["message"] == {"role": "assistant", "content": "Let me look."}
+    plain = await client.post("/count", json={"model": "gpt-4o", "messages": [text["message"]]})
+    assert text["tokens"]["o200k_base"] == plain.json()["messages"][0]
+    assert [each["seq"] for each in await history(client, conversation)] == [*range(1, 10)]
+
+
+async def test_recall_brings_nothing_for_others_back(client: httpx.AsyncClient, conversation: str) -> None:
+    """Messages for others are not recalled, though they bear on the question best."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    await append(
+        client,
+        conversation,
+        assistant("SECRET zebra code 17", audience=["triage"]),
+        calling("t-1", text="zebra SECRET call", author="triage"),
+        result("t-1", "zebra SECRET result"),
+        assistant("The zebra code is 4.", audience=["billing"]),
+    )
+    for turn in range(30):
+        await append(client, conversation, user(f"turn {turn} " + "day " * 30), assistant("ok"))
+    await append(client, conversation, user("Which zebra code?"))
+    await indexed(client, conversation)
+    for stable in (False, True):
+        found = await window(
+            client, conversation, view="billing", max_tokens=300, recall_max_tokens=100, stable=stable, explain=True
+        )
+        assert "The zebra code is 4." in json.dumps(found["request"])
+        assert "SECRET" not in json.dumps(found)
+
+
+async def everything_for(client: httpx.AsyncClient, conversation: str, view: str) -> dict[str, str]:
+    """The answers of all routes that take a view, by what was asked."""
+    found: dict[str, str] = {}
+    for name, query in {
+        "window": {},
+        "explained": {"explain": True, "note": True},
+        "claude": {"model": "claude-sonnet-4-5", "format": "anthropic", "cache": "auto", "stable": True},
+        "gemini": {"model": "gemini-2.5-pro", "format": "gemini", "overflow": "skip"},
+        "recall": {"max_tokens": 120, "recall_max_tokens": 60, "history_tools": False},
+        "tools": {"history_tools": True},
+    }.items():
+        asked = {"model": "gpt-4o-mini", "view": view, **query}
+        found[name] = (await client.get(f"/conversations/{conversation}/window", params=asked)).text
+    path = f"/conversations/{conversation}"
+    found["messages"] = (await client.get(f"{path}/messages", params={"view": view, "format": "anthropic"})).text
+    found["search"] = (await client.get(f"{path}/search", params={"view": view, "query": "SECRET risk score"})).text
+    for name, arguments in (
+        ("history_search", {"query": "SECRET risk score"}),
+        ("history_read", {"first": 1, "last": 50}),
+        ("history_read", {"first": 3}),
+    ):
+        call = {"call_id": "c", "arguments": arguments, "view": view}
+        found[f"{name} {arguments}"] = (await client.post(f"{path}/tools/{name}", json=call)).text
+    append_too = {"messages": [{"id": f"more-{view}", "role": "user", "content": "more", "audience": [view]}]}
+    answer = await client.post(f"{path}/messages", params={"model": "gpt-4o-mini", "view": view}, json=append_too)
+    found["append"] = answer.text
+    return found
+
+
+async def test_no_route_with_a_view_tells_what_is_for_others(client: httpx.AsyncClient, conversation: str) -> None:
+    """Text, calls, results, documents and metadata of an entry for others are in no answer to another agent's view."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical", "model": "gpt-4o-mini"})
+    await append(
+        client,
+        conversation,
+        ASKED,
+        user(
+            "SECRET",
+            audience=["fraud"],
+            grounding={"documents": [{"id": "SECRET", "text": "SECRET"}]},
+            metadata={"a": "SECRET"},
+        ),
+        SECRET,
+        calling("SECRET-1", text="SECRET", author="fraud", audience=["fraud"]),
+        result("SECRET-1", "SECRET", author="fraud", audience=["fraud"]),
+        *TRIAGE,
+        assistant("SECRET draft", id="d-1", status="in_progress", audience=["fraud"]),
+        user("SECRET pin", pinned=True, audience=["fraud"]),
+        *BILLING,
+    )
+    await client.put(f"/conversations/{conversation}/summary", json={"text": "SECRET summary", "through_seq": 6})
+    await indexed(client, conversation)
+    for asked, answer in (await everything_for(client, conversation, "billing")).items():
+        assert "SECRET" not in answer.replace('"query":"SECRET risk score"', ""), asked
+    assert "SECRET" in (await everything_for(client, conversation, "fraud"))["window"]
+
+
+@pytest.mark.parametrize("view", ["", "x" * 65, "bill\ning"])
+async def test_a_wrong_view_is_refused(client: httpx.AsyncClient, conversation: str, view: str) -> None:
+    """A view is an agent's name; another text is 400, with the parameter's place, and nothing happens."""
+    await append(client, conversation, ASKED)
+    answer = await client.get(f"/conversations/{conversation}/window", params={"model": "gpt-4o", "view": view})
+    assert problem(answer, 400, "bad-request")["errors"][0]["pointer"] == "#/query/view"
+    assert (await client.get(f"/conversations/{conversation}/messages", params={"view": view})).status_code == 400
+
+
+async def test_an_unknown_agent_sees_what_all_see(client: httpx.AsyncClient, conversation: str) -> None:
+    """A name that nobody has sees what is for everybody: a view is a filter, and no list of agents."""
+    await append(client, conversation, *ALL)
+    assert await sent(client, conversation, view="nobody") == messages_of(ASKED, TRIAGE[-1])

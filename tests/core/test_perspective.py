@@ -1,0 +1,295 @@
+"""What one of several agents sees, for any history: nothing for others, no more and no less than it may see."""
+
+import copy
+import json
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from histories import MODELS, Talk, deep, entries, quick, words
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sash.core.chat.messages import Entry
+from sash.core.counts.models import find_model
+from sash.core.law.conversation_settings import fixed_parts
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.render import Bodies
+from sash.problems import WindowDoesNotFit
+from sash.windows.answer import Made
+from sash.windows.asked import Asked, limits_of
+from sash.windows.flow import advance, window
+from sash.windows.needs import Older, SeenHistory
+from sash.windows.request import WindowRequest
+from sash.windows.stateless import window_of_request
+
+pytestmark = pytest.mark.no_cover
+few = settings(quick, max_examples=40)
+AGENTS = ("billing", "triage", "Refund Agent")
+PARTIES = (
+    *[(None, None)] * 3,
+    *[("billing", None), ("triage", None), ("triage", None)],
+    *[("triage", ["triage"]), ("triage", ["Refund Agent", "billing"]), (None, ["billing"]), (None, ["triage"])],
+)
+"""An author and an audience each; the first ones are everybody's."""
+
+
+@st.composite
+def shared(draw: st.DrawFn, *, max_turns: int = 10) -> tuple[Entry, ...]:
+    """Draw the entries of a conversation of several agents. A result is mostly of its call's author."""
+    found = draw(entries(max_turns=max_turns))
+    named, last = [], (None, None)
+    for entry in found:
+        author, audience = draw(st.sampled_from(PARTIES))
+        if entry.message["role"] in ("tool", "function") and draw(st.integers(0, 9)):
+            author, audience = last
+        if entry.message["role"] == "assistant":
+            last = author, audience
+        named.append(msgspec.structs.replace(entry, author=author, audience=audience))
+    return tuple(named)
+
+
+def may_see(entry: Entry, view: str) -> bool:
+    return not entry.audience or view in entry.audience or view == entry.author
+
+
+def calls_of(message: dict[str, Any]) -> list[str]:
+    made = [call["id"] for call in message.get("tool_calls") or ()]
+    return made or (["function"] if message.get("function_call") else [])
+
+
+class Oracle:
+    """What an agent sees, by plain reading."""
+
+    def __init__(self, given: tuple[Entry, ...], view: str) -> None:
+        self.given = given
+        self.view = view
+        self.group_of: dict[int, int] = {}
+        makers: dict[str, int] = {}
+        for index, entry in enumerate(given):
+            message = entry.message
+            if message["role"] == "assistant" and calls_of(message):
+                self.group_of[index] = index
+                makers |= dict.fromkeys(calls_of(message), index)
+            elif message["role"] == "tool":
+                self.group_of[index] = makers[message["tool_call_id"]]
+            elif message["role"] == "function" and index and given[index - 1].message.get("function_call"):
+                self.group_of[index] = index - 1
+        self.gone = {
+            head
+            for index, head in self.group_of.items()
+            if not may_see(given[index], view) or self.is_others(head) or not may_see(given[head], view)
+        }
+
+    def is_others(self, index: int) -> bool:
+        return self.given[index].author not in (None, self.view)
+
+    def speaks(self, index: int) -> bool:
+        message = self.given[index].message
+        said = message.get("content") or message.get("refusal")
+        is_plain = index not in self.group_of or (self.group_of[index] == index and index in self.gone)
+        return message["role"] == "assistant" and bool(said) and may_see(self.given[index], self.view) and is_plain
+
+    def is_followed(self, index: int) -> bool:
+        for later in range(index + 1, len(self.given)):
+            if self.given[later].message["role"] == "user" and may_see(self.given[later], self.view):
+                return False
+            if self.given[later].author == self.given[index].author and self.speaks(later):
+                return True
+        return False
+
+    def message(self, index: int) -> dict[str, Any] | None:
+        """The message as the agent sees it; None if it does not."""
+        entry = self.given[index]
+        if not may_see(entry, self.view):
+            return None
+        if self.group_of.get(index) not in self.gone:
+            return entry.message
+        is_head = self.group_of[index] == index
+        if not (is_head and self.speaks(index)) or (
+            self.is_others(index) and not entry.pinned and self.is_followed(index)
+        ):
+            return None
+        return {"role": "assistant", "content": entry.message.get("content") or entry.message["refusal"]}
+
+    def entries(self) -> list[Entry]:
+        found = ((entry, self.message(index)) for index, entry in enumerate(self.given))
+        replace = msgspec.structs.replace
+        return [replace(entry, message=message, author=None, audience=None) for entry, message in found if message]
+
+
+def made(given: list[Entry] | tuple[Entry, ...], **asked: Any) -> Any:
+    """The window of these entries, or the members of a problem."""
+    wanted = WindowRequest(messages=copy.deepcopy([*given]), **{"reserve": 0, **asked})
+    try:
+        body = window_of_request(wanted, {})[0].body
+        return json.loads(re.sub(rb"(function|gemini)_\d+", rb"\1_n", body))  # ids of calls without one have their seqs
+    except WindowDoesNotFit as problem:
+        return problem.members
+
+
+WAYS = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from(MODELS),
+        "format": st.sampled_from(["openai", "openai", "responses", "anthropic", "gemini"]),
+        "overflow": st.sampled_from(["stop", "stop", "skip"]),
+        "limit": st.sampled_from([None, None, 1, 3, 5]),
+        "turns": st.sampled_from([None, None, 1, 2]),
+        "grounding": st.sampled_from(["latest", "latest", "all", "none"]),
+        "dedupe": st.sampled_from(["grounding", "messages", "none"]),
+        "start": st.sampled_from(["any", "user"]),
+        "unanswered": st.sampled_from(["note", "drop"]),
+        "reasoning": st.sampled_from(["turn", "all", "none"]),
+        "explain": st.booleans(),
+    }
+)
+
+
+def check_it_is_the_window_of_what_is_seen(given: tuple[Entry, ...], view: str, budget: int, ways: Any) -> None:
+    found = made(given, view=view, max_tokens=budget, **ways)
+    expected = made(Oracle(given, view).entries(), max_tokens=budget, **ways)
+    if "request" not in found:
+        assert found == expected
+        return
+    assume(found["stop_reason"] != "horizon")
+    for name in ("request", "tokens", "grounding", "exact", "waiting_for"):
+        assert found.get(name) == expected.get(name), name
+    # Only messages for others may be beyond a limit.
+    assert found["stop_reason"] in (expected["stop_reason"], "limit" if ways["limit"] or ways["turns"] else "")
+    assert found["kept"]["messages"] == expected["kept"]["messages"]
+    told = [[line[name] for name in ("role", "tokens", "kept", "reason")] for line in found.get("explain", [])]
+    assert told == [
+        [line[name] for name in ("role", "tokens", "kept", "reason")] for line in expected.get("explain", [])
+    ]
+
+
+@quick
+@given(shared(), st.sampled_from(AGENTS), st.integers(100, 900), WAYS)
+def test_it_is_the_window_of_what_is_seen(given: tuple[Entry, ...], view: str, budget: int, ways: Any) -> None:
+    """A view's window is that of a conversation that has only what the agent sees, in every form and with every option."""
+    check_it_is_the_window_of_what_is_seen(given, view, budget, ways)
+
+
+@pytest.mark.nightly
+@deep
+@given(shared(max_turns=25), st.sampled_from(AGENTS), st.integers(100, 2000), WAYS)
+def test_it_is_the_window_of_what_is_seen_deeper(given: tuple[Entry, ...], view: str, budget: int, ways: Any) -> None:
+    """The same of more and longer conversations."""
+    check_it_is_the_window_of_what_is_seen(given, view, budget, ways)
+
+
+@dataclass
+class Read:
+    """A window of any tail of a conversation, as a driver reads it."""
+
+    found: Talk
+    query: WindowQuery
+
+    def outcome(self, first_seq: int = 1) -> Any:
+        """The window, Older, or the members of a problem."""
+        model = find_model(self.query.model or "")
+        limits = limits_of(self.query, self.found.settings, {})
+        asked = Asked(self.query, limits, fixed_parts(self.found.settings))
+        history = self.found.history(model, first_seq)
+        _, bodies, documents = self.found.stored
+        known = {seq: each for seq, each in documents.items() if seq >= first_seq or seq in history.outside}
+        seen = SeenHistory(history, Bodies(1, bodies, {}), known)
+        try:
+            need = advance(window(asked, seen))
+        except WindowDoesNotFit as problem:
+            return problem.members
+        assert isinstance(need, Made | Older)
+        if isinstance(need, Older):
+            return need
+        told = json.loads(need.body)
+        told.pop(
+            "cost", None
+        )  # whether the cache is cold follows from the time before a reply, which a read tells apart
+        return told
+
+
+STABLE = st.fixed_dictionaries(
+    {
+        "stable": st.booleans(),
+        "stable_step": st.sampled_from([0.1, 0.25, 0.5]),
+        "limit": st.sampled_from([None, None, 2, 5]),
+        "note": st.booleans(),
+        "grounding": st.sampled_from(["latest", "all", "none"]),
+        "overflow": st.sampled_from(["stop", "skip"]),
+        "dedupe": st.sampled_from(["grounding", "messages"]),
+    }
+)
+
+
+@few
+@given(shared(max_turns=12), st.sampled_from(AGENTS), st.sampled_from(MODELS), st.integers(30, 500), STABLE)
+def test_every_tail(given: tuple[Entry, ...], view: str, model: str, budget: int, ways: Any) -> None:
+    """A tail asks for older messages, or gives the same window or problem as the whole history, horizon and figures too."""
+    read = Read(Talk(given), WindowQuery(model=model, view=view, max_tokens=budget, reserve=0, **ways))
+    whole = read.outcome()
+    for first_seq in range(2, len(given) + 1):
+        tail = read.outcome(first_seq)
+        if isinstance(tail, Older):
+            assert 1 <= tail.first_seq < first_seq
+        else:
+            assert tail == whole
+
+
+def firsts(given: tuple[Entry, ...], query: WindowQuery) -> list[int]:
+    """The seq with which history begins, after each message; required messages before it are not history."""
+    found, first = [], []
+    for length in range(1, len(given) + 1):
+        made_now = Read(Talk(given).upto(length), query).outcome()
+        if "request" in made_now and made_now["kept"]["first_seq"] is not None:
+            first.append(made_now["kept"]["first_seq"])
+    found += first
+    return found
+
+
+@few
+@given(shared(max_turns=14), st.sampled_from(AGENTS), st.sampled_from(MODELS), st.integers(0, 400), st.data())
+def test_a_stable_cut_never_moves_back(
+    given: tuple[Entry, ...], view: str, model: str, spare: int, data: st.DataObject
+) -> None:
+    """The first message of a view's stable window never moves back as messages for anybody are appended."""
+    step = data.draw(st.sampled_from([0.1, 0.25, 0.5]))
+    query = WindowQuery(
+        model=model, view=view, stable=True, stable_step=step, reserve=0, grounding="none", tool_result_overflow="error"
+    )
+    least = [_needed(given[:length], query) for length in range(1, len(given) + 1)]
+    query = msgspec.structs.replace(query, max_tokens=max(least, default=1) + spare)
+    assert all(before <= after for before, after in pairwise(firsts(given, query)))
+
+
+def _needed(given: tuple[Entry, ...], query: WindowQuery) -> int:
+    problem = Read(Talk(given), msgspec.structs.replace(query, max_tokens=1)).outcome()
+    return int(problem["needed"]) if "needed" in problem else 1
+
+
+@quick
+@given(shared(), st.sampled_from(AGENTS), st.integers(100, 900), WAYS)
+def test_nothing_for_others_is_in_it(given: tuple[Entry, ...], view: str, budget: int, ways: Any) -> None:
+    """No text that is for others is anywhere in a view's window or its problems, whatever the parameters."""
+    marked = []
+    for entry in given:
+        message, content = entry.message, entry.message.get("content")
+        if isinstance(content, str) and not may_see(entry, view):
+            message = {**message, "content": f"SECRET {content}"}
+        marked.append(msgspec.structs.replace(entry, message=message))
+    found = made(marked, view=view, max_tokens=budget, note=True, **{**ways, "explain": True})
+    assert "SECRET" not in json.dumps(found)
+
+
+def test_a_view_looks_back_two_blocks() -> None:
+    """An agent that sees little of a long conversation gets what it sees of the last blocks, and is told why no more."""
+    mine = [Entry(message={"role": "user", "content": "first"}, audience=["billing"])]
+    others = [Entry(message={"role": "user", "content": words(20)}, audience=["triage"]) for _ in range(400)]
+    last = [Entry(message={"role": "user", "content": "last"})]
+    asked = {"model": "gpt-4o-mini", "max_tokens": 100}
+    found = made([*mine, *others, *mine, *last], view="billing", **asked)
+    assert [each["content"] for each in found["request"]["messages"]] == ["first", "last"]
+    assert found["stop_reason"] == "horizon"
+    assert found["dropped"]["messages"] == 401
