@@ -22,7 +22,7 @@ MessageChange = Annotated[
         "with other texts (`changed`) or at another place among the others (`moved`).",
     ),
 ]
-_MARKS = frozenset({"cache_control", "cachePoint", "prompt_cache_key"})
+_MARKS = frozenset().union(*(provider.cache_marks for provider in PROVIDERS.values()))
 """Members that are no part of what a cache keeps."""
 
 

@@ -535,6 +535,7 @@ CONVERSE = Provider(
     resells=frozenset({"anthropic"}),
     caching=caching,
     mark=mark,
+    cache_marks=frozenset({"cachePoint"}),
     limits=lambda _name, _window: _LIMITS,
     narrows=_LIMITS,
     asking=_ASKING,

@@ -68,6 +68,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """The prompt cache of a model of this maker, from its name and its prices; None without one."""
     mark: Callable[[Object, CacheKind | None, Places, str], Object]
     """Adds hints for a prompt cache of this kind, or of none, to a request; the last is the conversation's cache key."""
+    cache_marks: frozenset[str] = frozenset({"cache_control", "prompt_cache_key"})
+    """Members of a request, or of its parts, that are such hints, and so no part of what a cache keeps."""
     limits: Callable[[str, int], RequestLimits]
     """The limits of a request to a model of this maker, by the model's name and its context window in tokens."""
     asking: Asking
