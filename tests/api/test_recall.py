@@ -211,6 +211,8 @@ async def test_a_window_without_recall_is_still_a_window(client: httpx.AsyncClie
     assert without["dropped"]["messages"] > 0
     searched = {"messages": 0, "first_seq": None, "last_seq": None}
     assert asked.pop("recalled") == {"messages": 0, "tokens": 0, "seqs": [], "searched": searched}
+    receipts = [each.pop("receipt") for each in (asked, without)]
+    assert receipts[0] != receipts[1]  # a receipt names the parameters, too
     assert asked == without
 
 

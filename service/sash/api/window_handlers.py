@@ -77,9 +77,9 @@ _NAMES = {"earlier": "from", "later": "to"}
 class DifferenceQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True, rename=_NAMES):
     """The receipts of two windows. Parameters are only given beside a receipt for which they were too long."""
 
-    earlier: Annotated[str, Meta(max_length=LONGEST, description="The receipt of the earlier window.")]
+    earlier: Annotated[str, Meta(min_length=1, max_length=LONGEST, description="The receipt of the earlier window.")]
     later: Annotated[
-        Annotated[str, Meta(max_length=LONGEST)] | None,
+        Annotated[str, Meta(min_length=1, max_length=LONGEST)] | None,
         Meta(description="That of the later window; by default the window now, with the earlier one's parameters."),
     ] = None
 
