@@ -351,6 +351,25 @@ def test_a_conversation_needs_a_model(tmp_path: Path) -> None:
     assert told(str(path), "--against", f"model={MODEL}", "--set", "model=gpt-6-sol")["set"]["requests"] == 1
 
 
+def test_what_cannot_be_lived_again_is_left_out(tmp_path: Path) -> None:
+    """A conversation without messages, or without a model, stops nothing: the table says how many there were."""
+    whole = exported(tmp_path, [user("hello"), reply("hi")])
+    (tmp_path / "empty").mkdir()
+    empty, unnamed = (
+        exported(tmp_path / "empty", [], version=1, created_at="2026-01-01T00:00:00Z"),
+        tmp_path / "unnamed.json",
+    )
+    unnamed.write_text(json.dumps([{"role": "user", "content": "hello"}]))
+    files = [empty, str(unnamed), whole]
+    found = told(*files, "--set", "stable=auto")
+    assert (found["left_out"], len(found["conversations"])) == ({"no messages": 1, "no model": 1}, 1)
+    shown = sash(*files, "--set", "stable=auto", "--as", "markdown")
+    assert shown.exit_code == 0
+    assert "| conversations left out: no model | 1 | 1 |" in shown.stdout
+    assert "--model NAME gives them one" in shown.stdout
+    assert "has no messages" in sash(empty, "--set", "stable=auto").stderr
+
+
 def test_a_server_that_is_none_of_ours_is_told() -> None:
     """Another program's answer, and no server, are one line each."""
     with between("", always(Reply(200, b"hello"))) as (url, _):

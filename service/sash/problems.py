@@ -411,7 +411,8 @@ class WindowDoesNotFit(Unprocessable):
     pictures, pages or tools of each part.
 
     Request a smaller ``reserve`` or another model, or shorten the most expensive part. Older history is not the cause:
-    the window leaves it out.
+    the window leaves it out. A stored question that is too long stays: append a shorter one in its place with ``after_seq``,
+    or ask for ``overflow=skip``, as windows of later questions would end at it.
     """
 
     slug, title = "window-does-not-fit", "What must be in the window does not fit"

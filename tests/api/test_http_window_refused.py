@@ -25,6 +25,29 @@ async def test_a_window_that_cannot_be_asked_for_stores_nothing(
     assert (await client.get(f"/conversations/{conversation}")).status_code == 404
 
 
+async def test_a_question_that_is_too_long_can_be_replaced(client: httpx.AsyncClient, conversation: str) -> None:
+    """The 422 says what it does to later windows, and what helps: a shorter one in its place, or `overflow=skip`."""
+    path, query = f"/conversations/{conversation}", {"model": "gpt-4o", "max_tokens": 60}
+    await append(client, conversation, user("is there a talk?"), user("word " * 100))
+
+    told = problem(await client.get(f"{path}/window", params=query), 422, "window-does-not-fit")["detail"]
+
+    assert "stored, as message 2. Append a shorter one in its place, with after_seq=1." in told
+    await append(client, conversation, user("and then?"))
+    kept = [
+        (await window(client, conversation, **query, overflow=each))["kept"]["messages"] for each in ("stop", "skip")
+    ]
+    assert kept == [1, 2]
+    shorter = await client.post(
+        f"{path}/messages", params={**query, "after_seq": 1}, json={"messages": [user("short")]}
+    )
+    assert shorter.json()["window"]["kept"]["messages"] == 2
+    by_pins = await client.get(f"{path}/window", params={"model": "gpt-4o", "max_tokens": 1})
+    assert "stored, as message 2" in by_pins.json()["detail"]
+    await client.patch(path, json={"system": "Be brief. " * 50})
+    assert "is stored" not in (await client.get(f"{path}/window", params=query)).json()["detail"]
+
+
 async def test_a_window_that_does_not_fit_says_what_was_stored(client: httpx.AsyncClient, conversation: str) -> None:
     """A turn whose window does not fit is stored once, also when sent twice; the answer says why it has no window."""
     entry = user("word " * 50, id="long")

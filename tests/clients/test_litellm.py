@@ -128,9 +128,33 @@ def test_a_reader_that_goes_away_leaves_half_a_reply(proxy: str, served: Served,
             ):
                 break
     give_up = time.monotonic() + 30
-    while len(found := stored(served)) < 2 and time.monotonic() < give_up:
+    while (found := stored(served))[1]["status"] == "in_progress" and time.monotonic() < give_up:
         time.sleep(0.1)
     assert (found[1]["message"]["content"], found[1]["status"]) == ("At 12:10, in ", "interrupted")
+
+
+def test_a_reply_that_was_taken_away_does_not_come_back(proxy: str, served: Served, provider: Provider) -> None:
+    """A reply is in the log while it streams; after a rewind its end is not stored."""
+    provider.pause_seconds = 0.5
+    with httpx.stream("POST", proxy, json=body(user("where?"), stream=True), headers=HEADERS, timeout=60) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        assert [each.get("status") for each in stored(served)] == [None, "in_progress"]
+        said = {"messages": [user("never mind")], "after_seq": 0}
+        httpx.post(f"{served.url}/conversations/{NAME}/messages", json=said).raise_for_status()
+        assert any("[DONE]" in line for line in lines)
+    assert [each["message"]["content"] for each in stored(served)] == ["never mind"]
+
+
+def test_a_model_that_fails_ends_its_reply(proxy: str, served: Served, provider: Provider) -> None:
+    """The provider's error is the answer, and the log has an interrupted reply without a word."""
+    provider.failures = 20
+    try:
+        assert httpx.post(proxy, json=body(user("where?")), headers=HEADERS, timeout=60).status_code >= 400
+    finally:
+        provider.failures = 0
+    assert [each.get("status") for each in stored(served)] == [None, "interrupted"]
+    assert asked(proxy, user("where?"))["content"] == ANSWER
 
 
 def test_others_pass_and_refusals_are_told(proxy: str, served: Served) -> None:

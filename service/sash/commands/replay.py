@@ -25,7 +25,7 @@ from sash.core.law.parameters import WindowQuery
 
 if TYPE_CHECKING:
     from sash.commands.replays.compared import Totals
-    from sash.commands.replays.logged import EvidenceQuestion, Replayable
+    from sash.commands.replays.logged import EvidenceQuestion, LeftOutError, Replayable
 
 _NEXT: Final = re.compile(r",(?=[a-z_]+=)")
 _TITLES: Final = 60
@@ -42,6 +42,13 @@ class _Compared:
         self.conversations: list[dict[str, Any]] = []
         self.untimed = 0
         self.failed: list[str] = []
+        self.left_out: dict[str, int] = {}
+        """Conversations that have nothing to live again, by why."""
+        self.first_left_out = ""
+
+    def leave_out(self, why: "LeftOutError") -> None:
+        self.left_out[why.kind] = self.left_out.get(why.kind, 0) + 1
+        self.first_left_out = self.first_left_out or str(why)
 
     def add(self, found: "Replayable", against: "Totals", wanted: "Totals") -> None:
         from sash.commands.replays.compared import as_json  # noqa: PLC0415
@@ -222,7 +229,7 @@ def _compare(
 ) -> _Compared:
     """Live each conversation again, with both sets of parameters. Raises SourceError if none can be."""
     from sash.commands.replays.compared import totals_of  # noqa: PLC0415
-    from sash.commands.replays.logged import replayable  # noqa: PLC0415
+    from sash.commands.replays.logged import LeftOutError, replayable  # noqa: PLC0415
     from sash.problems import Problem  # noqa: PLC0415
 
     found, (given, count) = _Compared(), sources
@@ -235,13 +242,16 @@ def _compare(
                 bar.reset(requests, total=2 * len(each.chat.lengths))
                 step: Callable[[], Any] = lambda: bar.advance(requests)  # noqa: E731
                 found.add(each, *(totals_of(each, query, models, step) for query in pair))
+            except LeftOutError as why:
+                found.leave_out(why)
             except SourceError as error:
                 found.failed.append(str(error))
             except Problem as problem:
                 found.failed.append(f"{source.id}: {problem.detail}")
             bar.advance(conversations)
     if not found.conversations:
-        raise SourceError(found.failed[0] if found.failed else "there is no conversation to live again")
+        reasons = [*found.failed, found.first_left_out, "there is no conversation to live again"]
+        raise SourceError(next(filter(None, reasons)))
     return found
 
 
@@ -253,11 +263,18 @@ def _report(found: _Compared, titles: tuple[str, str], shape: str | None, draw: 
     from sash.commands.replays.compared import as_json, sheet  # noqa: PLC0415
     from sash.commands.replays.picture import page, picture  # noqa: PLC0415
 
-    table, notes = sheet(found.against, found.wanted), list(_notes(found, titles))
+    table, notes = sheet(found.against, found.wanted, found.left_out), list(_notes(found, titles))
     shape = shape or ("json" if wants_json(None) else "table")
     if shape == "json":
         sides = {"against": as_json(found.against), "set": as_json(found.wanted)}
-        print_json({**sides, "assumed_times": found.untimed, "conversations": found.conversations})
+        print_json(
+            {
+                **sides,
+                "assumed_times": found.untimed,
+                "conversations": found.conversations,
+                "left_out": found.left_out,
+            }
+        )
     elif shape == "markdown":
         click.echo("\n".join([table.markdown(), "", *notes]))
     else:
@@ -281,6 +298,8 @@ def _notes(found: _Compared, titles: tuple[str, str]) -> Iterator[str]:
     count = len(found.conversations)
     yield "against: {}; set: {}".format(*titles)
     yield f"{count:,} conversation{'s' * (count != 1)}, the window before each reply."
+    if "no model" in found.left_out:
+        yield "Conversations that name no model are left out: --model NAME gives them one."
     if found.untimed:
         yield f"{found.untimed:,} without times: pauses are assumed (--pause)."
     for name, totals in (("--against", found.against), ("--set", found.wanted)):

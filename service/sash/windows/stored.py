@@ -18,7 +18,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.walk import SKIP_HORIZON
 from sash.core.providers import PROVIDERS
 from sash.core.providers.members import NO_NAMES, Names
-from sash.problems import Internal, Problem, StoreUnavailable
+from sash.problems import GroundingDoesNotFit, Internal, Problem, StoreUnavailable, WindowDoesNotFit
 from sash.processor import PROCESSOR
 from sash.store.data.conversations import Conversations, Writing
 from sash.store.data.layout import Target
@@ -135,6 +135,9 @@ class Windows:
             asked = self.asked(target, query, tail.state, settings, parts, limits, rules, told)
             try:
                 return await self.make(target, asked, tail, room), tail.state
+            except WindowDoesNotFit as problem:
+                problem.detail += _of_a_long_question(problem, tail.state)
+                raise
             except HistoryEdited:
                 tail = await self._read_again(target, asked)
         raise StoreUnavailable("The history is edited faster than it can be read; try again.")
@@ -274,3 +277,16 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
 def _compactions(query: WindowQuery) -> str:
     """The forms of compactions that the query's window can have."""
     return readable(query.format) if query.summary != "never" else ""
+
+
+def _of_a_long_question(problem: WindowDoesNotFit, state: State) -> str:
+    """What to do about a stored question that costs most of what does not fit; empty where another part does."""
+    costs: Mapping[str, int] = problem.members["costs"]
+    is_of_documents = isinstance(problem, GroundingDoesNotFit)
+    if is_of_documents or not state.question or costs.get("question", 0) < max(costs.values()):
+        return ""
+    return (
+        f" The question is stored, as message {state.question}. Append a shorter one in its place, with "
+        f"after_seq={state.question - 1}. As it is, windows of later questions end at it and have nothing from before, "
+        "unless they ask for overflow=skip."
+    )

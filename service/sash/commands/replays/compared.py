@@ -107,8 +107,8 @@ def totals_of(found: Replayable, query: WindowQuery, models: Mapping[str, Model]
 # ---- what is printed
 
 
-def sheet(against: Totals, wanted: Totals) -> Sheet:
-    """The table of both, and the change from the first to the second."""
+def sheet(against: Totals, wanted: Totals, left_out: Mapping[str, int]) -> Sheet:
+    """The table of both, and the change from the first to the second. ``left_out`` are conversations, by why."""
     rows = [
         ("requests", *_counts(against.requests, wanted.requests)),
         ("windows that do not fit", *_counts(against.refused, wanted.refused)),
@@ -127,6 +127,7 @@ def sheet(against: Totals, wanted: Totals) -> Sheet:
         rows.append((f"evidence kept of {against.questions:,} questions", *kept))
     optional = {"windows that do not fit", "requests above a price tier", "tool results shortened"}
     shown = [row for row in rows if row[0] not in optional or row[1:3] != ("0", "0")]
+    shown += [(f"conversations left out: {why}", f"{count:,}", f"{count:,}", "") for why, count in left_out.items()]
     return Sheet("", ("", "#against", "#set", "#change"), shown)
 
 

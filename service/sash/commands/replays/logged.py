@@ -34,6 +34,14 @@ class _Asked(msgspec.Struct):
     questions: list[EvidenceQuestion]
 
 
+class LeftOutError(SourceError):
+    """A conversation that has nothing to live again; ``kind`` is why, in the table's words."""
+
+    def __init__(self, said: str, kind: str) -> None:
+        super().__init__(said)
+        self.kind = kind
+
+
 class Replayable(NamedTuple):
     """A conversation that can be lived again. ``is_timed``: its messages have times, which are not assumed.
 
@@ -55,7 +63,7 @@ def replayable(
 ) -> Replayable:
     """The conversation of a source. ``questions`` are by conversation, and ``model`` is for one that names none.
 
-    Without times, a user's message comes ``pause_seconds`` after the one before it. Raises SourceError.
+    Without times, a user's message comes ``pause_seconds`` after the one before it. Raises SourceError, LeftOutError.
     """
     asked = list(questions.get(source.id, ()))
     if (own := source.settings.pop("questions", None)) is not None:
@@ -74,7 +82,9 @@ def replayable(
     if model is not None and settings.model is None:
         settings = msgspec.structs.replace(settings, model=model)
     if needs_model and settings.model is None:
-        raise SourceError(f"{source.id} names no model: write --model NAME")
+        raise LeftOutError(f"{source.id} names no model: write --model NAME", "no model")
+    if not entries:
+        raise LeftOutError(f"{source.id} has no messages", "no messages")
     chat = LoggedChat(
         source.id, settings, entries, times if is_timed else _assumed(entries, pause_seconds), head.summary
     )
