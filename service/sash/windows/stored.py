@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
-from sash.core.law.caching import below_a_tier, settled
+from sash.core.law.caching import below_a_tier, length_of, settled
 from sash.core.law.choice import BLOCK
 from sash.core.law.compaction import readable
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings
@@ -216,7 +216,7 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model, is_priced = limits.model, query.price == "auto"
     budget = below_a_tier(query, model, limits.budget)
-    block = BLOCK * budget if query.stable or is_priced else 0
+    block = BLOCK * length_of(limits.budget, budget) if query.stable or is_priced else 0
     more = SKIP_HORIZON if query.overflow == "skip" else 0
     limit, scripts, whole = query.limit or 0, model.ratios is not None, query.tool_results_kept is not None
     return Reach(
