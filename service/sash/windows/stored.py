@@ -9,7 +9,6 @@ import msgspec
 from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
 from sash.core.law.caching import below_a_tier, settled
-from sash.core.law.choice import BLOCK
 from sash.core.law.compaction import readable
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, decode_settings
 from sash.core.law.hints import cache_key
@@ -28,7 +27,7 @@ from sash.store.data.scripts import AppendReply, HistoryEdited, Known, Reach
 from sash.store.data.stored_messages import NewEntry
 from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
-from sash.windows.asked import Asked, Limits, limits_of
+from sash.windows.asked import Asked, Limits, block_of, limits_of
 from sash.windows.flow import advance, window
 from sash.windows.model_rules import ModelRules
 from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords, WithMedia
@@ -256,7 +255,8 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model, is_priced = limits.model, query.price == "auto"
     budget = below_a_tier(query, model, limits.budget)
-    block = BLOCK * budget if query.stable or is_priced or query.view is not None else 0
+    has_block = query.stable or is_priced or query.view is not None
+    block = block_of(query, limits) if has_block else 0
     more = SKIP_HORIZON if query.overflow == "skip" else 0
     limit, whole = query.limit or 0, query.tool_results_kept is not None
     scripts = model.ratios is not None or query.view is not None  # author and audience are in the details, too
