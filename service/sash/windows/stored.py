@@ -38,6 +38,8 @@ from sash.windows.tail import LARGE_BYTES, GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
 _ATTEMPTS = 8
+_OF_A_VIEW = 2
+"""Budgets of messages that are read first for a view, which is enough where it sees half of them."""
 _NO_RESERVE = ConversationSettings(reserve=0)
 
 
@@ -253,7 +255,9 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model, is_priced = limits.model, query.price == "auto"
     budget = below_a_tier(query, model, limits.budget)
-    block = BLOCK * budget if query.stable or is_priced or query.view is not None else 0
+    block = BLOCK * budget if query.stable or is_priced else 0
+    if query.view is not None:
+        budget *= _OF_A_VIEW
     more = SKIP_HORIZON if query.overflow == "skip" else 0
     limit, whole = query.limit or 0, query.tool_results_kept is not None
     scripts = model.ratios is not None or query.view is not None  # author and audience are in the details, too
