@@ -78,6 +78,7 @@ RUN_BY = {
         ): "test_readme.py::test_the_bedrock_loop_sends_windows_and_reports_the_bill",
         ("## Ollama", "python"): "test_readme.py::test_the_ollama_loop_sends_windows",
         ("## A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
+        ("## Several agents", "python"): "test_readme.py::test_each_of_several_agents_sees_its_part",
         ("## Tools for the model", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
         ("## LlamaIndex", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Microsoft Agent Framework", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",

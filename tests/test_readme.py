@@ -162,6 +162,17 @@ def test_a_model_finds_what_its_window_leaves_out(fresh_server: str) -> None:
     assert "We restart the cart with: kubectl rollout restart deploy/cart" in found
 
 
+def test_each_of_several_agents_sees_its_part(fresh_server: str) -> None:
+    """The page's agents see what is for them, and of others' tools what was said."""
+    done = run([sys.executable], block("python", CLIENTS, "## Several agents"), server=fresh_server)
+    asked, told = "Why was I billed twice?", "Invoice 7 was paid twice. Billing takes over."
+    assert printed(done) == [
+        f"billing {[asked, told, 'assistant', 'refunded']}",
+        f"triage {[asked, 'assistant', '4 invoices of 2 pages each', told, 'The risk is low.']}",
+        f"user {[asked, told]}",
+    ]
+
+
 def test_the_openai_loop_goes_through_a_tool_call(fresh_server: str, provider: Provider) -> None:
     """The SDK sends each window; a tool result follows its call, and the second question comes with the first turn."""
     code = block("python", "README.md", "### Python, with the OpenAI SDK")

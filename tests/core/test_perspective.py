@@ -101,6 +101,10 @@ class Oracle:
                 return True
         return False
 
+    def is_pinned(self, index: int) -> bool:
+        group = [each for each, head in self.group_of.items() if head == self.group_of.get(index)]
+        return any(self.given[each].pinned for each in group or [index])
+
     def message(self, index: int) -> dict[str, Any] | None:
         """The message as the agent sees it; None if it does not."""
         entry = self.given[index]
@@ -110,15 +114,21 @@ class Oracle:
             return entry.message
         is_head = self.group_of[index] == index
         if not (is_head and self.speaks(index)) or (
-            self.is_others(index) and not entry.pinned and self.is_followed(index)
+            self.is_others(index) and not self.is_pinned(index) and self.is_followed(index)
         ):
             return None
         return {"role": "assistant", "content": entry.message.get("content") or entry.message["refusal"]}
 
     def entries(self) -> list[Entry]:
-        found = ((entry, self.message(index)) for index, entry in enumerate(self.given))
-        replace = msgspec.structs.replace
-        return [replace(entry, message=message, author=None, audience=None) for entry, message in found if message]
+        found = []
+        for index, entry in enumerate(self.given):
+            if message := self.message(index):
+                is_text = self.group_of.get(index) in self.gone
+                is_pinned = self.is_pinned(index) if is_text else entry.pinned
+                found.append(
+                    msgspec.structs.replace(entry, message=message, pinned=is_pinned, author=None, audience=None)
+                )
+        return found
 
 
 def made(given: list[Entry] | tuple[Entry, ...], **asked: Any) -> Any:

@@ -37,6 +37,8 @@ from sash.windows.tail import LARGE_BYTES, GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
 _ATTEMPTS = 8
+_OF_A_VIEW = 2
+"""Budgets of messages that are read first for a view, which is enough where it sees half of them."""
 _NO_RESERVE = ConversationSettings(reserve=0)
 
 
@@ -255,8 +257,9 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model, is_priced = limits.model, query.price == "auto"
     budget = below_a_tier(query, model, limits.budget)
-    has_block = query.stable or is_priced or query.view is not None
-    block = block_of(query, limits) if has_block else 0
+    block = block_of(query, limits) if query.stable or is_priced else 0
+    if query.view is not None:
+        budget *= _OF_A_VIEW
     more = SKIP_HORIZON if query.overflow == "skip" else 0
     limit, whole = query.limit or 0, query.tool_results_kept is not None
     scripts = model.ratios is not None or query.view is not None  # author and audience are in the details, too

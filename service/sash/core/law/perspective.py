@@ -72,7 +72,9 @@ def as_seen_by(history: History, view: str, block: int) -> History | None:
     changed = msgspec.structs.replace(
         history,
         first_seq=first,
-        records=taken(records, kept, sight.texts) if len(kept) < len(records) or len(sight.texts) else records,
+        records=taken(records, kept, sight.texts, sight.pinned.tolist())
+        if len(kept) < len(records) or len(sight.texts)
+        else records,
         outside=outside,
         length=history.length - unseen,
         seen=Perspective(

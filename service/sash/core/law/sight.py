@@ -24,12 +24,13 @@ RESULT_ROLES: Final = bytes((TOOL, FUNCTION))
 class Sight(NamedTuple):
     """The indexes of the messages that an agent sees, ascending, and of those of which it sees the text alone.
 
-    ``left`` are those of which its earlier windows had the text, and ``own`` those that they had whole, as a tool group that
-    has a message for others now.
+    ``pinned`` are those of the texts whose tool groups are in every window. ``left`` are those of which its earlier windows
+    had the text, and ``own`` those that they had whole, as a tool group that has a message for others now.
     """
 
     kept: Number
     texts: Number
+    pinned: Number
     left: Number
     own: Number
 
@@ -43,7 +44,7 @@ def sight_of(records: Records, view: str) -> Sight:
     """What the agent ``view`` sees of these messages. Their details must have been read."""
     nothing, count = np.zeros(0, np.int64), len(records)
     if not len(records.named):
-        return Sight(np.arange(count), nothing, nothing, nothing)
+        return Sight(np.arange(count), nothing, nothing, nothing, nothing)
     numbers, parties = records.parties()
     is_seen = np.array([party.is_seen(view) for party in parties])[numbers]
     is_others = np.array([party.is_others(view) for party in parties])[numbers]
@@ -54,17 +55,20 @@ def sight_of(records: Records, view: str) -> Sight:
     is_gone = _gone(heads, is_call, is_others, is_seen)
     says = is_seen & (np.array(records.tokens(0)) > 0) & (roles == ASSISTANT) & ~is_unsent
     is_text = is_gone & is_call & says
+    is_pinned = np.zeros(count, bool)
+    is_pinned[heads[list(records.pinned())]] = True  # a pinned member pins its group
     is_later = np.zeros(count, bool)
     if is_text.any():
         authors = {party.author: number for number, party in enumerate(parties)}
         author = np.array([authors[party.author] for party in parties])[numbers]
         asks = np.flatnonzero((roles == USER) & is_seen)
         is_later = _superseded(is_text & is_others, says & (is_text | ~is_call), author, asks)
-        is_later[list(records.pinned())] = False
+        is_later &= ~is_pinned
     is_text &= ~is_later
     of_its_own = is_gone & is_seen & ~is_others[heads]
     kept = np.flatnonzero(is_seen & ~is_gone | is_text)
-    return Sight(kept, np.flatnonzero(is_text), np.flatnonzero(is_later), np.flatnonzero(of_its_own))
+    groups = (is_text, is_text & is_pinned, is_later, of_its_own)
+    return Sight(kept, *map(np.flatnonzero, groups))
 
 
 def _calls(records: Records) -> Number:
@@ -153,10 +157,10 @@ def sight_outside(outside: Mapping[int, Record], view: str) -> tuple[dict[int, R
     return kept, frozenset(texts)
 
 
-def taken(records: Records, kept: Number, texts: Number) -> Records:
-    """The records at the indexes ``kept``; of ``texts`` the text alone."""
+def taken(records: Records, kept: Number, texts: Number, pinned: Sequence[int] = ()) -> Records:
+    """The records at the indexes ``kept``; of ``texts`` the text alone, which is ``pinned`` where its group was."""
     rows = np.frombuffer(records.packed, np.uint8).reshape(-1, RECORD_BYTES)[kept].copy()
-    alone = {index: text_record(records[index]) for index in texts.tolist()}
+    alone = {index: text_record(records[index], is_pinned=index in pinned) for index in texts.tolist()}
     at: Number = np.searchsorted(kept, texts)
     for place, index in zip(at.tolist(), alone, strict=True):
         rows[place] = np.frombuffer(encode_record(alone[index]), np.uint8)
@@ -178,11 +182,20 @@ def _details(records: Records, kept: Number, alone: Mapping[int, Record]) -> Seq
     return details_in(b"".join(pieces), len(pieces))
 
 
-def text_record(record: Record) -> Record:
-    """The record of a message that is sent as its text alone: an upper bound of its cost."""
+def text_record(record: Record, *, is_pinned: bool = False) -> Record:
+    """The record of a message that is sent as its text alone: an upper bound of its cost.
+
+    ``is_pinned``: it is in every window, as another message of its group is.
+    """
     given = record.measure.extra or _PLAIN
     extra = Extra(name=given.name, mix=given.mix, parts=given.parts, odd=given.odd & NAMES)
     measure = msgspec.structs.replace(record.measure, extra=extra if extra != _PLAIN else None)
     return msgspec.structs.replace(
-        record, flags=record.flags & _KEPT_FLAGS, measure=measure, calls=0, digits=0, links="", media=()
+        record,
+        flags=record.flags & _KEPT_FLAGS | (Flags.PINNED if is_pinned else 0),
+        measure=measure,
+        calls=0,
+        digits=0,
+        links="",
+        media=(),
     )
