@@ -139,7 +139,7 @@ def _plain_window(
     if options.stable and not fixed.few_shots:  # a stable window keeps them free in every turn
         room -= longest_opening(model, options.format)
     room -= aside
-    if fixed.defines(options.format) and not fixed.tools:
+    if PROVIDERS[options.format].stand_in_tool is not None and not fixed.tools:
         room -= _stand_in_tokens(history, model, fixed)
     if room < 0 or may_cut:
         return None

@@ -138,17 +138,14 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """The kinds of items, blocks or parts in an own message at this pointer that the provider does not have."""
     is_chat_form: bool = False
     """Whether messages are sent as they are stored."""
+    has_openais_items: bool = False
+    """Whether the form is OpenAI's form of items, whose bills have rules of their own."""
     is_openais: bool = False
     """Whether the form is one of OpenAI's own, whose counts can be exact."""
 
     def takes_marks(self, kind: CacheKind) -> bool:
         """Whether a request in this form can have marks for a cache of this kind."""
         return kind != "cache_control" or self.has_cache_control
-
-    @property
-    def has_openais_items(self) -> bool:
-        """Whether this is OpenAI's form of items, whose bills have rules of their own."""
-        return self.is_openais and self.replies_are_items
 
     @property
     def name(self) -> str:

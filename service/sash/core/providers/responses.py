@@ -561,4 +561,5 @@ RESPONSES = Provider(
     binds_reasoning=_BOUND,
     one_string=frozenset({"assistant", "tool"}),
     is_openais=True,
+    has_openais_items=True,
 )
