@@ -12,7 +12,8 @@ The simulator (``core/law/prompt_cache.py``) bills each request by the vendor's 
 shortest prefix, lifetimes, writes, and price tiers. All figures are compared with ``stable=auto`` under the same rules, with
 the hints of ``cache=auto``. *Rules* are added one by one: the tier, the cut while the cache is cold, and what is asked of
 the cache. *History* is the median, over all turns, of the tokens of messages in a window, as a part of those with
-``stable=auto``.
+``stable=auto``; *in all* is that part of their sum. *With hindsight* is the cheapest that windows can be at all which keep
+as much, and which keep nine tenths (``tests/bench/hindsight.py``).
 """
 
 import argparse
@@ -21,10 +22,12 @@ import random
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from itertools import accumulate, chain, pairwise, repeat
 from pathlib import Path
 
 import msgspec
+import numpy as np
 from rich.console import Console
 
 from sash.core.counts.families import ROLE_INDEX
@@ -38,6 +41,7 @@ from sash.core.law.records import Record, Records
 from sash.core.law.rhythm import Asks, asks_of
 from sash.core.providers.cache_marks import Caching
 from tests.bench.figures import into_readme
+from tests.bench.hindsight import cheapest, lives
 from tests.bench.stable_cut import Conversation, Turn, longer_than, read, turns_of
 from tests.recordings import DATA, NO_DATA
 
@@ -93,28 +97,42 @@ RULES = {
 
 
 class Lived(msgspec.Struct, frozen=True):
-    """All turns of one vendor, rhythm and way: their cost in uncached tokens, and tokens of messages in each."""
+    """All turns of one vendor, rhythm and way, of each conversation, and their cost in uncached tokens."""
 
     cost: float
-    history: list[int]
-    cut: list[bool]
+    chats: list[list[Turn]]
+
+    @property
+    def turns(self) -> list[Turn]:
+        return list(chain.from_iterable(self.chats))
+
+
+@cache
+def _asks(roles: tuple[str, ...], times: tuple[int, ...], rules: Caching) -> list[Asks]:
+    records = [Record(0, Measure(ROLE_INDEX[role], 1, 1), 1, 0, b"\0" * 8) for role in roles]
+    whole = Records.of(records, times)
+    return [asks_of(whole[: place + 1], rules) for place, role in enumerate(roles) if role == "user"]
+
+
+def asked_at(conversation: Conversation, rhythm: str, rules: Caching) -> tuple[list[float], list[Asks]]:
+    """When each question came, in seconds, and what its window asks of the cache."""
+    times, roles = times_of(conversation, rhythm), tuple(entry.message["role"] for entry in conversation.entries)
+    seconds = [at / 1000 for at, role in zip(times, roles, strict=True) if role == "user"]
+    return seconds, _asks(roles, tuple(times), rules)
 
 
 def billed(
-    turns: Sequence[Turn], conversation: Conversation, times: Sequence[int], rules: Caching, model: Model, *, asks: bool
+    turns: Sequence[Turn], conversation: Conversation, rhythm: str, rules: Caching, model: Model, *, asks: bool
 ) -> Iterator[float]:
     """The cost of each turn, in uncached tokens of the first tier."""
-    cache = PromptCache(rules)
-    places = [place for place, entry in enumerate(conversation.entries) if entry.message["role"] == "user"]
-    roles = [ROLE_INDEX[entry.message["role"]] for entry in conversation.entries]
-    plain = Records.of([Record(0, Measure(role, 1, 1), 1, 0, b"\0" * 8) for role in roles], times)
-    for turn, place in zip(turns, places, strict=True):
-        asked = asks_of(plain[: place + 1], rules) if asks else Asks()
+    prompts, (times, wanted) = PromptCache(rules), asked_at(conversation, rhythm, rules)
+    for turn, at, each in zip(turns, times, wanted, strict=True):
+        asked = each if asks else Asks()
         parts = turn.blocks[rules.kind]
         if asked.nothing:  # the definitions and the system text are marked all the same
             parts = [*parts[:2], *(part._replace(marked=False, turn=False) for part in parts[2:])]
         longer = rules.longer if asked.longer else None
-        bill = cache.send(parts, times[place] / 1000, longer.seconds if longer else None)
+        bill = prompts.send(parts, at, longer.seconds if longer else None)
         write = longer.write_price if longer else rules.write_price
         cost = bill.read * rules.read_price + bill.written * write + bill.uncached
         tier = next((each for each in model.price_tiers if turn.tokens > each.above), None)
@@ -129,7 +147,7 @@ def lived(conversations: Sequence[Conversation], model: Model, rules: Caching, r
     """Live all conversations with a vendor, a rhythm and a way."""
     price, cache = "auto" if way.priced else "none", "auto" if way.asks else "none"
     query = WindowQuery(stable="auto", format=model.format, price=price, cache=cache)
-    options, turns, cost = settled(query, model, BUDGET), [], 0.0
+    options, chats, cost = settled(query, model, BUDGET), [], 0.0
     asks = way.asks and rules.longer is not None  # else the windows are the same
     same = (model.id, bool(model.price_tiers) and way.priced, way.priced, way.timed and rhythm, asks)
     for conversation in conversations:
@@ -138,9 +156,26 @@ def lived(conversations: Sequence[Conversation], model: Model, rules: Caching, r
         if found is None:
             found = turns_of(conversation, model, BUDGET, options, times if way.timed else (), (rules.kind,))
             _LIVED[conversation.id, *same] = found
-        cost += sum(billed(found, conversation, times, rules, model, asks=way.asks))
-        turns += found
-    return Lived(cost, [turn.history for turn in turns], [turn.cut for turn in turns])
+        cost += sum(billed(found, conversation, rhythm, rules, model, asks=way.asks))
+        chats.append(found)
+    return Lived(cost, chats)
+
+
+HINDSIGHT = 0.9
+"""The part of the history's tokens that is wanted."""
+
+
+def hindsight(
+    conversations: Sequence[Conversation], base: Lived, rules: Caching, rhythm: str, part: float, tier: int | None
+) -> float:
+    """The cheapest cost with this part of the history's tokens, over that with ``stable=auto``."""
+    known = []
+    for conversation, turns in zip(conversations, base.chats, strict=True):
+        seconds, asks = asked_at(conversation, rhythm, rules)
+        roles = [entry.message["role"] for entry in conversation.entries]
+        known.append(lives(turns, roles, seconds, asks, rules.kind))
+    factor = lambda total: np.where(total > tier, 2.0, 1.0) if tier else 1.0  # noqa: E731
+    return cheapest(known, rules, factor, BUDGET, part) / base.cost
 
 
 class VendorRows(msgspec.Struct):
@@ -163,15 +198,18 @@ def vendor_rows(conversations: Sequence[Conversation], name: str, form: str) -> 
         for rhythm in RHYTHMS:
             base = lived(conversations, model, rules, rhythm, Way(priced=False, timed=False, asks=False))
             found = [lived(conversations, model, rules, rhythm, way) for way in RULES.values()]
-            pairs = list(zip(found[-1].history, base.history, base.cut, strict=True))
+            pairs = [(new.history, old.history, old.cut) for new, old in zip(found[-1].turns, base.turns, strict=True)]
             kept = [new / old for new, old, _ in pairs if old]
             cut = [new / old for new, old, is_cut in pairs if old and is_cut]
+            whole = sum(new for new, _, _ in pairs) / sum(old for _, old, _ in pairs)
             parts = [each.cost / base.cost for each in found]
             rows.shares += kept
             rows.brought.append([after - before for before, after in pairwise((1.0, *parts))])
+            near = TIER if tier else None
+            best = [hindsight(conversations, base, rules, rhythm, part, near) for part in (whole, HINDSIGHT)]
             costs = [f"{part - 1:+.1%}" for part in parts]
-            medians = [f"{statistics.median(each):.0%}" for each in (kept, cut)]
-            cells = (name, rhythm, "yes" if tier else "", *costs, *medians)
+            medians = [f"{each:.0%}" for each in (statistics.median(kept), statistics.median(cut), whole)]
+            cells = (name, rhythm, "yes" if tier else "", *costs, *medians, *(f"{part - 1:+.1%}" for part in best))
             rows.lines.append(f"| {' | '.join(cells)} |")
             Console(stderr=True).print(rows.lines[-1])
     return rows
@@ -179,7 +217,9 @@ def vendor_rows(conversations: Sequence[Conversation], name: str, form: str) -> 
 
 def table(conversations: Sequence[Conversation], vendors: Sequence[tuple[str, str]], jobs: int) -> list[str]:
     """The table, as lines of Markdown, made by so many processes."""
-    heads = ("vendor", "rhythm", "near a tier", *RULES, "history", "history of turns that are cut")
+    kept = ("history", "history of turns that are cut", "history in all")
+    best = ("with hindsight, as much history", f"with hindsight, {HINDSIGHT:.0%} of it")
+    heads = ("vendor", "rhythm", "near a tier", *RULES, *kept, *best)
     lines = [f"| {' | '.join(heads)} |", f"| --- | --- | --- |{' ---: |' * (len(heads) - 3)}"]
     with ProcessPoolExecutor(jobs) as pool:
         found = list(pool.map(vendor_rows, repeat(conversations), *zip(*vendors, strict=True)))
@@ -216,8 +256,7 @@ def _step_rows(conversations: Sequence[Conversation], name: str, form: str) -> l
     for rhythm in RHYTHMS:
         costs = []
         for each in conversations:
-            times = times_of(each, rhythm)
-            own = {step: sum(billed(turns[each.id, step], each, times, rules, model, asks=False)) for step in STEPS}
+            own = {step: sum(billed(turns[each.id, step], each, rhythm, rules, model, asks=False)) for step in STEPS}
             best = min(own[step] for step in STEPS if step <= 0.5)
             costs.append((*own.values(), own[cheapest_step(rules, BUDGET, sizes[each.id])], best))
         sums = [sum(column) for column in zip(*costs, strict=True)]

@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 
 from sash.core.law.expected import before_reply, began_alike
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.stable import Before, EarlierQuestion, Spans, stable_cut
+from sash.core.law.stable import Before, Begins, EarlierQuestion, Spans, Spared, stable_cut
 from sash.core.law.view import History
 from sash.core.law.window import Window
 
@@ -248,7 +248,7 @@ def cut_of(line: list[Span], end: int, room: int, step: float) -> tuple[int, int
     """Return the cut of a whole line of spans."""
     found = stable_cut(columns(line), end=end, room=room, step=step, block=BLOCK, whole=True)
     assert not isinstance(found, Before)
-    return found
+    return found.cut, found.since
 
 
 @quick
@@ -263,7 +263,68 @@ def test_cut_is_the_same_from_any_tail(spans: list[Span], room: int, step: float
         inside = any(span.question for span in spans[first:])
         asked = None if inside or asked is None else EarlierQuestion(asked.cost, asked.documents)
         tail = stable_cut(columns(spans[first:]), end=end, room=room, step=step, block=BLOCK, whole=False, asked=asked)
-        assert isinstance(tail, Before) or tail[0] + first == whole
+        assert isinstance(tail, Before) or tail.cut + first == whole
+
+
+COLD = st.lists(st.sampled_from(["", "", "", "cold", "briefly"]), min_size=31, max_size=31)
+
+
+def spared(states: Sequence[str], count: int, untold: int, free: tuple[int, int, int]) -> Spared:
+    """Return what is left free at the last ``count`` spans, of which the first ``untold`` are not told."""
+    told = np.arange(count) >= untold
+    cold, briefly = (
+        np.array([state == name for state in states[len(states) - count :]], bool) for name in ("cold", "briefly")
+    )
+    return Spared(cold & told, free[0], briefly & told, free[1], told, free[2])
+
+
+FREE = st.tuples(st.integers(0, 60), st.integers(0, 80), st.sampled_from([0, 10, 30]))
+
+
+def priced_cut(spans: list[Span], states: list[str], free: tuple[int, int, int], room: int, step: float) -> Begins:
+    """Return the cut of a whole line of spans with ``price=auto``."""
+    end = sum(span.length for span in spans)
+    more = spared(states, len(spans), 0, free)
+    found = stable_cut(columns(spans), end=end, room=room, step=step, block=BLOCK, whole=True, spared=more)
+    assert not isinstance(found, Before)
+    return found
+
+
+@quick
+@given(SPANS, COLD, FREE, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]), st.integers(0, 4))
+def test_a_priced_cut_is_the_same_from_any_tail(
+    spans: list[Span], states: list[str], free: tuple[int, int, int], room: int, step: float, untold: int
+) -> None:
+    """With ``price=auto``, too, the last spans give the cut of the whole line and the same reason, or ask for more."""
+    states = states[: len(spans)]
+    whole = priced_cut(spans, states, free, room, step)
+    end = sum(span.length for span in spans)
+    asking = next((span for span in reversed(spans) if span.question), None)
+    for first in range(1, len(spans)):
+        is_before = asking is not None and not any(span.question for span in spans[first:])
+        asked = EarlierQuestion(asking.cost, asking.documents) if asking is not None and is_before else None
+        more = spared(states, len(spans) - first, untold, free)
+        tail = stable_cut(
+            columns(spans[first:]), end=end, room=room, step=step, block=BLOCK, whole=False, asked=asked, spared=more
+        )
+        assert isinstance(tail, Before) or (tail.cut + first, tail.for_price) == (whole.cut, whole.for_price)
+
+
+@quick
+@given(SPANS, COLD, FREE, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]))
+def test_a_priced_cut_never_moves_back(
+    spans: list[Span], states: list[str], free: tuple[int, int, int], room: int, step: float
+) -> None:
+    """With ``price=auto``, too, the cut never moves back; at stable places it is never before the cut without."""
+    last = 0
+    for count in range(1, len(spans) + 1):
+        found = priced_cut(spans[:count], states[:count], free, room, step)
+        assert found.cut >= last
+        last = found.cut
+        if "briefly" not in states[:count]:
+            plain, _ = cut_of(spans[:count], sum(span.length for span in spans[:count]), room, step)
+            assert found.cut >= plain
+            assert found.for_price == (found.cut > plain)
 
 
 def signed(message: dict[str, Any], size: int) -> dict[str, Any]:

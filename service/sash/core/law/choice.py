@@ -20,7 +20,7 @@ from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.law.binding import keeps_reasoning_from
-from sash.core.law.caching import TURN_OF_A_WINDOW, below_a_tier, caching_of
+from sash.core.law.caching import below_a_tier, caching_of, length_of, most_tokens
 from sash.core.law.documents import Documents
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.fillers import came_in, filler_tokens, longest_opening, opening_tokens
@@ -31,7 +31,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Summary
 from sash.core.law.results import Edit
-from sash.core.law.rhythm import is_cold
+from sash.core.law.rhythm import cold_of
 from sash.core.law.sending import (
     Trimming,
     begins_turn,
@@ -42,7 +42,7 @@ from sash.core.law.sending import (
     with_reasoning,
     without_thoughts,
 )
-from sash.core.law.stable import Before, Cold, Cut, cut_seq
+from sash.core.law.stable import Before, Cut, Spared, cut_seq
 from sash.core.law.view import History, View, view_history
 from sash.core.law.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
 from sash.core.law.window import ALL, Allowed, NeedOlder, Window, back_to, older
@@ -77,9 +77,12 @@ def choose(
     if isinstance(line, NeedOlder):
         return line
     always = view.always_costs()
-    frame = _Frame(view, line or view, model, budget, fixed, options, documents, always, trimming, aside, allowed)
-    frame = frame.with_cuts()
     below = below_a_tier(options, model, budget)
+    length = length_of(budget, below)
+    frame = _Frame(
+        view, line or view, model, budget, fixed, options, documents, always, trimming, length, aside, allowed
+    )
+    frame = frame.with_cuts()
     if below < budget:
         try:
             return msgspec.structs.replace(frame, budget=below, is_priced=True).chosen()
@@ -148,6 +151,8 @@ class _Frame(msgspec.Struct, frozen=True):
     always: dict[Reason, int]
     """Tokens of required messages, by reason."""
     trimming: Trimming
+    length: int
+    """The tokens of which a stable cut's steps are a share."""
     aside: int
     """Tokens that history leaves free, for recall."""
     allowed: Allowed
@@ -286,36 +291,35 @@ class _Frame(msgspec.Struct, frozen=True):
         options, history = self.options, self.view.history
         if not options.stable or self.allowed.cut is not None:
             return self.allowed.cut
-        length = max(1, self.budget - self.spared)  # 0 where the reserve is the whole context window
+        length = max(1, self.length)  # 0 where the reserve is the whole context window
+        step = length * options.stable_step
         found = cut_seq(
             self.line,
             room,
-            length * options.stable_step,
+            step,
             BLOCK * length,
             model=self.model,
             documents=self.documents,
             mode=options.grounding,
             limit=options.tool_result_max_tokens,
-            cold=self._cold(length) if options.price == "auto" else None,
+            spared=self._spared(length, step) if options.price == "auto" else None,
         )
         if isinstance(found, Before):
             return back_to(self.line.history, found.place)
         since = history.since(found.since_seq) if found.since_seq else 0
         return Cut(history.since(found.seq), since, found.for_price)
 
-    def _cold(self, length: int) -> Cold | None:
-        """When the provider's cache was cold, and the step that is left out then; None for a model without a cache.
-
-        What stays is long enough to be cached again.
-        """
-        rules, history = caching_of(self.model), self.line.history
+    def _spared(self, length: int, step: float) -> Spared | None:
+        """What ``price=auto`` leaves free; None for a model without a cache."""
+        rules, history, below = caching_of(self.model), self.line.history, self.budget - self.spared
         if rules is None:
             return None
-        least = rules.minimum_tokens + round(2 * length * TURN_OF_A_WINDOW)
-        step = min(length * self.options.stable_step, length - least)
         asks = self.options.cache == "auto" and PROVIDERS[self.options.format].takes_marks(rules.kind)
-        cold, told = is_cold(history.records, rules, whole=history.is_whole, asks=asks)
-        return Cold(cold, told, int(step)) if step > 0 else None
+        cold, often, told = cold_of(history.records, rules, whole=history.is_whole, asks=asks)
+        most = most_tokens(rules, length, step, below)
+        cold, is_deep = cold & told, often | most.is_cached  # what is not cached again may be short
+        outgrown = below - most.in_a_tier if self.is_priced else 0
+        return Spared(cold & is_deep, below - most.while_cold, cold & ~is_deep, below - most.briefly, told, outgrown)
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""

@@ -53,18 +53,29 @@ def pauses_of(records: Records, *, whole: bool) -> Pauses:
     return Pauses(pauses, (reply > 0) | whole, np.searchsorted(ends + 1, index, side="right"), ends)
 
 
-def is_cold(records: Records, rules: Caching, *, whole: bool, asks: bool) -> tuple[Number, Number]:
-    """Whether the cache was cold when each message was the newest, and whether the tail tells it.
+class Cold(NamedTuple):
+    """Whether the cache was cold when each message was the newest, as an array; whether it was so after most of the recent
+    pauses, too; and whether the tail tells it."""
 
-    ``asks``: windows ask for the lifetime that their recent pauses make cheapest.
-    """
+    cold: Number
+    often: Number
+    told: Number
+
+
+def cold_of(records: Records, rules: Caching, *, whole: bool, asks: bool) -> Cold:
+    """When the cache was cold. ``asks``: windows ask for the lifetime that their recent pauses make cheapest."""
     pauses = pauses_of(records, whole=whole)
-    lives, known = np.full(len(records), rules.lifetime_seconds), pauses.known
-    if asks and rules.longer is not None:
-        short, middle, long = _recent(pauses, rules, rules.longer)
-        lives = np.where(_is_longer_cheaper(rules, rules.longer, short, middle, long), rules.longer.seconds, lives)
-        known = known & ((pauses.windows > RECENT) | whole)
-    return pauses.milliseconds > 1000 * lives, known
+    longer = rules.longer if asks else None
+    short, middle, long = _recent(pauses, rules, longer or _usual(rules))
+    is_longer = longer is not None and _is_longer_cheaper(rules, longer, short, middle, long)
+    lives = np.where(is_longer, longer.seconds if longer else 0, rules.lifetime_seconds)
+    often = np.where(is_longer, long > short + middle, middle + long > short)
+    return Cold(pauses.milliseconds > 1000 * lives, often, pauses.known & ((pauses.windows > RECENT) | whole))
+
+
+def _usual(rules: Caching) -> Lifetime:
+    """The usual lifetime, where there is no longer one."""
+    return Lifetime(rules.lifetime_seconds, rules.write_price, "")
 
 
 def asks_of(records: Records, rules: Caching) -> Asks:
@@ -72,7 +83,7 @@ def asks_of(records: Records, rules: Caching) -> Asks:
     if rules.kind == "implicit" or not len(records):
         return Asks()
     pauses = pauses_of(records, whole=False)
-    longer = rules.longer or Lifetime(rules.lifetime_seconds, rules.write_price, "")
+    longer = rules.longer or _usual(rules)
     short, middle, long = (int(count[-1]) for count in _recent(pauses, rules, longer))
     usual = _cost(rules.read_price, rules.write_price, short, middle + long)
     lasting = _cost(rules.read_price, longer.write_price, short + middle, long)

@@ -19,8 +19,10 @@ the tail that was read is enough.
     need                      x |----------- budget for history ------|
     kept                              |--------------------------------|
 
-With ``price=auto`` a window also leaves out a step if the provider's cache is cold when it is asked for: another beginning
-costs nothing then. This is one more need, of these messages alone, and history begins right after it.
+With ``price=auto`` a message also needs more to be left out if the provider's cache was cold when it came, because another
+beginning costs nothing then; and if history has outgrown a price tier. The places are the same, so a window begins at the
+message at which it would begin without, or at a later place. A window that would be too short to be cached again is cut
+anywhere, so that it stays longer.
 """
 
 from collections.abc import Mapping
@@ -80,38 +82,38 @@ class Cut(NamedTuple):
     seq: int
     since_seq: int
     for_price: bool = False
-    """Whether it is there because the cache was cold."""
+    """Whether it is there for ``price=auto`` alone."""
 
 
-class Cold(NamedTuple):
-    """Whether the provider's cache was cold when each message, or one of each unit, came; and whether the tail tells it.
+class Spared(NamedTuple):
+    """The tokens of the room that ``price=auto`` leaves free, for each message, or for each unit.
 
-    Then ``step`` tokens more are left out, in the model's tokens.
+    ``while_cold`` are left free where the provider's cache was ``cold`` when the message came; where it was ``briefly``,
+    history begins right behind what needs to be left out for ``briefly_free`` tokens. ``told``: the tail tells it.
+    ``outgrown`` are left free once history is larger than the room.
     """
 
     cold: Number
+    while_cold: int
+    briefly: Number
+    briefly_free: int
     told: Number
-    step: int
+    outgrown: int
 
-    def by_unit(self, units: Units) -> "Cold":
+    def by_unit(self, units: Units) -> "Spared":
         """The same for units of these messages."""
         if units.single:
             return self
-        cold, told = np.logical_or.reduceat(self.cold, units.begins), np.logical_and.reduceat(self.told, units.begins)
-        return Cold(cold, told, self.step)
+        cold, briefly = (np.logical_or.reduceat(each, units.begins) for each in (self.cold, self.briefly))
+        return self._replace(cold=cold, briefly=briefly, told=np.logical_and.reduceat(self.told, units.begins))
 
 
-class _ColdCut(NamedTuple):
-    """The index of the first kept span, and of the span that moved the cut there.
-
-    ``unknown`` is behind the last span whose need the tail does not tell. ``covered`` are the tokens before such a cut when
-    each span was the newest, as an array.
-    """
+class Begins(NamedTuple):
+    """The index of the first kept span, or their number if none is kept, and of the span that moved the cut there."""
 
     cut: int
-    since: int
-    unknown: int
-    covered: Number
+    since: int | None = None
+    for_price: bool = False
 
 
 def cut_seq(
@@ -124,13 +126,12 @@ def cut_seq(
     documents: Documents,
     mode: str,
     limit: int | None,
-    cold: Cold | None = None,
+    spared: Spared | None = None,
 ) -> Cut | Before:
     """The stable cut; Before if the tail is too short to find it.
 
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
-    tokens. ``mode`` is the ``grounding`` parameter and ``limit`` is ``tool_result_max_tokens``. ``cold`` tells when more
-    is left out.
+    tokens. ``mode`` is the ``grounding`` parameter and ``limit`` is ``tool_result_max_tokens``.
     """
     history = view.history
     spans, steady = _spans(view, room, model=model, documents=documents, mode=mode, limit=limit)
@@ -146,24 +147,23 @@ def cut_seq(
             added = documents.most_tokens(record, model)
             before, beside = _placed(added, mode)
             asked = EarlierQuestion((0 if is_steady else cost) + before, beside)
-    whole = history.is_whole
-    later = None
-    if cold is not None and len(view.units):
-        later = _cold_cut(spans, cold.by_unit(view.units), room - cold.step, asked, whole=whole)
-    covered = later.covered if later is not None else None
+    if spared is not None:
+        spared = spared.by_unit(view.units) if len(view.units) else None
     found = stable_cut(
-        spans, end=history.tokens, room=room, step=step, block=block, whole=whole, asked=asked, covered=covered
+        spans,
+        end=history.tokens,
+        room=room,
+        step=step,
+        block=block,
+        whole=history.is_whole,
+        asked=asked,
+        spared=spared,
     )
     if isinstance(found, Before):
         return found
-    (cut, since), for_price = found, False
-    if later is not None and later.cut > cut:
-        cut, since, for_price = later.cut, later.since, True
-    if later is not None and later.unknown > cut:
-        line = history.tokens - int(spans.length.sum())
-        return Before(line // block * block)
-    since_seq = view.seq(since + 1) - 1 if since is not None else 0
-    return Cut(history.length + 1 if cut == len(spans.cost) else view.seq(cut), since_seq, for_price)
+    since_seq = view.seq(found.since + 1) - 1 if found.since is not None else 0
+    seq = history.length + 1 if found.cut == len(spans.cost) else view.seq(found.cut)
+    return Cut(seq, since_seq, found.for_price)
 
 
 def _placed(added: int, mode: str) -> tuple[int, int]:
@@ -259,51 +259,83 @@ def stable_cut(
     block: int,
     whole: bool,
     asked: EarlierQuestion | None = None,
-    covered: Number | None = None,
-) -> tuple[int, int | None] | Before:
-    """The index of the first kept span (their number if none is kept), and of the span that moved the cut there.
+    spared: Spared | None = None,
+) -> Begins | Before:
+    """Where history begins. Before, if more of the history is needed.
 
     ``end`` is the line's length in reference tokens; the spans are its last part. ``room`` are the tokens for history and
     documents. ``whole``: the spans are the whole history. ``asked`` is the newest question if it is before the spans.
-    ``covered`` are tokens that another cut had left out already when each span was the newest: a smaller need moves nothing.
-    Before, if more of the history is needed.
     """
     gone = np.concatenate(([0], np.cumsum(spans.cost)))
-    needs, before_question = _needs(spans, gone, room, asked, whole=whole)
-    if covered is not None:
-        needs = np.where(needs > covered, needs, 0)
+    needs, untold = _needs(spans, gone, room, asked, whole=whole)
+    plain, brief = int(needs.max(initial=0)), None
+    if spared is not None:
+        unknown = np.flatnonzero(np.logical_not(spared.told))
+        untold = max(untold, int(gone[unknown[-1] + 1]) if len(unknown) else 0)
+        needs = _spared(needs, spans, gone, room, asked, whole=whole, spared=spared)
+        if spared.briefly.any():
+            brief = _brief(spans, gone, room, asked, whole=whole, spared=spared)
+            needs = np.where(needs > brief.left_out, needs, 0)
     needs = np.maximum.accumulate(np.maximum(needs, 0))
     need = int(needs[-1]) if len(needs) else 0
     if need <= 0 and whole:
-        return 0, None
+        return brief.begins if brief is not None else Begins(0)
     line = end - int(spans.length.sum())
     begins = Before(line // block * block)
     places = _places(spans, gone, line, step, block, whole=whole)
-    if need <= 0 and covered is not None:
-        possible = int(np.searchsorted(gone[places], before_question))
-        is_behind = possible < len(places) and gone[places[possible]] <= covered[-1]
-        return (0, None) if is_behind and covered[-1] > 0 else begins
-    if not whole and (need <= 0 or need < before_question):
+    if need <= 0 and brief is not None:
+        told = int(np.searchsorted(gone[places], untold))
+        is_behind = told < len(places) and gone[places[told]] <= brief.left_out[-1]
+        return brief.begins if is_behind and brief.begins.cut else begins
+    if not whole and (need <= 0 or need < untold):
         return begins
     later = int(np.searchsorted(gone[places], need))
-    if later == 0 or (gone[places[later - 1]] < before_question and not whole):
+    if later == 0 or (gone[places[later - 1]] < untold and not whole):
         return begins
     cut = int(places[later]) if later < len(places) else len(spans.cost)
+    before = gone[places[later - 1]]
+    if brief is not None and brief.begins.cut > cut:
+        return brief.begins
     # The first span that needed a later cut than the previous place.
-    return cut, int(np.searchsorted(needs, gone[places[later - 1]], side="right"))
+    return Begins(cut, int(np.searchsorted(needs, before, side="right")), for_price=plain <= before)
 
 
-def _cold_cut(spans: Spans, cold: Cold, room: int, asked: EarlierQuestion | None, *, whole: bool) -> _ColdCut:
-    """The cut that the spans need at which the cache was cold, each with this room for history and documents."""
-    gone = np.concatenate(([0], np.cumsum(spans.cost)))
-    needs, before_question = _needs(spans, gone, room, asked, whole=whole)
-    needs = np.maximum.accumulate(np.where(cold.cold, np.maximum(needs, 0), 0))
+class _Brief(NamedTuple):
+    """Where history begins by what was needed while the cache was cold briefly; and the tokens before it at each span."""
+
+    begins: Begins
+    left_out: Number
+
+
+def _brief(
+    spans: Spans, gone: Number, room: int, asked: EarlierQuestion | None, *, whole: bool, spared: Spared
+) -> _Brief:
+    needs, _ = _needs(spans, gone, room - spared.briefly_free, asked, whole=whole)
+    needs = np.maximum.accumulate(np.where(spared.briefly, np.maximum(needs, 0), 0))
     cuts = np.searchsorted(gone, needs)
     cut = int(cuts[-1])
-    since = int(np.searchsorted(needs, gone[cut - 1], side="right")) if cut else 0
-    untold = np.flatnonzero(np.logical_not(cold.told))
-    unknown = max(int(untold[-1]) + 1 if len(untold) else 0, int(np.searchsorted(gone, before_question)))
-    return _ColdCut(cut, since, unknown, gone[cuts])
+    since = int(np.searchsorted(needs, gone[cut - 1], side="right")) if cut else None
+    return _Brief(Begins(cut, since, for_price=cut > 0), gone[cuts])
+
+
+def _spared(
+    needs: Number,
+    spans: Spans,
+    gone: Number,
+    room: int,
+    asked: EarlierQuestion | None,
+    *,
+    whole: bool,
+    spared: Spared,
+) -> Number:
+    """The needs with what ``price=auto`` leaves free."""
+    if spared.outgrown:
+        outgrown, _ = _needs(spans, gone, room - spared.outgrown, asked, whole=whole)
+        needs = np.where(needs > 0, outgrown, needs)
+    if spared.while_cold and spared.cold.any():
+        while_cold, _ = _needs(spans, gone, room - spared.while_cold, asked, whole=whole)
+        needs = np.where(spared.cold, np.maximum(needs, while_cold), needs)
+    return needs
 
 
 def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:
