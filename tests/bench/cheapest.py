@@ -38,7 +38,7 @@ from sash.core.law.caching import caching_of, cheapest_step, settled
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import PromptCache
 from sash.core.law.records import Record, Records
-from sash.core.law.rhythm import Asks, asks_of
+from sash.core.law.rhythm import Asks, asks_of, cold_of
 from sash.core.providers.cache_marks import Caching
 from tests.bench.figures import into_readme
 from tests.bench.hindsight import cheapest, lives
@@ -108,9 +108,14 @@ class Lived(msgspec.Struct, frozen=True):
 
 
 @cache
+def _records(roles: tuple[str, ...], times: tuple[int, ...]) -> Records:
+    """Messages of these roles, of which nothing else is known."""
+    return Records.of([Record(0, Measure(ROLE_INDEX[role], 1, 1), 1, 0, b"\0" * 8) for role in roles], times)
+
+
+@cache
 def _asks(roles: tuple[str, ...], times: tuple[int, ...], rules: Caching) -> list[Asks]:
-    records = [Record(0, Measure(ROLE_INDEX[role], 1, 1), 1, 0, b"\0" * 8) for role in roles]
-    whole = Records.of(records, times)
+    whole = _records(roles, times)
     return [asks_of(whole[: place + 1], rules) for place, role in enumerate(roles) if role == "user"]
 
 
@@ -143,19 +148,32 @@ _LIVED: dict[tuple[object, ...], list[Turn]] = {}
 """The turns of a conversation by what they depend on."""
 
 
+def _when_cold(conversation: Conversation, times: Sequence[int], rules: Caching, *, asks: bool) -> bytes:
+    """At which messages the cache was cold, on which alone windows depend of all that is in times; empty for nowhere."""
+    roles = tuple(entry.message["role"] for entry in conversation.entries)
+    found = cold_of(_records(roles, tuple(times)), rules, whole=True, asks=asks)
+    return np.concatenate((found.cold, found.cold & found.often)).tobytes() if found.cold.any() else b""
+
+
 def lived(conversations: Sequence[Conversation], model: Model, rules: Caching, rhythm: str, way: Way) -> Lived:
     """Live all conversations with a vendor, a rhythm and a way."""
     price, cache = "auto" if way.priced else "none", "auto" if way.asks else "none"
     query = WindowQuery(stable="auto", format=model.format, price=price, cache=cache)
     options, chats, cost = settled(query, model, BUDGET), [], 0.0
-    asks = way.asks and rules.longer is not None  # else the windows are the same
-    same = (model.id, bool(model.price_tiers) and way.priced, way.priced, way.timed and rhythm, asks)
     for conversation in conversations:
-        times = times_of(conversation, rhythm)
-        found = _LIVED.get((conversation.id, *same))
+        times = times_of(conversation, rhythm) if way.priced and way.timed else ()
+        tier = bool(model.price_tiers) and way.priced
+        same = (
+            conversation.id,
+            model.id,
+            tier,
+            options.stable_step,
+            _when_cold(conversation, times, rules, asks=way.asks),
+        )
+        found = _LIVED.get(same)
         if found is None:
-            found = turns_of(conversation, model, BUDGET, options, times if way.timed else (), (rules.kind,))
-            _LIVED[conversation.id, *same] = found
+            found = turns_of(conversation, model, BUDGET, options, times, (rules.kind,))
+            _LIVED[same] = found
         cost += sum(billed(found, conversation, rhythm, rules, model, asks=way.asks))
         chats.append(found)
     return Lived(cost, chats)

@@ -43,6 +43,8 @@ def told(figures: dict[str, Any]) -> dict[str, str]:
         "saved by reading": dollars(cache["saved_usd"]),
         "expected of all windows": dollars(cost["expected_usd"]),
         "billed, by reports with cached tokens": dollars(cost["billed_usd"]),
+        "expected for as many tokens": dollars(cost["expected_for_billed_usd"]),
+        "the same, if always warm": dollars(cost["if_warm_for_billed_usd"]),
     }
 
 
@@ -69,3 +71,6 @@ def test_the_month_has_its_money(tmp_path: Path) -> None:
         figures = month()
         assert all(figures["saved"][part] > 0 for part in ("documents_usd", "cuts_usd", "tiers_usd"))
         assert figures["cost"]["billed_usd"] > 0 < figures["cost"]["expected_usd"]
+        # The stand-in reads half of each window, where all of it but a turn is expected to be read.
+        cost = figures["cost"]
+        assert cost["if_warm_for_billed_usd"] <= cost["expected_for_billed_usd"]

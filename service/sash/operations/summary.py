@@ -31,6 +31,9 @@ class Prices(msgspec.Struct, frozen=True):
     cache_write: float | None = None
 
 
+_DOLLARS = "sash_input_nanodollars_total"
+
+
 class Sums(NamedTuple):
     """What figures are computed from: sums by series, and the model that they are of, with its list prices.
 
@@ -51,7 +54,7 @@ class Sums(NamedTuple):
         """The dollars of one kind; None if no model has a price."""
         if all(price.input is None for price in self.prices.values()):
             return None
-        return round(self.total("sash_input_nanodollars_total", what) / 1e9, 6)
+        return round(self.total(_DOLLARS, what) / 1e9, 6)
 
 
 Figure = Callable[[Sums], Any]
@@ -199,17 +202,39 @@ class SavedStats(msgspec.Struct, frozen=True):
 
 
 _EXPECTED = "sash_expected_tokens_total"
+_CACHED = "sash_prompt_cache_tokens_total"
+
+
+def _expected_of_billed(what: str) -> Figure:
+    """The expected dollars of one kind, for as many tokens as were billed by reports with cached tokens."""
+
+    def dollars(sums: Sums) -> float | None:
+        models = sums.prices if sums.model is None else (sums.model,)
+        found = [_scaled(sums._replace(model=model), what) for model in models]
+        return round(sum(found), 6) if sums.usd(what) is not None else None
+
+    return dollars
+
+
+def _scaled(sums: Sums, what: str) -> float:
+    """One model's expected dollars for as many tokens as were billed."""
+    tokens = sums.total(_EXPECTED)
+    return sums.total(_DOLLARS, what) / 1e9 * sums.total(_CACHED) / tokens if tokens else 0.0
 
 
 class CostStats(msgspec.Struct, frozen=True):
     """Dollars of input at list prices: those expected of all windows, and those of bills that report cached tokens.
 
-    ``expected_read_tokens`` are tokens of all windows that a warm cache is expected to serve, and ``expected_read_share``
-    their part of all windows' tokens, to compare with ``cache.hit_share``.
+    ``expected_for_billed_usd`` are those expected for as many tokens as these bills have, to compare with ``billed_usd``,
+    and ``if_warm_for_billed_usd`` those of an always warm cache. ``expected_read_tokens`` are tokens of all windows that a
+    warm cache is expected to serve, and ``expected_read_share`` their part of all windows' tokens, to compare with
+    ``cache.hit_share``.
     """
 
     expected_usd: Annotated[float | None, usd("expected")]
     billed_usd: Annotated[float | None, usd("billed")]
+    expected_for_billed_usd: Annotated[float | None, _expected_of_billed("expected")]
+    if_warm_for_billed_usd: Annotated[float | None, _expected_of_billed("if_warm")]
     expected_read_tokens: Annotated[int, total(_EXPECTED, "read")]
     expected_read_share: Annotated[float | None, share(total(_EXPECTED, "read"), total(_EXPECTED), 4)]
 
@@ -226,9 +251,6 @@ def _misses(sums: Sums) -> list[ReasonCount]:
     for (model, reason), number in sums.series.of("sash_prompt_cache_misses_total"):
         found[reason] += number if sums.model in (None, model) else 0
     return [ReasonCount(reason, number) for reason, number in found.most_common() if number]
-
-
-_CACHED = "sash_prompt_cache_tokens_total"
 
 
 class CacheStats(msgspec.Struct, frozen=True):

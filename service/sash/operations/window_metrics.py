@@ -97,8 +97,8 @@ class WindowMetrics:
         )
         self.nanodollars = counter(
             "sash_input_nanodollars_total",
-            "Billionths of a dollar of input at list prices: expected of windows, billed, read from a cache, written to it; "
-            "and saved by documents, cuts, tiers and stable cuts.",
+            "Billionths of a dollar of input at list prices: expected of windows, and if the cache is warm; billed, "
+            "read from a cache, written to it; and saved by documents, cuts, tiers and stable cuts.",
             *("model", "what"),
         )
         self.receipts = counter(
@@ -138,6 +138,7 @@ class WindowMetrics:
             self.expected_tokens(label, "read").inc(read)
             self.expected_tokens(label, "neither").inc(head.tokens.total - read)
             self.nanodollars(label, "expected").inc(round(head.cost.usd * 1e9))
+            self.nanodollars(label, "if_warm").inc(round(head.cost.if_warm * 1e9))
         saved, trimmed = documents
         if saved or head.grounding.truncated:
             self.saved_tokens(label).inc(saved)
