@@ -8,7 +8,7 @@ import msgspec
 
 from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
-from sash.core.law.caching import below_a_tier, length_of, settled
+from sash.core.law.caching import below_a_tier, cut_length, settled
 from sash.core.law.choice import BLOCK
 from sash.core.law.compaction import readable
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, decode_settings
@@ -257,7 +257,7 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     model, is_priced = limits.model, query.price == "auto"
     budget = below_a_tier(query, model, limits.budget)
     is_cut = query.stable or is_priced or query.view is not None
-    block = BLOCK * length_of(limits.budget, budget) if is_cut else 0
+    block = BLOCK * cut_length(query, model, limits.budget) if is_cut else 0
     more = SKIP_HORIZON if query.overflow == "skip" else 0
     limit, whole = query.limit or 0, query.tool_results_kept is not None
     scripts = model.ratios is not None or query.view is not None  # author and audience are in the details, too
