@@ -29,8 +29,6 @@ class Line(NamedTuple):
     starts: Numbers
     """The messages at which history may begin: all but results, which stay with their calls."""
     fixed: int
-    is_cached: bool
-    """Whether the parts before the messages end in an entry of the cache."""
 
 
 class Asked(NamedTuple):
@@ -67,7 +65,7 @@ def lives(
         found.append(Asked(place + 1, documents, at, turn.history, each))
     before = np.concatenate(([0], np.cumsum(costs)))
     starts = np.array([place for place, role in enumerate(roles) if role != "tool"])
-    return Lives(Line(before, starts, fixed, kind != "breakpoints"), found)
+    return Lives(Line(before, starts, fixed), found)
 
 
 def _is_message(identity: Any) -> bool:
@@ -100,11 +98,14 @@ def _solved(
     line, turns = conversation
     index = np.arange(len(line.starts))
     value, cost, kept = np.zeros(len(index)), np.zeros(len(index)), np.zeros(len(index))
+    entries: list[_Entry] = []
     for number, turn in enumerate(turns):
-        total = line.fixed + line.before[turn.length] - line.before[line.starts] + turn.documents
         history = line.before[turn.length] - line.before[line.starts]
+        total = line.fixed + history + turn.documents
         billed = partial(_billed, line, turn, rules, total)
-        same, moved = (billed(read) * dearer(total) for read in _reads(line, turns, number, rules))
+        entries = [each.used_at(turn.seconds) for each in entries if turn.seconds <= each.until]
+        same, moved = (billed(read) * dearer(total) for read in _reads(line, entries, rules))
+        entries += _written(turns, number, rules)
         is_out = (line.starts >= turn.length) | (total > budget)
         is_out[np.flatnonzero(line.starts < turn.length)[-1]] = False  # the question alone
         bonus = worth * np.minimum(history, turn.kept)
@@ -118,21 +119,33 @@ def _solved(
     return float(cost[found]), int(kept[found])
 
 
-def _reads(line: Line, turns: Sequence[Asked], number: int, rules: Caching) -> tuple[Numbers, Numbers]:
+class _Entry(NamedTuple):
+    """An entry of the cache: the number of messages that it ends behind, and until when it lives."""
+
+    end: int
+    until: float
+    lifetime: float
+
+    def used_at(self, seconds: float) -> "_Entry":
+        """The entry after it was read; each that can be read is taken to be."""
+        return self._replace(until=seconds + self.lifetime)
+
+
+def _reads(line: Line, entries: Sequence[_Entry], rules: Caching) -> tuple[Numbers, Numbers]:
     """The tokens that are read from the cache: if history began at the same message in the turn before, and if not."""
     nothing = np.zeros(len(line.starts))
-    if not number:
+    if not entries:
         return nothing, nothing
-    before, now = turns[number - 1], turns[number]
-    lifetime = rules.longer.seconds if before.asks.longer and rules.longer else rules.lifetime_seconds
-    if now.seconds - before.seconds > lifetime:
-        return nothing, nothing
-    fixed = nothing + (_whole(np.array(line.fixed), rules) if line.is_cached else 0)
-    read = fixed
-    for end in _ends(turns, number - 1, rules):
-        held = np.where(line.before[end] > line.before[line.starts], line.before[end] - line.before[line.starts], 0)
-        read = np.maximum(read, np.where(held > 0, _whole(line.fixed + held, rules), 0))
-    return read, fixed
+    fixed = nothing + _whole(np.array(line.fixed), rules)
+    held = line.before[max(each.end for each in entries)] - line.before[line.starts]
+    return np.maximum(fixed, np.where(held > 0, _whole(line.fixed + held, rules), 0)), fixed
+
+
+def _written(turns: Sequence[Asked], number: int, rules: Caching) -> list[_Entry]:
+    """The entries that a turn's request writes, and a later one may begin with."""
+    turn = turns[number]
+    lifetime = rules.longer.seconds if turn.asks.longer and rules.longer else rules.lifetime_seconds
+    return [_Entry(end, turn.seconds + lifetime, lifetime) for end in _ends(turns, number, rules)]
 
 
 def _whole(tokens: Numbers, rules: Caching) -> Numbers:

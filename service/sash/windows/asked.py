@@ -7,7 +7,7 @@ import msgspec
 
 from sash.core.counts.models import Model, find_model, unknown_model
 from sash.core.law.build import build_window
-from sash.core.law.caching import below_a_tier, length_of
+from sash.core.law.caching import cut_length
 from sash.core.law.choice import BLOCK
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.document_costs import Source
@@ -59,12 +59,7 @@ class Asked(msgspec.Struct, frozen=True):
     @property
     def block(self) -> int:
         """The reference tokens of a stable cut's block."""
-        return block_of(self.query, self.limits)
-
-
-def block_of(query: WindowQuery, limits: Limits) -> int:
-    """The reference tokens of a stable cut's block."""
-    return BLOCK * max(1, length_of(limits.budget, below_a_tier(query, limits.model, limits.budget)))
+        return BLOCK * cut_length(self.query, self.limits.model, self.limits.budget)
 
 
 def build(asked: Asked, history: History, documents: Documents) -> Window | NeedOlder:

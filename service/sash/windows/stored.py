@@ -8,7 +8,8 @@ import msgspec
 
 from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
-from sash.core.law.caching import below_a_tier, settled
+from sash.core.law.caching import below_a_tier, cut_length, settled
+from sash.core.law.choice import BLOCK
 from sash.core.law.compaction import readable
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, decode_settings
 from sash.core.law.hints import cache_key
@@ -27,7 +28,7 @@ from sash.store.data.scripts import AppendReply, HistoryEdited, Known, Reach
 from sash.store.data.stored_messages import NewEntry
 from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made
-from sash.windows.asked import Asked, Limits, block_of, limits_of
+from sash.windows.asked import Asked, Limits, limits_of
 from sash.windows.flow import advance, window
 from sash.windows.model_rules import ModelRules
 from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords, WithMedia
@@ -257,7 +258,7 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
     model, is_priced = limits.model, query.price == "auto"
     budget = below_a_tier(query, model, limits.budget)
-    block = block_of(query, limits) if query.stable or is_priced else 0
+    block = BLOCK * cut_length(query, model, limits.budget) if query.stable or is_priced else 0
     if query.view is not None:
         budget *= _OF_A_VIEW
     more = SKIP_HORIZON if query.overflow == "skip" else 0

@@ -49,12 +49,13 @@ _WHILE_COLD_BRIEFLY = 0.5
 _IN_A_TIER = 7 / 8
 
 
-def length_of(budget: int, below: int) -> int:
-    """The tokens of which a stable cut's steps are a share, if a window may have ``below`` tokens.
+def cut_length(query: WindowQuery, model: Model, budget: int) -> int:
+    """The tokens of which a stable cut's steps are a share: the budget, or what is below a tier that is far below.
 
-    Near a tier that is the whole budget, so that the cut has the places of ``stable=auto``.
+    Near a tier it is the budget, so that the cut has the places of ``stable=auto``.
     """
-    return budget if 4 * below >= 3 * budget else below
+    below = below_a_tier(query, model, budget)
+    return max(1, budget if 4 * below >= 3 * budget else below)
 
 
 class MostTokens(NamedTuple):

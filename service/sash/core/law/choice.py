@@ -20,7 +20,7 @@ from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.law.binding import keeps_reasoning_from
-from sash.core.law.caching import below_a_tier, caching_of, length_of, most_tokens
+from sash.core.law.caching import below_a_tier, caching_of, cut_length, most_tokens
 from sash.core.law.documents import Documents
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.fillers import came_in, filler_tokens, longest_opening, opening_tokens
@@ -78,7 +78,7 @@ def choose(
         return line
     always = view.always_costs()
     below = below_a_tier(options, model, budget)
-    length = length_of(budget, below)
+    length = cut_length(options, model, budget)
     frame = _Frame(
         view, line or view, model, budget, fixed, options, documents, always, trimming, length, aside, allowed
     )
@@ -291,8 +291,7 @@ class _Frame(msgspec.Struct, frozen=True):
         options, history = self.options, self.view.history
         if not options.stable or self.allowed.cut is not None:
             return self.allowed.cut
-        length = max(1, self.length)  # 0 where the reserve is the whole context window
-        step = length * options.stable_step
+        length, step = self.length, self.length * options.stable_step
         found = cut_seq(
             self.line,
             room,

@@ -69,8 +69,8 @@ PriceChoice = Annotated[
     Meta(
         title="PriceChoice",
         description="`auto`: stay below a price tier unless what must be in does not fit below it, and leave out a step of "
-        "history at once while the provider's prompt cache is cold. It has a stable cut. With `cache=auto`, the lifetime "
-        "that is asked for follows the conversation's pauses.",
+        "a long window's history at once while the provider's prompt cache is cold. It has a stable cut. With `cache=auto`, "
+        "the lifetime that is asked for follows the conversation's pauses.",
     ),
 ]
 WindowStart = Annotated[
