@@ -19,17 +19,34 @@ USER = {"role": "user", "content": "hello"}
 
 
 async def refused(client: httpx.AsyncClient, method: str, path: str, **rest: Any) -> tuple[str, str, str]:
-    """Return the detail of a 400 answer, and the pointer and detail of its only error."""
+    """Return the detail of a 400 answer, and the pointer and detail of its first error."""
     answer = await client.request(method, path, **rest)
     assert answer.status_code == 400, answer.text
     problem = answer.json()
-    (place,) = problem["errors"]
+    place = problem["errors"][0]
     return problem["detail"], place["pointer"], place["detail"]
 
 
 async def refused_message(client: httpx.AsyncClient, conversation: str, message: Any) -> tuple[str, str, str]:
     path = f"/conversations/{conversation}/messages"
     return await refused(client, "POST", path, json={"messages": [{"message": message}]})
+
+
+async def test_all_mistakes_are_listed(client: httpx.AsyncClient, conversation: str) -> None:
+    """`errors` has each wrong place of a body or a query, up to eight; a misspelt field that is needed is one of them."""
+    body = {"id": "no id", "modle": "gpt-4o", "reserve": "x", "ttl_seconds": 0, "metadata": []}
+    answer = await client.post("/conversations", json=body)
+    pointers = [each["pointer"] for each in answer.json()["errors"]]
+    assert pointers == ["#/id", "#/modle", "#/reserve", "#/ttl_seconds", "#/metadata"]
+    assert "at #/id" in answer.json()["detail"]
+    query = {"modle": "gpt-4o", "limit": "0", "stable": "perhaps"}
+    answer = await client.get(f"/conversations/{conversation}/window", params=query)
+    assert [each["pointer"] for each in answer.json()["errors"]] == ["#/query/modle", "#/query/limit", "#/query/stable"]
+    entries = [{"id": "no id", "message": USER}] * 20
+    answer = await client.post(f"/conversations/{conversation}/messages", json={"messages": entries})
+    assert [each["pointer"] for each in answer.json()["errors"]] == [f"#/messages/{place}/id" for place in range(8)]
+    answer = await client.put(f"/conversations/{conversation}/summary", json={"texts": "x", "through": 1})
+    assert [each["pointer"] for each in answer.json()["errors"]] == ["#/texts", "#/through"]
 
 
 ROLES = "one of 'system', 'developer', 'user', 'assistant', 'tool' or 'function'"

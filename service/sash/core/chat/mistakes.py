@@ -5,10 +5,11 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from sash.core.chat.other_names import meant_by
-from sash.core.chat.shapes import Misfit, example_of, joined, misfit
+from sash.core.chat.shapes import Misfit, example_of, joined, misfits
 from sash.problems import BadRequest, InvalidEntry, Pointer
 
 _MOST_DIGITS = 4300
@@ -16,6 +17,7 @@ _MOST_DIGITS = 4300
 _HUGE = math.inf
 """Stands for a number out of range."""
 _MOST_LISTED = 8
+_MOST_ERRORS = 8
 _NEARLY_THE_SAME = 0.85
 _ALIKE = 0.65
 """Above the likeness of words such as score and short, which nobody confuses."""
@@ -30,17 +32,26 @@ def invalid(
     from_text: bool = False,
     in_body: Sequence[str] = (),
 ) -> BadRequest:
-    """The problem of a decoded value that does not fit the type ``of``.
+    """The problem of a decoded value that does not fit the type ``of``: the first mistake, and in ``errors`` up to eight.
 
     ``prefix`` is the pointer to the value; ``from_text`` is as in ``misfit``, and ``in_body`` are the members of the body
     beside such a query.
     """
-    wrong = misfit(of, value, from_text=from_text) or Misfit((), "This has another form than the documented one")
-    pointer = _pointer(prefix, wrong.steps)
-    if wrong.known is not None:
-        beside = in_body if from_text else _in_address(of) if len(wrong.steps) == 1 else ()
-        return misnamed(plain(wrong.steps[-1]), wrong.known, pointer, kind, beside)
-    return problem_at(plain(wrong.what), pointer, wrong.hint, kind)
+
+    def problem_of(wrong: Misfit) -> BadRequest:
+        pointer = _pointer(prefix, wrong.steps)
+        if wrong.known is not None:
+            beside = in_body if from_text else _in_address(of) if len(wrong.steps) == 1 else ()
+            return misnamed(plain(wrong.steps[-1]), wrong.known, pointer, kind, beside)
+        return problem_at(plain(wrong.what), pointer, wrong.hint, kind)
+
+    found: dict[tuple[tuple[str, ...], str], Misfit] = {}
+    for wrong in islice(misfits(of, value, from_text=from_text), _MOST_ERRORS):
+        found.setdefault((wrong.steps, wrong.what), wrong)  # a misspelt name is unknown, and its field is missing
+    first, *others = found.values() or [Misfit((), "This has another form than the documented one")]
+    problem = problem_of(first)
+    problem.errors += tuple(error for other in others for error in problem_of(other).errors)
+    return problem
 
 
 def empty_body(of: Any) -> BadRequest:

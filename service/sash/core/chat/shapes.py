@@ -52,23 +52,27 @@ class Misfit(NamedTuple):
     known: tuple[str, ...] | None = None
 
 
-def misfit(of: Any, value: Any, *, from_text: bool = False) -> Misfit | None:
-    """Return the first place where ``value`` does not fit the type ``of``; None if it fits.
+def misfits(of: Any, value: Any, *, from_text: bool = False) -> Iterator[Misfit]:
+    """Yield each place where ``value`` does not fit the type ``of``, in the value's order; nothing if it fits.
 
     With ``from_text``, ``value`` is the query string's names and texts, and a text may stand for a number.
     """
     kind = _type_of(of)
-    return _misfit_of_query(kind, value) if from_text else _misfit(kind, value, ())
+    return _misfits_of_query(kind, value) if from_text else _misfits(kind, value, ())
 
 
-def _misfit_of_query(kind: Type, texts: dict[str, str]) -> Misfit | None:
-    """The first wrong parameter. A parameter is left out, and never null."""
+def _misfits_of_query(kind: Type, texts: dict[str, str]) -> Iterator[Misfit]:
+    """Yield each wrong parameter. A parameter is left out, and never null."""
     fields = {each.encode_name: each for each in getattr(kind, "fields", ())}
     value = {name: _read(fields[name].type, text) if name in fields else text for name, text in texts.items()}
-    found = _misfit(kind, value, ())
-    if found is None and (null := next((name for name, text in texts.items() if text.lower() == "null"), "")):
-        return Misfit((null,), "Expected a text, not 'null'", ": leave the parameter out")
-    if found is None or not found.steps or found.steps[0] not in fields:
+    found = [_in_words_of_query(each, fields, texts) for each in _misfits(kind, value, ())]
+    yield from found
+    if not found and (null := next((name for name, text in texts.items() if text.lower() == "null"), "")):
+        yield Misfit((null,), "Expected a text, not 'null'", ": leave the parameter out")
+
+
+def _in_words_of_query(found: Misfit, fields: Mapping[str, Field], texts: Mapping[str, str]) -> Misfit:
+    if not found.steps or found.steps[0] not in fields:
         return found
     name = found.steps[0]
     given = f", not {texts[name][:_MOST_SHOWN]!r}" if texts[name] else ", not an empty value"
@@ -102,17 +106,16 @@ def _alternatives(kind: Type) -> Iterator[Type]:
             yield kind
 
 
-def _misfit(of: Type, value: Any, steps: tuple[str, ...]) -> Misfit | None:
+def _misfits(of: Type, value: Any, steps: tuple[str, ...]) -> Iterator[Misfit]:
     kinds = list(_alternatives(of))
     structs = [kind for kind in kinds if isinstance(kind, StructType)]
     if structs and isinstance(value, dict):
-        return _in_struct(structs, value, steps)
-    if not any(_is_of(kind, value) for kind in kinds):
-        return Misfit(steps, *_expected(kinds, value, _example(of)))
-    for inner, step, each in _items(kinds, value):
-        if found := _misfit(inner, each, (*steps, step)):
-            return found
-    return None
+        yield from _in_struct(structs, value, steps)
+    elif not any(_is_of(kind, value) for kind in kinds):
+        yield Misfit(steps, *_expected(kinds, value, _example(of)))
+    else:
+        for inner, step, each in _items(kinds, value):
+            yield from _misfits(inner, each, (*steps, step))
 
 
 def _read(of: Type, text: str) -> Any:
@@ -126,26 +129,26 @@ def _read(of: Type, text: str) -> Any:
     return text
 
 
-def _in_struct(kinds: Sequence[StructType], value: dict[str, Any], steps: tuple[str, ...]) -> Misfit | None:
+def _in_struct(kinds: Sequence[StructType], value: dict[str, Any], steps: tuple[str, ...]) -> Iterator[Misfit]:
     kind, tag = kinds[0], kinds[0].tag_field
     if tag is not None and (tag in value or len(kinds) > 1):
         if tag not in value:
-            return _missing(tag, {}, value, steps)
+            yield _missing(tag, {}, value, steps)
+            return
         tagged = [each for each in kinds if each.tag == value[tag]]
         if not tagged:
-            return Misfit((*steps, tag), *_expected([LiteralType(tuple(each.tag for each in kinds))], value[tag], None))
+            yield Misfit((*steps, tag), *_expected([LiteralType(tuple(each.tag for each in kinds))], value[tag], None))
+            return
         kind = tagged[0]
     fields = {field.encode_name: field for field in kind.fields}
     for name, each in value.items():
         if name in fields:
-            if found := _misfit(fields[name].type, each, (*steps, name)):
-                return found
+            yield from _misfits(fields[name].type, each, (*steps, name))
         elif kind.forbid_unknown_fields and name != tag:
-            return Misfit((*steps, name), known=tuple(fields))
+            yield Misfit((*steps, name), known=tuple(fields))
     for name, field in fields.items():
         if field.required and name not in value:
-            return _missing(name, fields, value, steps)
-    return None
+            yield _missing(name, fields, value, steps)
 
 
 def _missing(name: str, fields: Mapping[str, Field], value: dict[str, Any], steps: tuple[str, ...]) -> Misfit:
