@@ -1,5 +1,6 @@
 """build_window ("the law"): the window of a plain chat, for which a sum is enough, or else by all rules (choice.py)."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +11,14 @@ from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.law.choice import choose
-from sash.core.law.costs import costs_as_counted, listed_costs, message_costs, reference_costs
+from sash.core.law.costs import (
+    costs_as_counted,
+    listed_costs,
+    message_costs,
+    record_cost,
+    reference_cost,
+    reference_costs,
+)
 from sash.core.law.documents import Documents
 from sash.core.law.explain import NO_MEDIA_LEFT
 from sash.core.law.fillers import longest_opening
@@ -91,7 +99,7 @@ def _built(
 ) -> Window | NeedOlder:
     """The window inside what is ``allowed``: a sum for a plain chat, or else all rules."""
     if allowed is ALL or allowed.is_all:
-        is_apart = bool(history.recalled) or (aside > 0 and bool(options.stable))
+        is_apart = aside > 0 and bool(options.stable)
         plain = None if is_apart else _plain_window(history, model, budget, fixed, options, aside)
         if plain is not None:
             return plain
@@ -126,25 +134,27 @@ def _plain_window(
     its required messages need tokens of those that are set aside.
 
     It is the same window as by the full rules. A chat is plain if its only required messages are the newest one, with its
-    tool group, and the newest question, and it has no documents, summary, note, or result that is cut; and, where messages
-    that repeat others are left out, no such message.
+    tool group, the newest question, and recalled ones, and it has no documents, summary, note, or result that is cut; and,
+    where messages that repeat others are left out, no such message.
     """
     records, first = history.records, history.first_seq
     if not _is_plain(history, fixed, options):
         return None
     costs = listed_costs(records, model)
-    fixed_tokens = _fixed_tokens(records, model, fixed)
+    system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
+    is_told = any(map(is_system, (*fixed.system, *fixed.few_shots)))
+    lone = 0 if is_told or SYSTEM in records.roles or DEVELOPER in records.roles else model.lone
+    tools = fixed.tools_tokens(model, ()) if fixed.tools else 0
+    fixed_tokens = {"priming": model.priming + lone, "system": system, "few_shots": few_shots, "tools": tools}
     room = budget - sum(fixed_tokens.values())
-    may_cut = _may_cut(records, model, options, room)
-    if options.stable and not fixed.few_shots:  # a stable window keeps them free in every turn
-        room -= longest_opening(model, options.format)
-    room -= aside
-    if PROVIDERS[options.format].stand_in_tool is not None and not fixed.tools:
-        room -= _stand_in_tokens(history, model, fixed)
+    has_groups = TOOL in records.roles
+    may_cut = has_groups and _may_cut(records, model, options, room)
+    recalled = _take_out(history, costs, model) if history.recalled else 0
+    room -= aside + recalled + _kept_free(history, model, fixed, options)
     if room < 0 or may_cut:
         return None
     messages, left = sum(costs), 0
-    while messages > room or (left and left < len(costs) and records.roles[left] == TOOL):
+    while messages > room or (has_groups and 0 < left < len(costs) and records.roles[left] == TOOL):
         messages -= costs[left]  # from the oldest: most of what was read is kept
         left += 1
     kept = len(costs) - left
@@ -155,8 +165,8 @@ def _plain_window(
         kept = limit
     begins = history.length - kept + 1
     is_cut_off = first > 1 or (history.seen is not None and history.seen.is_short)
-    unread = records.leading_results if is_cut_off else -1  # their call was not read
-    if not kept or history.question < begins or len(costs) - kept <= unread:
+    headless = records.leading_results if has_groups else 0  # where older messages were not read
+    if not kept or history.question < begins or (is_cut_off and len(costs) - kept <= headless):
         return None
     # The next one, too, would be passed if it repeats another.
     repeats = options.dedupe == "messages" and records.repeats(len(costs) - kept - 1)
@@ -165,39 +175,44 @@ def _plain_window(
     whole = begins == 1
     if not whole and (_is_more_than_a_tail(options) or history.summary is not None or records.marks_any):
         return None
+    messages += recalled
     tokens = {**fixed_tokens, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}
+    seqs = list(range(begins, history.length + 1))
+    if history.recalled:
+        seqs = sorted({*history.recalled, *seqs})
     return Window(
         budget=budget,
-        seqs=list(range(begins, history.length + 1)),
+        seqs=seqs,
         grounding={},
         summary=None,
         note=0,
         tokens={"total": sum(tokens.values()), **tokens},
-        dropped=_NOTHING_DROPPED if whole and history.seen is None else _dropped(history, model, messages, kept),
+        dropped=_NOTHING_DROPPED if whole and history.seen is None else _dropped(history, model, messages, seqs, kept),
         stop_reason="complete" if whole else "limit" if limited else "budget",
         explain=None,
     )
 
 
-def _fixed_tokens(records: Records, model: Model, fixed: Fixed) -> dict[str, int]:
-    """The tokens of priming, system prompt, few-shots and definitions in chat form."""
-    system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
-    is_told = any(map(is_system, (*fixed.system, *fixed.few_shots)))
-    is_told = is_told or SYSTEM in records.roles or DEVELOPER in records.roles
-    tools = fixed.tools_tokens(model, ()) if fixed.tools else 0
-    return {
-        "priming": model.priming + (0 if is_told else model.lone),
-        "system": system,
-        "few_shots": few_shots,
-        "tools": tools,
-    }
+def _take_out(history: History, costs: list[int], model: Model) -> int:
+    """Take the recalled messages out of the costs. Returns their tokens."""
+    first, taken = history.first_seq, 0
+    for seq in history.recalled:
+        if seq < first:
+            taken += record_cost(history.outside[seq], model)
+        else:
+            taken, costs[seq - first] = taken + costs[seq - first], 0
+    return taken
 
 
-def _stand_in_tokens(history: History, model: Model, fixed: Fixed) -> int:
-    """The tokens that a chat without tools keeps free for the one which stands in where messages call."""
+def _kept_free(history: History, model: Model, fixed: Fixed, options: WindowQuery) -> int:
+    """The tokens that are kept free: for an opening, where the cut is stable, and for the tool that stands in where messages
+    call and none is given."""
+    free = longest_opening(model, options.format) if options.stable and not fixed.few_shots else 0
+    if PROVIDERS[options.format].stand_in_tool is None or fixed.tools:
+        return free
     seqs = sorted({seq for seq in (history.question, history.length) if seq >= history.first_seq})
     required = [history.record(seq).measure for seq in seqs]
-    return reserved_tools(fixed, model, (), required, first=seqs[0] if seqs else 0)
+    return free + reserved_tools(fixed, model, (), required, first=seqs[0] if seqs else 0)
 
 
 def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
@@ -208,8 +223,8 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
     records, sent_in = history.records, PROVIDERS[options.format]
     return not (
         not records.flags
-        or history.outside
-        or (history.seen is not None and history.seen.texts)
+        or (history.seen is not None and (history.seen.texts or history.outside or history.recalled))
+        or ((history.outside or history.recalled) and not _has_plain_recalled(history, options))
         or history.grounding_messages
         or (fixed.tools and not (sent_in.is_chat_form and not records.marks_any))
         or (sent_in.stand_in_tool is not None and (TOOL in records.roles or not records.plain))
@@ -223,21 +238,29 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
     )
 
 
+def _has_plain_recalled(history: History, options: WindowQuery) -> bool:
+    """Whether all that must be in the window, before the tail, is recalled and plain."""
+    if options.limit or options.dedupe == "messages" or PROVIDERS[options.format].fills:
+        return False
+    records = [history.outside[seq] for seq in history.recalled if seq < history.first_seq]
+    is_plain = all(each.measure.role in (USER, ASSISTANT) and not (each.grouped or each.rich) for each in records)
+    return is_plain and len(records) == len(history.outside) and group_units(history.records).single
+
+
 def _has_whole_groups(history: History, options: WindowQuery) -> bool:
     """Whether all calls have their results behind them, which are sent as they are, and none must be in the window."""
     records = history.records
     if options.tool_results_kept is not None or options.tool_result_max_tokens is not None or history.order is not None:
         return False
     is_odd = records.marked or records.marks_any or 1 in records.unsent
-    return not is_odd and group_units(records).broken <= {0 if records.leading_results else -1}
+    return not is_odd and group_units(records).broken <= {
+        0 if records.leading_results and history.first_seq > 1 else -1
+    }
 
 
 def _may_cut(records: Records, model: Model, options: WindowQuery, room: int) -> bool:
     """Whether a tool group is divided by a limit, or has results that are cut because it is larger than its share."""
-    if TOOL not in records.roles:
-        return False
-    groups = group_units(records)
-    return bool(options.limit or unit_costs(groups, message_costs(records, model)).max() > share_of(room))
+    return bool(options.limit or unit_costs(group_units(records), message_costs(records, model)).max() > share_of(room))
 
 
 @lru_cache(maxsize=8)
@@ -259,9 +282,13 @@ def _is_more_than_a_tail(options: WindowQuery) -> bool:
     return options.note or bool(options.stable) or options.overflow == "skip" or options.start == "user"
 
 
-def _dropped(history: History, model: Model, messages: int, kept: int) -> dict[str, int]:
-    """The figures of a plain chat's left-out messages; the ``kept`` newest messages cost ``messages`` tokens."""
-    counted = messages
-    if history.seen is not None or not costs_as_counted(history.records, model, history.column):
-        counted = int(reference_costs(history.records, history.column)[-kept:].sum())
-    return {**_NOTHING_DROPPED, "messages": history.whole_length - kept, "tokens": history.tokens - counted}
+def _dropped(history: History, model: Model, messages: int, seqs: Sequence[int], kept: int) -> dict[str, int]:
+    """The figures of a plain chat's left-out messages. Those with ``seqs`` cost ``messages`` tokens; the last ``kept`` of
+    them are the newest messages, and others are recalled."""
+    counted, first, column = messages, history.first_seq, history.column
+    if history.seen is not None or not costs_as_counted(history.records, model, column):
+        costs, outside = reference_costs(history.records, column), history.outside
+        counted = int(costs[-kept:].sum())
+        for seq in seqs[:-kept]:
+            counted += int(costs[seq - first]) if seq >= first else reference_cost(outside[seq], column)
+    return {**_NOTHING_DROPPED, "messages": history.whole_length - len(seqs), "tokens": history.tokens - counted}

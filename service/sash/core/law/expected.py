@@ -46,7 +46,7 @@ def before_reply(history: History) -> History | NeedOlder | None:
         return None
     gone = int(history.line_lengths()[end:].sum())
     asked = first + question if question >= 0 else min(history.question, first - 1) if not history.covered else 0
-    recalled = history.recalled if asked == history.question else frozenset()
+    recalled = frozenset(seq for seq in history.recalled if asked == history.question and seq < first + end)
     return msgspec.structs.replace(
         history,
         records=records[:end],
