@@ -194,3 +194,32 @@ async def test_what_is_stored_adds_up(
         await check_window(talk, query)
     for identity in talk.made:
         await client.delete(f"/conversations/{identity}")
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS, query=QUERIES)
+@pytest.mark.no_cover
+async def test_a_receipt_holds_whatever_comes(
+    client: httpx.AsyncClient, steps: list[tuple[str, Any]], query: dict[str, Any]
+) -> None:
+    """After any sequence of changes, each earlier window has the same bytes, or a message of its history was taken away."""
+    talk = Talk(client)
+    served: list[tuple[str, int, bytes]] = []
+    taken: list[tuple[str, int, int]] = []  # the conversation, how many windows there were, and the first message taken
+    await talk.append([plain("user", "hello", None, False, False)])  # noqa: FBT003
+    for name, argument in steps:
+        identity, length = talk.id, talk.length
+        await talk.do(name, argument)
+        if name == "rewind" or (name == "redact" and length):
+            first = talk.length + 1 if name == "rewind" else argument % length + 1
+            taken.append((identity, len(served), first))
+        answer = await client.get(f"/conversations/{talk.id}/window", params=query)
+        if answer.status_code == 200:
+            served.append((talk.id, talk.length, answer.content))
+    for number, (identity, length, body) in enumerate(served):
+        params = {"receipt": json.loads(body)["receipt"]}
+        again = await client.get(f"/conversations/{identity}/window", params=params)
+        is_whole = not any(where == identity and number < then and first <= length for where, then, first in taken)
+        assert again.content == body or (again.status_code == 410 and not is_whole), again.text
+    for identity in talk.made:
+        await client.delete(f"/conversations/{identity}")

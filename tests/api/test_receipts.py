@@ -9,7 +9,23 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from dialogue import append, assistant, calling, result, user
+from dialogue import append, assistant, calling, result, statistics, user
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import inspect
+
+from sash.core.law.parameters import WindowQuery
+from sash.store.data.layout import target_at
+from sash.store.data.replies import State
+from sash.windows.receipts import (
+    LONGEST,
+    PARAMETERS,
+    Stub,
+    packed_parameters,
+    query_of_receipt,
+    read_receipt,
+    receipt_of,
+)
 
 GPT = "gpt-4o-mini"
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
@@ -100,6 +116,14 @@ async def test_a_history_in_the_body_has_no_receipt(client: httpx.AsyncClient) -
     """Nothing is stored that a receipt could be made again from."""
     answer = await client.post("/window", json={"model": GPT, "messages": [user("hello")]})
     assert "receipt" not in answer.json()
+
+
+async def test_a_window_without_messages_comes_again(client: httpx.AsyncClient, conversation: str) -> None:
+    """The fixed parts alone, as they were before the first message came."""
+    await client.post("/conversations", json={"id": conversation, "system": "Be brief."})
+    receipt, body = await window(client, conversation)
+    await talk(client, conversation, 2)
+    assert (await again(client, conversation, receipt)).content == body
 
 
 async def test_results_that_came_later_are_not_seen(client: httpx.AsyncClient, conversation: str) -> None:
@@ -480,3 +504,82 @@ async def test_a_difference_needs_windows_that_can_be_made(client: httpx.AsyncCl
     await client.delete(f"/conversations/{conversation}/messages/1")
     answer = await client.get(path, params={"from": receipt})
     assert (answer.status_code, answer.json()["reason"]) == (410, "redacted")
+
+
+async def test_what_was_asked_for_again_is_counted(client: httpx.AsyncClient, conversation: str) -> None:
+    """Statistics tell windows that were made again, and those that could not be, by the reason."""
+    await talk(client, conversation, 2)
+    receipt, _ = await window(client, conversation)
+    before = (await statistics(client))["start"]["requests"]["receipts"]
+    await again(client, conversation, receipt)
+    await client.delete(f"/conversations/{conversation}/messages/1")
+    await again(client, conversation, receipt)
+    after = (await statistics(client))["start"]["requests"]["receipts"]
+    assert after["again"] == before["again"] + 1
+    gone = [{each["reason"]: each["windows"] for each in found["gone"]} for found in (before, after)]
+    assert gone[1]["redacted"] == gone[0].get("redacted", 0) + 1
+
+
+def drawn(parameter: inspect.Field) -> st.SearchStrategy[Any]:
+    """Values of a parameter, by its declaration."""
+    found = parameter.type.type if isinstance(parameter.type, inspect.Metadata) else parameter.type
+    kinds = found.types if isinstance(found, inspect.UnionType) else (found,)
+    return st.one_of([st.just(parameter.default), *(drawn_of(each) for each in kinds)])
+
+
+def drawn_of(kind: inspect.Type) -> st.SearchStrategy[Any]:
+    match kind:
+        case inspect.Metadata(type=inner):
+            return drawn_of(inner)
+        case inspect.LiteralType(values):
+            return st.sampled_from(values)
+        case inspect.BoolType():
+            return st.booleans()
+        case inspect.IntType(ge=least, le=most):
+            return st.integers(least or 0, most)
+        case inspect.FloatType(ge=least, le=most):
+            return st.floats(least, most)
+        case inspect.StrType():
+            return st.text("abc é", min_size=1, max_size=40)
+    return st.none()
+
+
+@given(data=st.data())
+def test_any_parameters_come_back_from_a_receipt(data: st.DataObject) -> None:
+    """Whatever the parameters, a receipt has them all, or asks for them, and has at most 160 characters."""
+    info = inspect.type_info(WindowQuery)
+    assert isinstance(info, inspect.StructType)
+    query = WindowQuery(**{each.name: data.draw(drawn(each), label=each.name) for each in info.fields})
+    state = State(
+        version=data.draw(st.integers(1, 2**32)),
+        etag=f"7-{'l' * 16}-{'c' * 8}",
+        made=(b"l" * 16, b""),
+        settings=b"{}",
+        created_ms=0,
+        updated_ms=0,
+        length=2**31,
+        tokens=(2**40, 2**40),
+        grounding_messages=data.draw(st.integers(0, 2**31)),
+        grounding_tokens=(2**33, 2**33),
+        question=data.draw(st.integers(0, 2**31)),
+        summary=None,
+        ttl_ms=None,
+        standing=b"",
+        sealed=False,
+        rich=False,
+    )
+    factor = data.draw(st.none() | st.floats(0.5, 900))
+    stub = Stub(target_at("t", "c-1"), state, 1, b"rules!", factor, packed_parameters(query))
+    text = receipt_of(stub, b"{}", 100_000_000).decode()
+    assert len(text) <= LONGEST
+    read = read_receipt(text, "#")
+    assert (read.then.question, read.correction, read.then.version) == (state.question, factor, state.version)
+    given_beside = query if isinstance(read.parameters, bytes) else WindowQuery()
+    assert query_of_receipt(read, given_beside, "#") == query
+
+
+def test_each_parameter_and_each_word_has_a_key_of_its_own() -> None:
+    """Keys are made of names, so that they stay when others are added: no two may be the same."""
+    assert len({each.key for each in PARAMETERS}) == len(PARAMETERS)
+    for each in PARAMETERS:
+        assert len(set(each.choices.values())) == len(each.choices), each.name

@@ -49,7 +49,14 @@ def _stdout_nowhere() -> Any:
 
 
 async def ask(app: "App", method: str, target: str, body: bytes = b"") -> bytes:
-    """Send one request, and return the answer's body."""
+    """Send one request, which must succeed, and return the answer's body."""
+    status, answer = await answered(app, method, target, body)
+    assert 200 <= status < 300, (status, answer)
+    return answer
+
+
+async def answered(app: "App", method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
+    """Send one request, and return the answer's status and body."""
     path, _, query = target.partition("?")
     sent = [{"type": "http.request", "body": body, "more_body": False}]
     received: list[bytes] = []
@@ -83,6 +90,4 @@ async def ask(app: "App", method: str, target: str, body: bytes = b"") -> bytes:
         "extensions": {},
     }
     await app(scope, receive, send)
-    answer = b"".join(received)
-    assert 200 <= status < 300, (status, answer)
-    return answer
+    return status, b"".join(received)

@@ -358,6 +358,28 @@ class EventStats(msgspec.Struct, frozen=True):
     delay_milliseconds: Annotated[Quantiles, took("sash_event_delay_seconds")]
 
 
+_AGAIN = "sash_window_receipts_total"
+
+
+class GoneReceipts(msgspec.Struct, frozen=True):
+    """The number of windows that could not be made again, for one reason of `receipt-gone`."""
+
+    reason: str
+    windows: int
+
+
+def _gone(sums: Sums) -> list[GoneReceipts]:
+    found = Counter({outcome: number for (outcome,), number in sums.series.of(_AGAIN) if outcome != "same"})
+    return [GoneReceipts(reason, number) for reason, number in found.most_common() if number]
+
+
+class ReceiptStats(msgspec.Struct, frozen=True):
+    """Windows that were asked for by their receipts: those that were made again, and those that were not, by the reason."""
+
+    again: Annotated[int, summed(_AGAIN, "same")]
+    gone: Annotated[list[GoneReceipts], _gone]
+
+
 class RequestStats(msgspec.Struct, frozen=True):
     """Requests of clients, without probes, scrapes and the dashboard.
 
@@ -371,6 +393,7 @@ class RequestStats(msgspec.Struct, frozen=True):
     append_milliseconds: Annotated[Quantiles, took("sash_request_duration_seconds", "appendMessages")]
     window_milliseconds: Annotated[Quantiles, took("sash_window_request_duration_seconds")]
     events: EventStats
+    receipts: ReceiptStats
     problems: Annotated[list[ProblemCount], _problems]
     """Requests answered with a problem, by its type, the most frequent first."""
 

@@ -23,5 +23,8 @@
         ▼
     Made, whose body is sent unchanged
 
+Each window of a stored history has a receipt (``receipts.py``), by which ``again.py`` makes it once more: the same flow, on
+the tail of an earlier state. ``difference.py`` compares two windows.
+
 Nothing is kept between requests. Each parameter is declared once, in ``core/law/parameters.py``.
 """

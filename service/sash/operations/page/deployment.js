@@ -114,7 +114,7 @@ function drawDeployment() {
   sayFirst(range, found);
   const few = !range.all.windows && !found.length;
   const figured = few ? [shown.stats.start.all.windows ? null : firstCard()] : [fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), reasoningCard(figures), modelsCard(range)];
-  show([(shown.failure || away()) && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), eventsCard(range.requests), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
+  show([(shown.failure || away()) && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), eventsCard(range.requests), receiptsCard(range.requests), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
 }
 
 const card = (size, title, ...children) => h("section", { class: `card ${size}`, "aria-label": title }, h("h2", {}, title), ...children);
@@ -155,6 +155,14 @@ function eventsCard({ events }) {
   return card("", "Followers of conversations", h("p", { class: "lead" }, say.short(events.sent), h("span", { class: "small" }, ` event${events.sent === 1 ? "" : "s"} sent`)),
     pairs(["open streams, of this worker", say.whole(followers)], ["from a change to its event, median", `${say.milliseconds(events.delay_milliseconds.p50)} ms`],
       ["95 % take less than", `${say.milliseconds(events.delay_milliseconds.p95)} ms`], ["cut because they were too slow", say.whole(events.slow_followers), events.slow_followers ? "warn" : ""]));
+}
+
+/** Windows that were made again from their receipts, and why others were not. */
+function receiptsCard({ receipts }) {
+  const gone = receipts.gone.reduce((sum, { windows }) => sum + windows, 0);
+  if (!receipts.again && !gone) return null;
+  return card("", "Windows asked for again", h("p", { class: "lead" }, say.short(receipts.again), h("span", { class: "small" }, " made again, byte for byte")),
+    pairs(["could not be made", say.whole(gone)], ...receipts.gone.map(({ reason, windows }) => [`because: ${reason}`, say.whole(windows)])));
 }
 
 function fullCard(figures) {
