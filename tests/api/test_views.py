@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, history, indexed, problem, result, user, window
+from dialogue import append, assistant, calling, history, indexed, problem, result, statistics, user, window
 
 ASKED = user("Why was I billed twice?")
 TRIAGE = [
@@ -192,6 +192,18 @@ async def test_recall_brings_nothing_for_others_back(client: httpx.AsyncClient, 
         )
         assert "The zebra code is 4." in json.dumps(found["request"])
         assert "SECRET" not in json.dumps(found)
+
+
+async def test_views_are_counted_without_names(client: httpx.AsyncClient, conversation: str) -> None:
+    """A view is counted, with what it left out for others, and no metric has an agent's name."""
+    await append(client, conversation, *ALL)
+    before = (await statistics(client))["start"]["all"]
+    await window(client, conversation, view="billing")
+    await window(client, conversation)
+    after = (await statistics(client))["start"]["all"]
+    assert after["views"] - before["views"] == 1
+    assert after["view_messages_unseen"] - before["view_messages_unseen"] == len(ALL) - 4
+    assert "billing" not in (await client.get("/metrics")).text
 
 
 async def everything_for(client: httpx.AsyncClient, conversation: str, view: str) -> dict[str, str]:

@@ -21,7 +21,9 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
     head, window = made.head, made.window
     documents = _documents(made) if made.history.grounding_messages else (0, 0)
     label = metrics.windows.count(head, documents, seconds)
-    if documents[0] or head.dropped.tokens:
+    if made.asked.query.view is not None:
+        metrics.windows.saw(label, _unseen(made))
+    elif documents[0] or head.dropped.tokens:
         metrics.windows.count_savings(head, label, made.asked.limits.model, documents[0])
     if metrics.spans is not None:
         metrics.spans.did("build window", seconds)
@@ -34,6 +36,16 @@ def tell_window(metrics: Metrics, made: Made, seconds: float, line: dict[str, An
     line["budget"] = head.budget
     line["kept"] = head.kept.messages
     line["dropped"] = head.dropped.messages
+
+
+def _unseen(made: Made) -> int:
+    """The number of messages that the window leaves out because they are for others, behind the first that it sends."""
+    history = made.history
+    sent = [place for place in made.window.seqs if place >= history.first_seq]
+    if history.seen is None or not sent:
+        return 0
+    first = min(map(history.numbered, sent))
+    return history.whole_length - history.seq(first) - (history.length - first)
 
 
 def _documents(made: Made) -> tuple[int, int]:

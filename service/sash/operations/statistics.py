@@ -39,6 +39,7 @@ _ADDED = (
     "sash_request",
     "sash_refused",
     "sash_event",
+    "sash_view",
     "sash_followers_ended",
     "sash_window",
     "sash_document",

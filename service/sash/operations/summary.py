@@ -141,6 +141,7 @@ class StopReasons(msgspec.Struct, frozen=True):
     bytes: Annotated[int, total("sash_windows_total", "bytes")]
     images: Annotated[int, total("sash_windows_total", "images")]
     price: Annotated[int, total("sash_windows_total", "price")]
+    horizon: Annotated[int, total("sash_windows_total", "horizon")]
 
 
 _FOLLOWED, _REUSED = "sash_window_followup_tokens_total", "sash_window_reused_tokens_total"
@@ -306,6 +307,9 @@ class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
     grounding_tokens_saved: Annotated[int, total("sash_documents_saved_tokens_total")]
     grounding_tokens_trimmed: Annotated[int, total("sash_documents_trimmed_tokens_total")]
     grounding_truncations: Annotated[int, total("sash_document_truncations_total")]
+    views: Annotated[int, total("sash_view_windows_total")]
+    """Windows of what one of several agents sees."""
+    view_messages_unseen: Annotated[int, total("sash_view_unseen_messages_total")]
     stable: Annotated[ReuseStats, of_cut(ReuseStats, "stable")]
     sliding: Annotated[ReuseStats, of_cut(ReuseStats, "sliding")]
     prediction: PredictionStats

@@ -18,7 +18,7 @@ RATIO = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999999, 1.0, 1.005, 1.01, 1.0
 """Bounds of predicted divided by billed tokens: below 1, a window cost more than predicted."""
 
 OTHER = "other"
-_STOPS = frozenset({"complete", "budget", "limit", "summary", "bytes", "images", "price"})
+_STOPS = frozenset({"complete", "budget", "limit", "summary", "bytes", "images", "price", "horizon"})
 _OUTCOMES = ("under", "exact", "over")
 
 
@@ -101,6 +101,12 @@ class WindowMetrics:
             "read from a cache, written to it; and saved by documents, cuts, tiers and stable cuts.",
             *("model", "what"),
         )
+        self.views = counter("sash_view_windows_total", "Windows of what one of several agents sees.", "model")
+        self.unseen_messages = counter(
+            "sash_view_unseen_messages_total",
+            "Messages behind the first one of such windows that they left out, because they are for others.",
+            "model",
+        )
         self.receipts = counter(
             "sash_window_receipts_total", "Windows asked for by receipt: made again, or the reason why not.", "outcome"
         )
@@ -165,6 +171,11 @@ class WindowMetrics:
         if head.stop_reason == "price" and above is not None and above.above < head.budget and above.input_price:
             self._pay(label, "tiers", total * (above.input_price - prices.input_price))
 
+    def saw(self, label: str, unseen: int) -> None:
+        """Count a window of one agent, and the messages that it left out because they are for others."""
+        self.views(label).inc()
+        self.unseen_messages(label).inc(unseen)
+
     def _pay(self, label: str, what: str, millionths: float) -> None:
         """Add to the money of a kind: tokens times dollars for a million of them."""
         self.nanodollars(label, what).inc(round(millionths * 1000))
@@ -174,7 +185,8 @@ class WindowMetrics:
         self._begun.add(label)
         dropped, documents = (self.dropped_messages, self.dropped_tokens), (self.saved_tokens, self.trimmed_tokens)
         media = self.dropped_images, self.dropped_media_bytes
-        for metric in (self.refused, *dropped, *media, *documents, self.truncations):
+        views = self.views, self.unseen_messages
+        for metric in (self.refused, *dropped, *media, *documents, self.truncations, *views):
             metric(label)
         for cut in ("stable", "sliding"):
             for metric in (self.followup_tokens, self.reused_tokens):

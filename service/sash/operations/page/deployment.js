@@ -171,7 +171,7 @@ function fullCard(figures) {
     pairs(["held the whole history", say.short(reasons.complete)], ["ended by the budget", say.short(reasons.budget)],
       reasons.limit ? ["ended by a limit", say.short(reasons.limit)] : null, reasons.summary ? ["ended by a summary", say.short(reasons.summary)] : null,
       reasons.bytes ? ["ended by the provider's bytes", say.short(reasons.bytes)] : null, reasons.images ? ["whole, without all pictures", say.short(reasons.images)] : null,
-      reasons.price ? ["ended by the price", say.short(reasons.price)] : null));
+      reasons.price ? ["ended by the price", say.short(reasons.price)] : null, reasons.horizon ? ["ended where a view ends", say.short(reasons.horizon)] : null));
 }
 
 function firstCard() {
@@ -188,6 +188,7 @@ function leftOutCard(figures) {
     pairs(["tokens left out", say.short(figures.dropped_tokens)],
       ["pictures and files sent as lines", say.short(figures.dropped_images)], ["their bytes", say.bytes(figures.dropped_media_bytes)],
       ["documents cut for want of room", say.short(figures.grounding_truncations)], ["their tokens", say.short(figures.grounding_tokens_trimmed)],
+      figures.views ? ["windows of one of several agents", say.short(figures.views)] : null, figures.views ? ["messages for others in these", say.short(figures.view_messages_unseen)] : null,
       ["windows that did not fit", say.short(figures.does_not_fit), figures.does_not_fit ? "warn" : ""]));
 }
 
