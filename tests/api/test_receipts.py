@@ -103,6 +103,21 @@ async def test_a_receipt_gives_the_same_bytes_after_the_conversation_went_on(
         assert answer.headers["etag"] == answer.json()["etag"]
 
 
+@pytest.mark.parametrize("more", ["", "&summary=always&limit=4", "&recall_max_tokens=50", "&stable=auto"])
+async def test_a_window_of_an_empty_conversation_stays_empty(
+    client: httpx.AsyncClient, conversation: str, more: str
+) -> None:
+    """The receipt of a window without messages gives it again, whatever was appended since."""
+    path = f"/conversations/{conversation}/window"
+    await client.post("/conversations", json={"id": conversation})
+    before = await client.get(f"{path}?model=gpt-4o-mini{more}")
+    await append(client, conversation, user("one"), assistant("two"), user("three"))
+
+    again = await client.get(path, params={"receipt": before.json()["receipt"]})
+
+    assert (again.status_code, again.content) == (200, before.content), again.text
+
+
 async def test_an_appends_window_has_a_receipt(client: httpx.AsyncClient, conversation: str) -> None:
     """The window in an append's answer is given again, also after the conversation went on."""
     entries = {"messages": [user("hello")]}

@@ -55,9 +55,10 @@ local function read_tail(fields, length, reach)
   end
   local first = math.max(1, length - math.min(count, MOST_MESSAGES) + 1)
 
-  local records = redis.call('GETRANGE', counts, (first - 1) * RECORD, length * RECORD - 1)
+  -- Where the tail ends before the first message, an end of -1 would mean the last.
+  local records = length > 0 and redis.call('GETRANGE', counts, (first - 1) * RECORD, length * RECORD - 1) or ''
   local beside = ''
-  if reach[9] == true or reach[9] == '1' then
+  if length > 0 and (reach[9] == true or reach[9] == '1') then
     beside = table.concat(redis.call('LRANGE', details, first - 1, length - 1))
   elseif rich == '1' or rich and needs_scripts then
     local above = needs_scripts and 2 * MIXED or MIXED -- without scripts, only RICH matters
@@ -98,7 +99,7 @@ local function read_tail(fields, length, reach)
     end
   end
   local bodies = {}
-  if rich ~= '1' and total <= budget and total <= FEW_TOKENS then
+  if length > 0 and rich ~= '1' and total <= budget and total <= FEW_TOKENS then
     bodies = redis.call('LRANGE', log, first - 1, length - 1)
   elseif length > 0 then
     local unpacked = struct.unpack
