@@ -103,6 +103,18 @@ async def test_a_receipt_gives_the_same_bytes_after_the_conversation_went_on(
         assert answer.headers["etag"] == answer.json()["etag"]
 
 
+async def test_a_views_window_comes_again(client: httpx.AsyncClient, conversation: str) -> None:
+    """What one of several agents saw, also where it sees little of it."""
+    for turn in range(30):
+        who = ("billing", "travel", "desk")[turn % 3]
+        await append(client, conversation, user(f"ask {turn} " + "word " * 20, audience=[who]))
+        await append(client, conversation, assistant(f"say {turn}", author=who, audience=["desk"]))
+    made = [await window(client, conversation, view=view, max_tokens=200) for view in ("billing", "desk", "nobody")]
+    await append(client, conversation, user("more", audience=["billing"]), assistant("so", author="billing"))
+    for receipt, body in made:
+        assert (await again(client, conversation, receipt)).content == body
+
+
 async def test_an_appends_window_has_a_receipt(client: httpx.AsyncClient, conversation: str) -> None:
     """The window in an append's answer is given again, also after the conversation went on."""
     entries = {"messages": [user("hello")]}
