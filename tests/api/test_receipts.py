@@ -118,6 +118,18 @@ async def test_a_window_of_an_empty_conversation_stays_empty(
     assert (again.status_code, again.content) == (200, before.content), again.text
 
 
+async def test_a_views_window_comes_again(client: httpx.AsyncClient, conversation: str) -> None:
+    """What one of several agents saw, also where it sees little of it."""
+    for turn in range(30):
+        who = ("billing", "travel", "desk")[turn % 3]
+        await append(client, conversation, user(f"ask {turn} " + "word " * 20, audience=[who]))
+        await append(client, conversation, assistant(f"say {turn}", author=who, audience=["desk"]))
+    made = [await window(client, conversation, view=view, max_tokens=200) for view in ("billing", "desk", "nobody")]
+    await append(client, conversation, user("more", audience=["billing"]), assistant("so", author="billing"))
+    for receipt, body in made:
+        assert (await again(client, conversation, receipt)).content == body
+
+
 async def test_an_appends_window_has_a_receipt(client: httpx.AsyncClient, conversation: str) -> None:
     """The window in an append's answer is given again, also after the conversation went on."""
     entries = {"messages": [user("hello")]}

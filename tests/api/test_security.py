@@ -41,7 +41,8 @@ STORED = [
     (handler.operation_id, method, next(iter(handler.paths)))
     for handler in ROUTES
     for method in sorted(handler.http_methods)
-    if "conversation_id" in next(iter(handler.paths)) and handler.operation_id != "appendMessages"
+    if "conversation_id" in next(iter(handler.paths))
+    and handler.operation_id not in ("appendMessages", "compareWindows")
 ]
 
 
@@ -81,6 +82,23 @@ async def test_a_foreign_conversation_answers_as_an_absent_one(
         assert (await client.delete("/conversations/secret-talk", headers=ACME)).status_code == 204
         absent = await client.request(method, filled + query, json=body, headers=BETA)
     assert foreign.status_code == absent.status_code == 404
+    assert foreign.content == absent.content
+    assert _comparable(foreign) == _comparable(absent)
+
+
+@pytest.mark.parametrize("path", ["window?receipt=", "window/diff?from="])
+async def test_a_receipt_tells_another_tenant_nothing(path: str, store: EmbeddedStore) -> None:
+    """The receipt of another tenant's window is refused in the same way, whether there is such a conversation or not."""
+    async with service(store, api_keys=KEYS) as client:
+        question = "/conversations/secret-talk/messages?model=gpt-4o-mini"
+        made = await client.post(question, json=turn("hush"), headers=ACME)
+        asked = f"/conversations/secret-talk/{path}{made.json()['window']['receipt']}"
+        assert (await client.get(asked, headers=ACME)).status_code == 200
+        foreign = await client.get(asked, headers=BETA)
+        assert (await client.delete("/conversations/secret-talk", headers=ACME)).status_code == 204
+        absent = await client.get(asked, headers=BETA)
+        assert (await client.get(asked, headers=ACME)).status_code == 410
+    assert foreign.status_code == absent.status_code == 422
     assert foreign.content == absent.content
     assert _comparable(foreign) == _comparable(absent)
 
