@@ -11,20 +11,20 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 115, "append": 177}
 MOST_MODULES = {"window": 39, "append": 52}
 MOST_CALLS = {
-    "plain": 185,
+    "plain": 195,
     "anthropic": 640,
     "gemini": 930,
     "responses": 1060,
-    "tools": 335,
-    "stable": 375,
+    "tools": 340,
+    "stable": 388,
     "claude": 1000,
     "claude, tools": 1385,
     "results": 1240,
     "explain": 1010,
-    "dedupe": 195,
-    "recall": 895,
+    "dedupe": 196,
+    "recall": 890,
     "skip": 1220,
-    "sent": 180,
+    "sent": 185,
 }
 
 
