@@ -11,20 +11,20 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 112, "append": 175}
 MOST_MODULES = {"window": 38, "append": 51}
 MOST_CALLS = {
-    "plain": 193,
+    "plain": 195,
     "anthropic": 640,
     "gemini": 930,
     "responses": 1060,
-    "tools": 338,
-    "stable": 386,
+    "tools": 340,
+    "stable": 388,
     "claude": 1000,
     "claude, tools": 1385,
     "results": 1240,
     "explain": 1010,
-    "dedupe": 195,
-    "recall": 898,
+    "dedupe": 196,
+    "recall": 890,
     "skip": 1220,
-    "sent": 183,
+    "sent": 185,
 }
 
 

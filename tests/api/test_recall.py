@@ -409,3 +409,16 @@ async def test_an_empty_question_with_documents_is_recalled(client: httpx.AsyncC
     window = await client.get(f"/conversations/{conversation}/window?{query}")
     assert window.status_code == 200, window.text
     assert {1, 2, 3} <= set(window.json()["recalled"]["seqs"])
+
+
+async def test_hints_of_a_window_that_recalls_the_reply(client: httpx.AsyncClient, conversation: str) -> None:
+    """The window of the turn before ends before the newest reply, and so has it not, also if this one recalls it."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    reply = {"message": {"role": "assistant", "content": "the dog of your sister is called Biscuit, as she said"}}
+    note = {"message": {"role": "system", "content": "be brief"}}
+    await append(client, conversation, *CHATTER, question("which dog does my sister have?"), reply, note)
+    await indexed(client, conversation)
+    query = "model=gpt-5.2&reserve=0&max_tokens=90&recall_max_tokens=60&cache=auto"
+    window = await client.get(f"/conversations/{conversation}/window?{query}")
+    assert window.status_code == 200, window.text
+    assert len(CHATTER) + 2 in window.json()["recalled"]["seqs"]

@@ -69,7 +69,7 @@ def began_alike(window: Window, history: History, earlier: History) -> Window | 
         return None
     is_all = seqs[0] == cut.seq and seqs[-1] == history.length and len(seqs) == history.length - cut.seq + 1
     is_bare = not (window.edits or window.grounding or window.summary or window.note or window.recalled)
-    if not (is_all and is_bare) or history.order is not None or history.outside or history.summary is not None:
+    if not (is_all and is_bare) or history.is_numbered_anew or history.outside or history.summary is not None:
         return None
     if history.grounding_messages or records.marks_any or (records.details and (records.thinks or records.media)):
         return None
