@@ -165,7 +165,11 @@ async def test_anothers_erasure_is_not_there(store: EmbeddedStore) -> None:
 
 def test_every_operation_that_names_something_is_tried_by_another_tenant() -> None:
     """The tests above cover every operation that names a conversation or an owner; a new one must be added to them."""
-    tried = {operation for operation, _, _ in STORED} | {name.split(",")[0] for name in NAMING} | {"getErasure"}
+    tried = (
+        {operation for operation, _, _ in STORED}
+        | {name.split(",")[0] for name in NAMING}
+        | {"getErasure", "compareWindows"}
+    )
     told_apart = {"followOwner", "answerMcp"}  # test_owner_events.py, test_history_tools.py
     named_nothing = told_apart | {
         "countTokens",

@@ -18,6 +18,7 @@ from sash.api.context import Context, Req, context_of, line_of, tell_made, tenan
 from sash.api.direct import Answer
 from sash.api.openapi.operation import documented
 from sash.api.schemas import Window
+from sash.core.chat.messages import ReceiptText
 from sash.core.counts.models import Model
 from sash.core.law.parameters import WindowQuery
 from sash.core.providers.given import ReadEntries
@@ -31,7 +32,7 @@ from sash.store.data.scripts import Known
 from sash.store.data.usage import estimated
 from sash.windows.answer import Made
 from sash.windows.difference import WindowDifference, difference
-from sash.windows.receipts import LONGEST, query_of_receipt, read_receipt, require_of
+from sash.windows.receipts import query_of_receipt, read_receipt, require_of
 from sash.windows.request import HistoryQuery, TextsRequest, WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
 
@@ -40,7 +41,7 @@ class StoredWindowQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw
     """The parameters of a stored conversation's window, or the receipt of one that was served."""
 
     receipt: Annotated[
-        Annotated[str, Meta(max_length=LONGEST)] | None,
+        ReceiptText | None,
         Meta(
             description="Give the window of this receipt again, with the same bytes, or 410 with the reason why not. A "
             "receipt has the window's parameters, so it is given alone."
@@ -77,9 +78,9 @@ _NAMES = {"earlier": "from", "later": "to"}
 class DifferenceQuery(WindowQuery, frozen=True, forbid_unknown_fields=True, kw_only=True, rename=_NAMES):
     """The receipts of two windows. Parameters are only given beside a receipt for which they were too long."""
 
-    earlier: Annotated[str, Meta(min_length=1, max_length=LONGEST, description="The receipt of the earlier window.")]
+    earlier: Annotated[ReceiptText, Meta(description="The receipt of the earlier window.")]
     later: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=LONGEST)] | None,
+        ReceiptText | None,
         Meta(description="That of the later window; by default the window now, with the earlier one's parameters."),
     ] = None
 

@@ -130,7 +130,7 @@ def read_receipt(text: str, pointer: str) -> Receipt:
         if not _is_possible(rest):
             raise ValueError(text)  # noqa: TRY301
     except (ValueError, KeyError, TypeError, msgspec.DecodeError):
-        raise BadRequest.at(pointer, "This is no receipt: send the member `receipt` of a window as it came") from None
+        raise BadRequest.at(pointer, "This is no receipt: send a window's receipt as it came") from None
     life = text[_LIFE]
     then = Then(
         version=rest.version,
@@ -232,7 +232,7 @@ def query_of_receipt(receipt: Receipt, given: WindowQuery, pointer: str) -> Wind
     try:
         return msgspec.convert(receipt.parameters, WindowQuery)
     except msgspec.ValidationError:
-        raise BadRequest.at(pointer, "This is no receipt: send the member `receipt` of a window as it came") from None
+        raise BadRequest.at(pointer, "This is no receipt: send a window's receipt as it came") from None
 
 
 def _named(flat: list[Any]) -> dict[str, Any]:
