@@ -129,6 +129,23 @@ async def test_what_the_cache_did(own: httpx.AsyncClient):
     assert model["cache"]["saved_usd"] > 0
 
 
+async def test_money_has_the_prices_of_the_tier(own: httpx.AsyncClient):
+    """A window above a price tier, and its bill, count at the tier's prices, and are told beside each other."""
+    await say(own, "user", "word " * 280_000)
+    read = await window(own, model="gpt-6-sol")
+    total, cost = read["tokens"]["total"], read["cost"]
+    assert cost["tier"]["factor"] == 2.0
+    prices = (await own.get("/models/gpt-6-sol")).json()["prices"]
+    report = {"model": "gpt-6-sol", "window_tokens": total, "prompt_tokens": total, "cached_tokens": 1_000}
+    assert (await own.post("/conversations/c-1/usage", json=report)).status_code == 200
+    found = (await stats(own))["hour"]["all"]["cost"]
+    dearer = [prices["tiers"][0][name] for name in ("input", "cached_input")]
+    assert found["billed_usd"] == pytest.approx(((total - 1_000) * dearer[0] + 1_000 * dearer[1]) / 1e6, abs=1e-6)
+    assert found["expected_usd"] == pytest.approx(cost["usd"], abs=1e-6)
+    assert found["expected_for_billed_usd"] == found["expected_usd"]
+    assert found["if_warm_for_billed_usd"] == pytest.approx(cost["if_warm"], abs=1e-6)
+
+
 async def test_without_api_keys_there_is_one_tenant(own: httpx.AsyncClient):
     """The statistics have requests, refusals and window tokens by tenant; without API keys all are the tenant default's."""
     await say(own, "user", "Hello")

@@ -45,7 +45,7 @@ def _unseen(made: Made) -> int:
     if history.seen is None or not sent:
         return 0
     first = min(map(history.numbered, sent))
-    return history.whole_length - history.seq(first) - (history.length - first)
+    return (history.length + history.unseen) - history.seq(first) - (history.length - first)
 
 
 def _documents(made: Made) -> tuple[int, int]:

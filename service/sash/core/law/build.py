@@ -291,4 +291,8 @@ def _dropped(history: History, model: Model, messages: int, seqs: Sequence[int],
         counted = int(costs[-kept:].sum())
         for seq in seqs[:-kept]:
             counted += int(costs[seq - first]) if seq >= first else reference_cost(outside[seq], column)
-    return {**_NOTHING_DROPPED, "messages": history.whole_length - len(seqs), "tokens": history.tokens - counted}
+    return {
+        **_NOTHING_DROPPED,
+        "messages": history.length + history.unseen - len(seqs),
+        "tokens": history.tokens - counted,
+    }

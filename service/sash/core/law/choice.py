@@ -168,7 +168,7 @@ class _Frame(msgspec.Struct, frozen=True):
         # A summary or a note takes room, so the choice is made again with each.
         if isinstance(selected, _Selected) and self.wants_summary(selected):
             selected = self.select(history.summary)
-        if isinstance(selected, _Selected) and options.note and len(selected.seqs) < history.whole_length:
+        if isinstance(selected, _Selected) and options.note and len(selected.seqs) < (history.length + history.unseen):
             selected = self.select(selected.summary, noted=True)
             if isinstance(selected, _Selected) and self.wants_summary(selected):  # a covered message left for the note
                 selected = self.select(history.summary, noted=True)
@@ -195,7 +195,7 @@ class _Frame(msgspec.Struct, frozen=True):
         if noted:
             # A note's length depends on the number of messages that it names, so history leaves room for the longest note.
             # Required parts may use this room. If they do, the window has no note.
-            beside = self._room(summary, longest_note(self.view.history.whole_length))
+            beside = self._room(summary, longest_note(self.view.history.length + self.view.history.unseen))
             room = max(beside, min(room, self._beside_messages()))
         state = self._ask(summary, room)
         # Documents of required messages before the question may not take the opening's tokens.
@@ -364,7 +364,12 @@ class _Frame(msgspec.Struct, frozen=True):
         taken, seqs, summary = selected.taken, selected.seqs, selected.summary
         missing = left_out(self.view, seqs, summary) if selected.noted else 0
         held = taken.spent + taken.taken + selected.opening
-        noted = missing if missing and self._room(summary, longest_note(self.view.history.whole_length)) >= held else 0
+        noted = (
+            missing
+            if missing
+            and self._room(summary, longest_note(self.view.history.length + self.view.history.unseen)) >= held
+            else 0
+        )
         lines = _lines((summary, note_measure(noted) if noted else None))
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)

@@ -147,7 +147,7 @@ def dropped(
 
 def left_out(view: View, seqs: Sequence[int], summary: Summary | None) -> int:
     """The number of messages that are not among ``seqs``, nor sent as the summary."""
-    return view.history.whole_length - len(seqs) - (summary is not None and _is_message(summary))
+    return (view.history.length + view.history.unseen) - len(seqs) - (summary is not None and _is_message(summary))
 
 
 def _is_message(summary: Summary) -> bool:

@@ -77,10 +77,12 @@ def as_seen_by(history: History, view: str, block: int) -> History | None:
         else records,
         outside=outside,
         length=history.length - unseen,
+        unseen=unseen,
+        beginning=first if is_whole else 1,
+        is_numbered_anew=True,
         seen=Perspective(
             seqs=seqs,
             lengths=np.append(begins[1:], history.tokens)[: len(kept)] - begins,
-            unseen=unseen,
             texts=texts.union((first + np.asarray(alone)).tolist()),
             retired=_retired(records, sight),
             behind=np.minimum(np.searchsorted(kept, sight.retired), len(kept) - 1),

@@ -34,7 +34,7 @@ import numpy as np
 from sash.core.counts.families import DEVELOPER, USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
-from sash.core.law.costs import message_costs
+from sash.core.law.costs import message_costs, reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.records import Flags
 from sash.core.law.results import RESULTS
@@ -184,7 +184,7 @@ def _spans(
     passing = _by_message(view, view.passing)
     # Other reasoning counts in its turn only.
     lasting = view.costs - _by_message(view, view.reasoning) + _by_message(view, view.lasting)
-    lengths = history.line_lengths()
+    lengths = reference_costs(records, history.column) if history.seen is None else history.line_lengths()
     cost, reasoning, length = (_sums(each, starts) for each in (lasting, passing, lengths))
     required = roles <= DEVELOPER
     required[[unit_at(units, index) for index in records.pinned()]] = True

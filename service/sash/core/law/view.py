@@ -49,6 +49,12 @@ class History(msgspec.Struct, frozen=True):
     pause_ms: int | None = None
     """Milliseconds from the message before the newest reply to the newest message, which are those between two windows; None
     if they are unknown, or without a reply."""
+    unseen: int = 0
+    """The number of messages of the tail that an agent does not see. ``length`` is without them."""
+    beginning: int = 1
+    """The seq with which the messages begin that a window may have, beside those ``outside``."""
+    is_numbered_anew: bool = False
+    """Whether its seqs are not those of the log."""
     seen: "Perspective | None" = None
     """What one agent sees, if not all is for it. Then this history's seqs are numbers of the messages that it sees."""
     order: "Order | None" = None
@@ -60,26 +66,10 @@ class History(msgspec.Struct, frozen=True):
         """Whether no message before the tail may be sent, beside those ``outside``."""
         return self.first_seq <= self.covered + 1 or (self.seen is not None and self.seen.is_whole)
 
-    @property
-    def beginning(self) -> int:
-        """The seq with which the messages begin that a window may have, beside those outside."""
-        return self.first_seq if self.seen is not None and self.seen.is_whole else 1
-
-    @property
-    def is_numbered_anew(self) -> bool:
-        """Whether its seqs are not those of the log."""
-        return self.order is not None or self.seen is not None
-
-    @property
-    def whole_length(self) -> int:
-        """The number of the conversation's messages, with those that are for other agents."""
-        return self.length + (self.seen.unseen if self.seen else 0)
-
     def line_lengths(self) -> Number:
         """Reference tokens of each message of the tail on the line of a stable cut: with what is left out behind it."""
-        if self.seen is None:
-            return reference_costs(self.records, self.column)
-        return self.seen.lengths[: len(self.records)]
+        seen = self.seen
+        return reference_costs(self.records, self.column) if seen is None else seen.lengths[: len(self.records)]
 
     def seq(self, number: int) -> int:
         """The seq in the log of the message with this number."""
@@ -108,9 +98,9 @@ class History(msgspec.Struct, frozen=True):
 
     def name(self, place: int) -> int:
         """The seq in the log of the message at a place."""
-        if self.order is None and self.seen is None:  # as nearly always
-            return place
-        return self.seq(self.numbered(place))
+        first, order, seen = self.first_seq, self.order, self.seen
+        number = place if order is None or place < first else order.names[place - first]
+        return number if seen is None or number < first else seen.seqs[number - first]
 
     def numbered(self, place: int) -> int:
         """The number of the message at a place."""
@@ -118,7 +108,7 @@ class History(msgspec.Struct, frozen=True):
 
     def place(self, seq: int) -> int:
         """The place of a message of the log."""
-        number = self.number(seq)
+        number = seq if self.seen is None else self.number(seq)
         return number if self.order is None or number < self.first_seq else self.order.places[number]
 
     def since(self, number: int) -> int:
@@ -168,8 +158,6 @@ class Perspective(msgspec.Struct, frozen=True, kw_only=True):
     """The messages' seqs in the log."""
     lengths: Number
     """Reference tokens on the line of the log, from each message to the next one that it sees."""
-    unseen: int
-    """The number of messages of the tail that are not among them."""
     texts: AbstractSet[int]
     """The numbers of messages that are sent as their text alone, also before the tail."""
     retired: Records
@@ -215,7 +203,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def named(self, history: History) -> History:
         """The history with places in place of seqs, except its records."""
-        changed = msgspec.structs.replace(history, order=self)
+        changed = msgspec.structs.replace(history, order=self, is_numbered_anew=True)
         first, summary = history.first_seq, history.summary
 
         def place(number: int) -> int:
