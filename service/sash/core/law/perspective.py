@@ -55,6 +55,8 @@ def as_seen_by(history: History, view: str, block: int) -> History | None:
             return None
         # The call of results at the beginning may be another agent's: they count as before the tail.
         leading = len(records) - len(records.roles.lstrip(RESULT_ROLES))
+        if leading and (history.first_seq - 1 in history.outside or next(records.pinned(), leading) < leading):
+            return None  # their group must be in the window, whole
         sight = sight._replace(kept=sight.kept[sight.kept >= leading])
     question, summary = _question(history, sight, view, is_whole=is_whole), history.summary
     is_told = summary is None or not summary.seq or summary.seq >= history.first_seq or is_whole
