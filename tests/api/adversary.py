@@ -25,9 +25,11 @@ _MODELS = {"appendMessages": "query", "getWindow": "query", "buildWindow": "body
 
 RULES = {
     re.compile(r"The cursor is not from this listing"): "a cursor is opaque: an answer gives it, no schema",
+    re.compile(r"This is no receipt"): "a receipt is opaque: an answer gives it, no schema",
+    re.compile(r"The receipt tells the correction"): "generators make no types of a choice between members",
     re.compile(r"Send back one ETag as it was given"): "an ETag is opaque: an answer gives it, no schema",
     re.compile(
-        r"(Give prompt_tokens or input_tokens|The billed tokens are missing)"
+        r"(Give prompt_tokens or input_tokens|The billed tokens are missing|Give the window's receipt, or its tokens)"
     ): "generators make no types of a choice between members",
     re.compile(
         r"The field 'text' is missing at \S+/documents/"

@@ -95,6 +95,8 @@ REFUSED: tuple[tuple[str, str, Any], ...] = (
     ("GET", f"{TALK}/window?model={CANARY}", None),
     ("GET", f"{TALK}/window?{CANARY}={CANARY}", None),
     ("POST", "/window", {"model": "gpt-4o", "max_tokens": 2, "messages": [ENTRY]}),
+    ("GET", f"{TALK}/window?receipt={CANARY}", None),
+    ("GET", f"{TALK}/window/diff?from={CANARY}", None),
     ("GET", f"{TALK}/messages?cursor={CANARY}", None),
     ("GET", f"{TALK}/search?query={CANARY}", None),
     ("GET", f"/models/{CANARY}", None),

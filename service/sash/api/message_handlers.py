@@ -455,7 +455,7 @@ async def list_messages(request: Req) -> Response[bytes]:
 async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     """One entry."""
     target, name = target_of(request), named_entry(seq)
-    line_of(request)["asks_whether"] = isinstance(name, str)  # the entry of the client's own id is stored
+    request.scope["sash.asks_whether"] = isinstance(name, str)  # type: ignore[typeddict-unknown-key]  # the entry of the client's own id is stored
     read = partial(context_of(request).store.reader.entry, target, name)
     page = await _shown(request, target, read, media=query_of(request, MessageQuery).media)
     if not page.messages:

@@ -115,7 +115,8 @@ class Requests:
                 self._window_seconds.observe(seconds)
             if quiet:
                 return
-            now, kind, tenant = int(time.time()) // 60, self._kind(line, scope), scope.get("sash.tenant")
+            kind = self._refused_as(line, scope) if "problem" in line else str(status // 100)
+            now, tenant = int(time.time()) // 60, scope.get("sash.tenant")
             minute = self._minutes.get(now)
             if minute is None:
                 minute = self._begin(now)
@@ -135,13 +136,12 @@ class Requests:
             line["milliseconds"] = round(seconds * 1000, 2)
             self._log(line)
 
-    def _kind(self, line: dict[str, Any], scope: Any) -> str:
-        """The first digit of the status, after a refusal was recorded. To ask whether an entry is stored is no mistake."""
+    def _refused_as(self, line: dict[str, Any], scope: Any) -> str:
+        """The first digit of a refusal's status, after it was recorded. To ask whether an entry is stored is no mistake."""
         pointer, status = line.pop("pointer", None), line["status"]
-        if line.pop("asks_whether", False) and status == HTTPStatus.NOT_FOUND:
+        if scope.get("sash.asks_whether") and status == HTTPStatus.NOT_FOUND:
             return "2"
-        if "problem" in line:
-            self._refused(line, scope, pointer)
+        self._refused(line, scope, pointer)
         return str(status // 100)
 
     def _refused(self, line: dict[str, Any], scope: Any, pointer: str | None) -> None:

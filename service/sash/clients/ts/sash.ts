@@ -77,9 +77,6 @@ export interface WindowQuery {
   cache?: "none" | "auto";
   price?: "none" | "auto";
   explain?: boolean;
-  /** The agent that the window is for: a filter, and no access control. */
-  view?: string;
-  /** The agent that the window is for: a filter, and no access control. */
   view?: string;
   format?: Format;
 }

@@ -384,7 +384,9 @@ def decode_entries(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         decoded = convert_json(value, decoder)
     except BadRequest:
-        for place, entry in enumerate(entries):
+        whole = dict(bare)
+        for place, each in enumerate(entries):
+            entry = whole.get(place, each)
             if program := recognise(entry) or recognise(entry.get("message") if isinstance(entry, dict) else None):
                 raise program.refused(f"/messages/{place}") from None
         raise
