@@ -325,7 +325,8 @@ def _texts(kind: Type) -> list[str]:  # noqa: C901, PLR0911 - one line a type
     match kind:
         case Metadata():
             said = str((kind.extra_json_schema or {}).get("description", "a string"))
-            return [said.partition(". ")[0].rstrip(".")]
+            said = said.partition(". ")[0].rstrip(".")
+            return [said.replace("The ", "the ", 1) if said.startswith("The ") else said]
         case StrType():
             return ["a string" + _range(kind.min_length, kind.max_length, " characters", " of")]
         case IntType():
