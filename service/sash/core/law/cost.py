@@ -94,8 +94,8 @@ def cost_of(
     cache: CacheState = "unknown"
     if rules is not None and history.pause_ms is not None:
         cache = "warm" if history.pause_ms <= lives_ms else "cold"
-    elif rules is not None and history.first_seq == 1 and ASSISTANT not in history.records.roles:
-        cache = "cold"  # the first window
+    elif rules is not None and not window.dropped["messages"] and ASSISTANT not in history.records.roles:
+        cache = "cold"  # the first window; one that leaves messages out does not know whether a reply is among them
     return Cost(
         usd=round(warm if cache == "warm" else cold, 9),
         if_warm=round(warm, 9),
