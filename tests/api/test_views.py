@@ -276,3 +276,11 @@ async def test_an_unknown_agent_sees_what_all_see(client: httpx.AsyncClient, con
     """A name that nobody has sees what is for everybody: a view is a filter, and no list of agents."""
     await append(client, conversation, *ALL)
     assert await sent(client, conversation, view="nobody") == messages_of(ASKED, TRIAGE[-1])
+
+
+async def test_a_note_counts_what_is_for_others(client: httpx.AsyncClient, conversation: str) -> None:
+    """A view's note has the messages for others, also where the window has all that the agent sees."""
+    await append(client, conversation, user("Hi."), SECRET, user("And?"))
+    found = await window(client, conversation, view="billing", note="true")
+    assert (found["note"], found["dropped"]["messages"]) == (1, 1)
+    assert (await window(client, conversation, view="fraud", note="true"))["note"] == 0

@@ -1,8 +1,8 @@
 """Windows that are made again from their receipts: ``python -m tests.bench.receipts [--windows 100000]``.
 
-Many windows of conversations that go on: messages with tools, documents and pins are appended, and now and then one is
-redacted, a conversation is rewound, its settings or its summary change, a reply goes on, or it is erased. Then each window
-is asked for once more, after one of these:
+Many windows of conversations that go on, about a hundred of each: messages with tools, documents and pins are appended, and
+now and then one is redacted, a conversation is rewound, its settings or its summary change, a reply goes on, or it is
+erased. Then each window is asked for once more, after one of these:
 
 - nothing happened, and another process answers;
 - the service was started anew;
@@ -101,9 +101,9 @@ class Kept:
 class Run:
     """Applications on one store, the conversations, and the windows that were served."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, windows: int) -> None:
         self.chance = random.Random(seed)
-        self.talks = [Talk(f"c-{number}") for number in range(60)]
+        self.talks = [Talk(f"c-{number}") for number in range(max(60, windows // 100))]
         self.kept: list[Kept] = []
 
     def text(self, most: int = 60) -> str:
@@ -209,8 +209,11 @@ class Run:
             case "rewound":
                 named = problem.get("version")
                 return any(kind == "rewound" and to < kept.length and version == named for version, kind, to in since)
-            case "settings" | "summary":
+            case "settings":
                 return talk.changes - kept.changes >= 8
+            case "summary":  # its text goes with the messages that it covered
+                is_taken = any(each[1] in {"redacted", "rewound"} for each in since)
+                return is_taken or talk.changes - kept.changes >= 8
             case "history":
                 return len(since) > 0
             case "rules":
@@ -224,7 +227,7 @@ def _plain(window: dict[str, Any]) -> bytes:
 
 async def replayed(folder: Path, windows: int, seed: int) -> tuple[dict[str, Counter[str]], float]:
     """Serve windows, and ask for each again in one of the phases. Returns the outcomes by phase, and the seconds."""
-    run, models = Run(seed), folder / "models.toml"
+    run, models = Run(seed, windows), folder / "models.toml"
     models.write_text(MODEL.format(window=16_000, price=0.15))
     found: dict[str, Counter[str]] = defaultdict(Counter)
     started = time.monotonic()

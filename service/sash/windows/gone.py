@@ -15,7 +15,8 @@ _CHANGED: Final = {
 }
 _LOST: Final = {
     "settings": "The settings that this window was made with are not kept any more: the eight newest earlier ones are.",
-    "summary": "The summary of that day is not kept any more: it was removed, or eight newer ones were replaced since.",
+    "summary": "The summary of that day is not kept any more: it was removed, a message that it covered was taken away, or "
+    "eight newer ones were replaced since.",
 }
 
 

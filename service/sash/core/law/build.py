@@ -224,6 +224,7 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
     return not (
         not records.flags
         or (history.seen is not None and (history.seen.texts or history.outside or history.recalled))
+        or (options.note and history.unseen)
         or ((history.outside or history.recalled) and not _has_plain_recalled(history, options))
         or history.grounding_messages
         or (fixed.tools and not (sent_in.is_chat_form and not records.marks_any))
