@@ -103,6 +103,18 @@ async def test_a_receipt_gives_the_same_bytes_after_the_conversation_went_on(
         assert answer.headers["etag"] == answer.json()["etag"]
 
 
+async def test_a_window_without_tokens_comes_again(client: httpx.AsyncClient, conversation: str) -> None:
+    """An empty window of a model that bills no words around messages has no tokens, and a receipt; a bill does not."""
+    path = f"/conversations/{conversation}"
+    await client.post("/conversations", json={"id": conversation})
+    before = await client.get(f"{path}/window?model=gemini-2.5-pro&format=gemini")
+    receipt = before.json()["receipt"]
+    assert before.json()["tokens"]["total"] == 0
+    assert (await client.get(f"{path}/window", params={"receipt": receipt})).content == before.content
+    bill = {"model": "gemini-2.5-pro", "prompt_tokens": 3, "receipt": receipt}
+    assert (await client.post(f"{path}/usage", json=bill)).status_code == 422
+
+
 @pytest.mark.parametrize("more", ["", "&summary=always&limit=4", "&recall_max_tokens=50", "&stable=auto"])
 async def test_a_window_of_an_empty_conversation_stays_empty(
     client: httpx.AsyncClient, conversation: str, more: str

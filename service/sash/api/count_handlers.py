@@ -317,6 +317,8 @@ def _predicted(wanted: Usage, target: Target) -> tuple[int, float | None]:
         return wanted.window_tokens or 0, wanted.correction
     receipt = read_receipt(wanted.receipt, "#/receipt")
     require_of(receipt, target, "#/receipt")
+    if not receipt.total:
+        raise Unprocessable.at("#/receipt", "This window had no tokens, so no bill can be compared with it")
     if wanted.correction is not None:
         raise BadRequest.at("#/correction", "The receipt tells the correction: leave it out")
     return receipt.total, receipt.correction

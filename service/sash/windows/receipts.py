@@ -151,7 +151,7 @@ def _is_possible(rest: _Rest) -> bool:
     return (
         0 <= rest.before <= rest.length
         and least >= 0
-        and 1 <= rest.total <= _MOST_TOKENS
+        and 0 <= rest.total <= _MOST_TOKENS
         and 0 < factor <= _MOST_FACTOR
     )
 
