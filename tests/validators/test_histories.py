@@ -40,7 +40,7 @@ MODELS = (
     *("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon.nova-pro-v1:0"),
     *("llama3.2:3b", "qwen3:8b"),
 )
-HISTORIES = int(os.environ.get("HISTORIES", "8000"))
+HISTORIES = int(os.environ.get("HISTORIES", "4000"))
 SDK_EVERY = 20
 """The SDKs' own types judge one window in so many."""
 SEALED = ("reasoning", "thinking", "redacted_thinking")
