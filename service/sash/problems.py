@@ -570,6 +570,11 @@ class StoreUnavailable(Problem):
     retry_after_seconds = 1
 
 
+def edited_too_fast() -> StoreUnavailable:
+    """The problem of a read that has tried several times, and each time found the history edited meanwhile."""
+    return StoreUnavailable("The history is edited faster than it can be read; try again.")
+
+
 class TooManyFollowers(Problem):
     """The worker has as many followers of conversations as it takes.
 

@@ -306,7 +306,7 @@ async def report_usage(request: Req) -> Reported:
 
 
 def _predicted(wanted: Usage, target: Target) -> tuple[int, float | None]:
-    """The window's tokens and the factor of its estimate: by its receipt, or as they are given.
+    """The window's tokens and its correction: from the receipt, or from the report's own members.
 
     Raises BadRequest unless one of the two is given, and Unprocessable for a receipt of another conversation.
     """

@@ -63,10 +63,10 @@ from sash.problems import (
     NotFound,
     Pointer,
     Problem,
-    StoreUnavailable,
     TooLarge,
     Unprocessable,
     WindowDoesNotFit,
+    edited_too_fast,
 )
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import Earlier, check_entries, lacks_call, prepare, wall_ms
@@ -193,7 +193,7 @@ async def append_messages(request: Req) -> Answer:
 
 
 def _check_receipts(given: list[Entry], target: Target) -> None:
-    """Raise BadRequest, Unprocessable for a receipt that is none of this conversation's."""
+    """Raise BadRequest for what is no receipt, and Unprocessable for a receipt of another conversation."""
     for place, entry in enumerate(given):
         if entry.receipt is not None:
             pointer = f"#/messages/{place}/receipt"
@@ -455,7 +455,8 @@ async def list_messages(request: Req) -> Response[bytes]:
 async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
     """One entry."""
     target, name = target_of(request), named_entry(seq)
-    request.scope["sash.asks_whether"] = isinstance(name, str)  # type: ignore[typeddict-unknown-key]  # the entry of the client's own id is stored
+    # Whether the request asks if the entry with the client's own id is stored.
+    request.scope["sash.asks_whether"] = isinstance(name, str)  # type: ignore[typeddict-unknown-key]
     read = partial(context_of(request).store.reader.entry, target, name)
     page = await _shown(request, target, read, media=query_of(request, MessageQuery).media)
     if not page.messages:
@@ -474,7 +475,7 @@ async def _page(request: Req, target: Target, query: PageQuery, first: int, last
         page = await _shown(request, target, read, media=query.media, newest_first=newest_first)
         with suppress(HistoryEdited):
             return page, await seen_page(reader, target, page, query.view)
-    raise _busy()
+    raise edited_too_fast()
 
 
 async def _shown(
@@ -486,11 +487,7 @@ async def _shown(
             return page
         with suppress(HistoryEdited):
             return await with_media(request, target, page, STEP_BYTES, newest_first=newest_first)
-    raise _busy()
-
-
-def _busy() -> StoreUnavailable:
-    return StoreUnavailable("The history is edited faster than it can be read; try again.")
+    raise edited_too_fast()
 
 
 def named_entry(value: str) -> int | str:

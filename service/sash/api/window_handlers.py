@@ -32,7 +32,7 @@ from sash.store.data.scripts import Known
 from sash.store.data.usage import estimated
 from sash.windows.answer import Made
 from sash.windows.difference import WindowDifference, difference
-from sash.windows.receipts import query_of_receipt, read_receipt, require_of
+from sash.windows.receipts import Receipt, query_of_receipt, read_receipt, require_of
 from sash.windows.request import HistoryQuery, TextsRequest, WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
 
@@ -94,11 +94,11 @@ async def compare_windows(request: Req) -> WindowDifference:
     context, target = context_of(request), target_of(request)
     query = query_of(request, DifferenceQuery)
     place = "#/query/from"
-    earlier = await window_of_receipt(request, context, target, query.earlier, query, place)
+    earlier, receipt = await window_of_receipt(request, context, target, query.earlier, query, place)
     if query.later is not None:
-        later = await window_of_receipt(request, context, target, query.later, query, "#/query/to")
+        later, _ = await window_of_receipt(request, context, target, query.later, query, "#/query/to")
     else:
-        again = query_of_receipt(read_receipt(query.earlier, place), beside(query), place)
+        again = query_of_receipt(receipt, beside(query), place)
         room = request.scope["sash.exchange"].make_room  # type: ignore[typeddict-item]
         found = await context.windows.read(target, again, (), room)
         if isinstance(found, Known):
@@ -108,20 +108,20 @@ async def compare_windows(request: Req) -> WindowDifference:
 
 
 def beside(query: WindowQuery) -> WindowQuery:
-    """The window's own parameters of a query that has others, too."""
+    """The window's parameters, without the query's others."""
     return WindowQuery(**{name: getattr(query, name) for name in WindowQuery.__struct_fields__})
 
 
 async def _served_again(request: Req, context: Context, target: Target, query: WindowQuery, text: str) -> Answer:
     """The answer with the window of a receipt."""
-    made = await window_of_receipt(request, context, target, text, query, "#/query/receipt")
-    return Answer(made.body, etag=read_receipt(text, "#/query/receipt").then.etag)
+    made, receipt = await window_of_receipt(request, context, target, text, query, "#/query/receipt")
+    return Answer(made.body, etag=receipt.then.etag)
 
 
 async def window_of_receipt(
     request: Req, context: Context, target: Target, text: str, given: WindowQuery, pointer: str
-) -> Made:
-    """The window of the receipt at ``pointer``. ``given`` are the parameters beside it.
+) -> tuple[Made, Receipt]:
+    """The window of the receipt at ``pointer``, and the receipt. ``given`` are the parameters beside it.
 
     Raises BadRequest, Unprocessable, ReceiptGone.
     """
@@ -132,10 +132,12 @@ async def window_of_receipt(
     try:
         made = await context.served.again(target, receipt, query, room)
     except ReceiptGone as problem:
-        context.watching.metrics.windows.gone(problem.members["reason"])
+        with best_effort:
+            context.watching.metrics.windows.gone(problem.members["reason"])
         raise
-    context.watching.metrics.windows.made_again()
-    return made
+    with best_effort:
+        context.watching.metrics.windows.made_again()
+    return made, receipt
 
 
 @post("/window", operation_id="buildWindow", status_code=200)

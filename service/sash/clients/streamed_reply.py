@@ -224,7 +224,7 @@ class StreamedReply:
             await self.end("interrupted")
 
     async def _changed(self) -> bool:
-        """Wait until the stored reply is another one, for a second at most."""
+        """Wait until the stored reply has changed, for one second at most."""
         before, until = self._entry, time.monotonic() + min(_TELL_SECONDS, self._paces.patience_seconds)
         while time.monotonic() < until:
             await asyncio.sleep(_LOOK_SECONDS)

@@ -97,7 +97,7 @@ class StreamingChats:
 
     @asynccontextmanager
     async def lifespan(self, _: object = None) -> AsyncGenerator[None]:
-        """The lifespan of an application: at its end replies that are being written end, too."""
+        """A lifespan for the application: when it shuts down, replies that are still being written are ended."""
         try:
             yield
         finally:

@@ -207,7 +207,7 @@ _CACHED = "sash_prompt_cache_tokens_total"
 
 
 def _expected_of_billed(what: str) -> Figure:
-    """The expected dollars of one kind, for as many tokens as were billed by reports with cached tokens."""
+    """The expected dollars of one kind, scaled to the tokens of those reports that tell cached tokens."""
 
     def dollars(sums: Sums) -> float | None:
         models = sums.prices if sums.model is None else (sums.model,)

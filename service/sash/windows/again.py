@@ -15,7 +15,7 @@ import msgspec
 from sash.core.counts.models import Model
 from sash.core.law.conversation_settings import decode_settings
 from sash.core.law.parameters import WindowQuery
-from sash.problems import ConversationDamaged, StoreUnavailable
+from sash.problems import ConversationDamaged, StoreUnavailable, edited_too_fast
 from sash.store.data.earlier import EarlierStates
 from sash.store.data.layout import Target
 from sash.store.data.replies import Tail
@@ -58,7 +58,7 @@ class ServedWindows:
                 if made is None or made.receipt != receipt.text.encode():
                     raise gone(receipt, past, recalls=query.recall_max_tokens > 0)
                 return made
-        raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+        raise edited_too_fast()
 
     async def _made(self, target: Target, receipt: Receipt, query: WindowQuery, tail: Tail, room: Room) -> Made | None:
         """The window of an earlier state, with the model's figures of that day, or None. Raises HistoryEdited."""

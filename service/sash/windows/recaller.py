@@ -11,7 +11,7 @@ from sash.core.law.conversation_settings import ConversationSettings, recall_of
 from sash.core.law.recall import BOUND, Searched, bound
 from sash.core.law.records import Flags, Record
 from sash.core.law.runs import runs
-from sash.problems import NotFound, RecallIsOff, StoreUnavailable
+from sash.problems import NotFound, RecallIsOff, edited_too_fast
 from sash.processor import PROCESSOR
 from sash.store.data.indexing import Index
 from sash.store.data.layout import Target
@@ -125,7 +125,7 @@ class Recaller:
                 ranking = partial(found, old, question, limit)
                 places = await PROCESSOR.run(ranking) if is_long(old) else ranking()
                 return [Hit(target, state, old.first_seq + place, score) for place, score in places], old.searched
-        raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+        raise edited_too_fast()
 
     async def search_each(self, wanted: Sequence[Standing], text: str, limit: int) -> tuple[list[Hit], int, int]:
         """The messages of several conversations that are relevant to a text, best first; and the numbers of conversations

@@ -5,16 +5,13 @@ from contextlib import suppress
 
 import msgspec
 
-from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL
-from sash.core.law.records import Flags, Record
-from sash.core.law.sight import text_record
+from sash.core.law.records import Record
+from sash.core.law.sight import RESULT_ROLES, text_record
 from sash.core.providers.interrupted import text_alone
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, Page
 from sash.store.data.scripts import HistoryEdited
-
-_RESULTS = (TOOL, FUNCTION)
 
 
 async def seen_page(reader: Reader, target: Target, page: Page, view: str | None) -> Page:
@@ -25,7 +22,7 @@ async def seen_page(reader: Reader, target: Target, page: Page, view: str | None
     """
     if view is None:
         return page
-    apart = [message for message in page.messages if message.record.measure.role in _RESULTS]
+    apart = [message for message in page.messages if message.record.measure.role in RESULT_ROLES]
     callers = await reader.callers(target, apart, made=page.made) if apart else {}
     seen = (_seen(message, callers, view) for message in page.messages)
     return msgspec.structs.replace(page, messages=[message for message in seen if message is not None])
@@ -46,8 +43,7 @@ def _seen(message: Message, callers: Mapping[int, Record], view: str) -> Message
         caller is not None and (caller.party.is_others(view) or not caller.party.is_seen(view))
     ):
         return None
-    is_call = record.measure.role == ASSISTANT and (record.calls or record.flags & Flags.LEGACY_CALL)
-    if not (is_call and record.party.is_others(view)):
+    if not (record.makes_calls and record.party.is_others(view)):
         return message
     if not record.measure.o200k:
         return None

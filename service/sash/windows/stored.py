@@ -18,7 +18,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.walk import SKIP_HORIZON
 from sash.core.providers import PROVIDERS
 from sash.core.providers.members import NO_NAMES, Names
-from sash.problems import GroundingDoesNotFit, Internal, Problem, StoreUnavailable, WindowDoesNotFit
+from sash.problems import GroundingDoesNotFit, Internal, Problem, WindowDoesNotFit, edited_too_fast
 from sash.processor import PROCESSOR
 from sash.store.data.conversations import Conversations, Writing
 from sash.store.data.layout import Target
@@ -142,7 +142,7 @@ class Windows:
                 raise
             except HistoryEdited:
                 tail = await self._read_again(target, asked)
-        raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+        raise edited_too_fast()
 
     def asked(
         self,

@@ -12,7 +12,7 @@ from sash.api.events.event_steps import Event, EventStep, EventType, ReaderPlace
 from sash.api.schemas import Conversation, StoredMessage
 from sash.api.shown_messages import stored_message
 from sash.core.counts.families import ROLES
-from sash.problems import StoreUnavailable
+from sash.problems import edited_too_fast
 from sash.store.data.changes import ChangeKind, VersionChange, changes_since
 from sash.store.data.following import Following
 from sash.store.data.layout import Target, unpack_many
@@ -125,7 +125,7 @@ class Events:
                 texts[-1] = msgspec.structs.replace(texts[-1], change=reply.change.decode())
             reached = _place(reply) if is_all else ReaderPlace(changes[-1].version, life)
             return EventStep(texts, reached, more=not is_all, updated_ms=int(reply.updated or 0))
-        raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+        raise edited_too_fast()
 
     async def reset(self, target: Target) -> EventStep:
         """The event ``reset``: the present state, for a reader who must read everything again. Raises NotFound."""

@@ -340,7 +340,7 @@ class OwnerFeed:
                     self._named.setdefault(name, named._replace(tries=max(1, named.tries - 1)))
 
     def _pause(self) -> float:
-        """The seconds until the next look, if nothing is told before."""
+        """Seconds until the next read, if no change is announced before."""
         left = 0.0 if self._looked is None else self._looked + _LOOK_SECONDS - time.monotonic()
         return min([left, *(_SOON_SECONDS[-named.tries] for named in self._named.values())])
 

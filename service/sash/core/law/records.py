@@ -120,6 +120,11 @@ class Record(msgspec.Struct, frozen=True):
     audience: tuple[str, ...] = ()
 
     @property
+    def makes_calls(self) -> bool:
+        """Whether it is an assistant's message with calls, also in the form before tool calls."""
+        return self.measure.role == ASSISTANT and (self.calls > 0 or bool(self.flags & Flags.LEGACY_CALL))
+
+    @property
     def party(self) -> Party:
         """The agent that it is of, and those that may see it. Its details must have been read."""
         return Party(self.author, self.audience)

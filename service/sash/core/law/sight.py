@@ -136,7 +136,7 @@ def sight_outside(outside: Mapping[int, Record], view: str) -> tuple[dict[int, R
     makers: dict[str, int] = {}
     groups: dict[int, int] = {}
     for seq, record in sorted(outside.items()):
-        if record.measure.role == ASSISTANT and (record.calls or record.flags & Flags.LEGACY_CALL):
+        if record.makes_calls:
             makers |= dict.fromkeys(links_in(record.links), seq)
             groups[seq] = seq
         elif record.measure.role in (TOOL, FUNCTION):

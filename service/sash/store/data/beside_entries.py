@@ -18,13 +18,13 @@ class ClientsOwn(NamedTuple):
 
 
 def packed_beside(metadata: dict[str, Any] | None, receipt: str | None) -> bytes:
-    """Return both as they are stored; empty if there is neither."""
+    """Return metadata and receipt as one stored value; empty if there is neither."""
     told = encode_json(metadata) if metadata else b""
     return receipt.encode() + _END + told if receipt is not None else told
 
 
 def read_beside(value: bytes | None) -> ClientsOwn:
-    """Return both as they were stored."""
+    """Return metadata and receipt from their stored value."""
     if not value:
         return ClientsOwn()
     if value[:1] == b"{":

@@ -14,7 +14,7 @@ import msgspec
 from sash.core.counts.families import TOOL
 from sash.core.law.conversation_settings import owner_of
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
-from sash.problems import Conflict, StoreUnavailable
+from sash.problems import Conflict, edited_too_fast
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import HISTORY, Target, etag_of, id_field, places, unpack_many
@@ -195,7 +195,7 @@ class Reader:
             return await self._data_keys.reading(
                 target.tenant, target.name, partial(page_of, name=target.name, reply=reply, bodies=bodies)
             )
-        raise StoreUnavailable("The history is edited faster than it can be read; try again.")
+        raise edited_too_fast()
 
     async def entry(self, target: Target, name: int | str) -> Page:
         """Return the page of one entry, which its seq or ``id:`` and its own id names; without messages if there is none.
