@@ -249,7 +249,7 @@ def _has_plain_recalled(history: History, options: WindowQuery) -> bool:
 
 
 def _has_whole_groups(history: History, options: WindowQuery) -> bool:
-    """Whether each call has its results right behind it, no result is shortened, and nothing is pinned or a system message."""
+    """Whether each call has its results right behind it, no result is shortened, and no message is in every window."""
     records = history.records
     if options.tool_results_kept is not None or options.tool_result_max_tokens is not None or history.order is not None:
         return False

@@ -10,7 +10,8 @@ Every key of a conversation carries one hash tag, so that a script touches one s
                                                       zero byte, link of a tool call -> seqs of the messages that made it,
                                                       and compaction:seq -> the field ``compactions`` before it
     sash:{tenant/conversation}:grounding      hash    seq -> documents, and where they go in the body
-    sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes
+    sash:{tenant/conversation}:metadata       hash    seq -> the client's own notes, and the receipt of the window that
+                                                      it answered: beside_entries.py
     sash:{tenant/conversation}:pinned         hash    seq -> record and body again, of messages in every window
     sash:{tenant/conversation}:word_blocks    hash    messages' words as numbers (core/law/words.py), for recall: blocks.py
     sash:{tenant/conversation}:vector_blocks  hash    messages' embeddings, for semantic recall: blocks.py
@@ -59,7 +60,7 @@ Where they do not, a key was evicted or lost, and every script says so instead o
 Other keys belong to no conversation and have slots of their own: owners' and tenants' lists (``owners.py``,
 ``tenants.py``), erasures that go on (``owner_erasures.py``, ``media_erasures.py``), requests under a key (``claims.py``),
 what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
-(``datakeys.py``), the mark by which a store that went back is noticed (``marks.py``), statistics.
+(``datakeys.py``), models' figures (``kept_models.py``), the mark by which a store that went back is noticed (``marks.py``), statistics.
 
 ``word_blocks`` and ``vector_blocks`` exist where recall is on. They are written after the append (``index.lua``), from the
 first message on, so they may be shorter than the log, but not longer; ``embedded`` names the model that made the vectors.
