@@ -136,9 +136,19 @@ def made(given: list[Entry] | tuple[Entry, ...], **asked: Any) -> Any:
     wanted = WindowRequest(messages=copy.deepcopy([*given]), **{"reserve": 0, **asked})
     try:
         body = window_of_request(wanted, {})[0].body
-        return json.loads(re.sub(rb"(function|gemini)_\d+", rb"\1_n", body))  # ids of calls without one have their seqs
+        return json.loads(_renumbered(body))
     except WindowDoesNotFit as problem:
         return problem.members
+
+
+def _renumbered(body: bytes) -> bytes:
+    """The answer with the ids that Sash made for calls numbered as they come: in place of none, or of one that is taken."""
+    numbers: dict[bytes, int] = {}
+
+    def renumbered(found: re.Match[bytes]) -> bytes:
+        return b"%s_n%d" % (found[1], numbers.setdefault(found[0], len(numbers)))
+
+    return re.sub(rb"(function|gemini|call_\d+)_\d+", renumbered, body)
 
 
 WAYS = st.fixed_dictionaries(

@@ -60,7 +60,8 @@ Where they do not, a key was evicted or lost, and every script says so instead o
 Other keys belong to no conversation and have slots of their own: owners' and tenants' lists (``owners.py``,
 ``tenants.py``), erasures that go on (``owner_erasures.py``, ``media_erasures.py``), requests under a key (``claims.py``),
 what was billed (``usage.py``), API keys, rates (``keys.py``, ``limits.py``), keys of encryption at rest
-(``datakeys.py``), models' figures (``kept_models.py``), the mark by which a store that went back is noticed (``marks.py``), statistics.
+(``datakeys.py``), models' figures (``kept_models.py``), the mark by which a store that went back is noticed
+(``marks.py``), statistics.
 
 ``word_blocks`` and ``vector_blocks`` exist where recall is on. They are written after the append (``index.lua``), from the
 first message on, so they may be shorter than the log, but not longer; ``embedded`` names the model that made the vectors.
