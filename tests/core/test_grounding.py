@@ -19,7 +19,6 @@ from sash.core.law.grounding import (
     content_text,
     parse_template,
     splice,
-    take_whole,
     trim,
 )
 from sash.core.law.parameters import WindowQuery
@@ -126,29 +125,27 @@ def test_nothing_fits_beside_the_template() -> None:
 
 
 @quick
-@given(st.sampled_from(TEMPLATES), SEPARATOR, TEXT, DOCUMENTS, ENCODING, st.integers(0, 200))
-def test_take_whole(
-    template: str, separator: str, content: str, documents: list[str], encoding: Encoding, room: int
-) -> None:
-    """Whole documents are taken in their order while they fit; one more would not."""
-    parsed = parse_template(template, separator)
-    chosen = take_whole(parsed, content, documents, encoding, room)
-    kept = chosen.kept if chosen else 0
+@given(st.sampled_from(TEMPLATES), SEPARATOR, TEXT, DOCUMENTS, st.integers(0, 200))
+def test_own_budget(template: str, separator: str, content: str, documents: list[str], most: int) -> None:
+    """Whole documents are taken in their order while they fit their own budget; one more would not."""
+    found = talk(grounded(content, *documents), grounding_template=template, document_separator=separator)
+    chosen = found.documents(max_tokens=most, dedupe=False).choose(1, Ask().model, 10_000)
+    parsed, kept = found.parts.template, chosen.kept if chosen else 0
     if chosen:
         assert sent_text(chosen, content) == rendered(template, separator, content, documents[:kept])
-        assert chosen.tokens == added_tokens(parsed, content, documents[:kept], encoding) <= room
+        assert chosen.cost == added_tokens(parsed, content, documents[:kept], "o200k_base") <= most
         assert not chosen.cut
     if kept < len(documents):
-        assert added_tokens(parsed, content, documents[: kept + 1], encoding) > room
+        assert added_tokens(parsed, content, documents[: kept + 1], "o200k_base") > most
 
 
 def test_a_document_that_joins_a_word() -> None:
     """A document that forms one token with the content's last token costs nothing, and is taken even without room."""
-    parsed = parse_template("{content}{documents}", "")
-    assert added_tokens(parsed, "to", ["day"], "o200k_base") == 0
-    chosen = take_whole(parsed, "to", ["day", " is"], "o200k_base", 0)
+    found = talk(grounded("to", "day", " is"), grounding_template="{content}{documents}", document_separator="")
+    assert added_tokens(found.parts.template, "to", ["day"], "o200k_base") == 0
+    chosen = found.documents(max_tokens=0).choose(1, Ask().model, 100)
     assert chosen is not None
-    assert (chosen.kept, chosen.tokens) == (1, 0)
+    assert (chosen.kept, chosen.cost) == (1, 0)
 
 
 def test_a_separator_that_ends_a_word() -> None:

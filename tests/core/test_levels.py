@@ -74,9 +74,8 @@ def test_never_over_the_room(found: Talk, model: str, room: int, overflow: str, 
     sent = chosen(found, model, room, overflow=overflow, max_tokens=most)
     if sent is None:
         return
-    cost = found.documents().cost(found.stored[0][0], sent, Ask(model).model)
-    assert most is None or cost <= most
-    assert overflow == "error" or cost <= room
+    assert most is None or sent.cost <= most
+    assert overflow == "error" or sent.cost <= room
 
 
 def sent_texts(sent: Grounded | None) -> list[str]:

@@ -132,9 +132,7 @@ class Oracle:
         """Add the documents of message ``seq`` that fit beside ``kept``; return whether the budget holds."""
         bare = self.charge(kept, **lines)
         seen = {key for sent in self.grounding.values() for key in sent.keys}
-        cost = self.documents.cost
-        record = self.talk.stored[0]
-        spent = sum(cost(record[s - 1], sent, self.ask.model) for s, sent in self.grounding.items())
+        spent = sum(sent.cost for sent in self.grounding.values())
         room = max(0, self.ask.budget - bare)
         chosen = self.documents.choose(seq, self.ask.model, room, seen, spent=spent)
         if chosen is not None:

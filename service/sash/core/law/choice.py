@@ -264,7 +264,7 @@ class _Frame(msgspec.Struct, frozen=True):
         if not seq or self.options.grounding == "none" or documents.overflow != "error":
             return 0
         chosen = documents.choose(seq, self.model, 0)
-        return documents.cost(self.view.record(seq), chosen, self.model) if chosen else 0
+        return chosen.cost if chosen else 0
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
@@ -280,10 +280,9 @@ class _Frame(msgspec.Struct, frozen=True):
             chosen = self.documents.choose(seq, self.model, max(0, room - self._least_opening()))
         if chosen is None:
             return state
-        cost = self.documents.cost(self.view.record(seq), chosen, self.model)
-        if cost > room:
+        if chosen.cost > room:
             raise self._refusal(summary)
-        state.add_documents(seq, chosen, cost)
+        state.add_documents(seq, chosen)
         return state
 
     def _cut(self, room: int) -> Cut | NeedOlder | None:
@@ -374,7 +373,6 @@ class _Frame(msgspec.Struct, frozen=True):
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)
         grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
-        costs = self.documents.cost
         reasoning = {seq: view.reasoning[seq] for seq in seqs if seq in view.reasoning} if view.reasoning else {}
         compaction = summary if summary is not None and summary.compaction is not None else None
         stood = view.history.covered if compaction is not None else 0
@@ -408,7 +406,7 @@ class _Frame(msgspec.Struct, frozen=True):
             **fixed,
             "tools": self._tools_tokens(lines, seqs),
             "messages": taken.taken + sum(view.always_costs().values()) - sum(reasoning.values()),
-            "grounding": sum(costs(view.record(seq), sent, self.model) for seq, sent in grounding.items()),
+            "grounding": sum(each.cost for each in grounding.values()),
             "reasoning": sum(sent.values()),
         }
         left = {**view.reasoning_left, **{seq: each for seq, each in reasoning.items() if seq < accepted}}

@@ -5,8 +5,7 @@ then as many as the window has room for. Documents with shorter texts are chosen
 """
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
@@ -15,18 +14,9 @@ import msgspec
 from sash.core.counts.models import Model
 from sash.core.counts.prices import beside_text
 from sash.core.counts.unicode_scripts import SINGLE_DIGITS
-from sash.core.law.document_costs import Source, added_cost, factor_of, joined_cost, reference_room
-from sash.core.law.grounding import (
-    Grounded,
-    Template,
-    added_tokens,
-    content_text,
-    document_key,
-    everything,
-    take_whole,
-    trim,
-)
-from sash.core.law.levels import Leveled, highest, last_step, step_at
+from sash.core.law.document_costs import Joining, Source
+from sash.core.law.grounding import Grounded, Template, document_key
+from sash.core.law.levels import Leveled, highest, step_at
 from sash.core.law.reasons import CUT, EARLIER, NO_ROOM, OVER_LIMIT, SENT, SENT_LATER, TWICE, UNASKED, Fate, at_level
 from sash.core.law.records import Record
 
@@ -56,96 +46,45 @@ class Documents(msgspec.Struct, frozen=True):
         keys = keys_of(source)
         fresh: Sequence[int] = range(len(keys))
         if self.dedupe:
-            fresh = [index for index in first_places(keys) if keys[index] not in seen]
-        texts: Sequence[str] = [source.grounding.documents[index][1] for index in fresh]
-        if not texts:
-            return None
-        if self.overflow == "whole" or source.grounding.shorter:
-            return self._by_steps(source, fresh, model, room, spent)
-        factor = factor_of(source.record, texts, model)
-        left = None if self.max_tokens is None else max(0, self.max_tokens - spent)
-        if left is not None and factor is not None:
-            texts, left = self._within(source, texts, model, left), None
-        if not texts:
-            return None
-        most = None if left is None else reference_room(source.record, left, model, factor)
-        tokens = reference_room(source.record, room, model, factor)
-        complete = len(texts) == len(keys)
-        chosen = self._fit(source, texts, model, tokens, most, complete=complete)
-        cost = joined_cost(source, chosen, model) if chosen is not None and factor is not None else None
-        while chosen is not None and cost is not None and cost > room and self.overflow == "trim":
-            most_tokens = min(tokens, chosen.tokens)
-            tokens = min(most_tokens - 1, most_tokens * room // cost)
-            chosen = self._fit(source, texts, model, tokens, most, complete=complete)
-            cost = joined_cost(source, chosen, model) if chosen is not None else None
-        if chosen is None or (cost is not None and cost > room and self.overflow == "drop"):
-            return None
-        return _priced(chosen, source, [keys[index] for index in fresh], model, factor, cost)
-
-    def _by_steps(self, source: Source, fresh: Sequence[int], model: Model, room: int, spent: int) -> Grounded | None:
-        """The same where documents are sent whole, or have shorter levels (``levels.py``)."""
-        given: Leveled = [source.grounding.levels(index) for index in fresh]
-        factor = factor_of(source.record, [text for texts in given for text in texts], model)
-
-        def cost(texts: Sequence[str]) -> int:
-            if factor is not None:
-                return joined_cost(source, everything(self.template, texts, 0), model)
-            return added_cost(source.record, self._tokens(source, texts, model), model, None)
-
+            fresh = [place for place in first_places(keys) if keys[place] not in seen]
+        given: Leveled = [source.grounding.levels(place) for place in fresh]
+        message = Joining(source, self.template, given, model)
+        left = room
         if self.max_tokens is not None:
             left = max(0, self.max_tokens - spent)
-            given, room = given[: highest(given, left, cost, last=len(given))], min(room, left)
-        chosen = self._at_step(source, given, self._step(given, room, cost), model, room, factor) if given else None
+            given = given[: highest(given, left, message.cost, last=len(given))]
+        if not given:
+            return None
+        if self.overflow == "whole" or source.grounding.shorter:
+            chosen = self._by_steps(message, given, min(room, left))
+        else:
+            chosen = self._whole_or_cut(message, [text for text, *_ in given], room)
         if chosen is None:
             return None
-        chosen = msgspec.structs.replace(chosen, allowed=len(given))
-        joined = None if factor is None else joined_cost(source, chosen, model)
-        return _priced(chosen, source, [keys_of(source)[index] for index in fresh], model, factor, joined)
+        sent = tuple(keys[place] for place in fresh[: chosen.kept])
+        return msgspec.structs.replace(chosen, keys=sent, allowed=len(given))
 
-    def _step(self, given: Leveled, room: int, cost: Callable[[Sequence[str]], int]) -> int:
-        """The number of the step that is sent; with ``overflow=error`` it may cost more than ``room``."""
-        last = last_step(given)
-        number = last if cost(step_at(given, last).texts) <= room else highest(given, room, cost, last=last - 1)
+    def _whole_or_cut(self, message: Joining, texts: Sequence[str], room: int) -> Grounded | None:
+        whole = message.whole(texts)
+        if whole.room <= room or self.overflow == "error":
+            return whole
+        return message.cut(texts, room) if self.overflow == "trim" else None
+
+    def _by_steps(self, message: Joining, given: Leveled, room: int) -> Grounded | None:
+        """The same where documents are sent whole, or have shorter levels: the highest step (``levels.py``) that fits.
+
+        Where it lacks some documents, the first of these is cut to what fits. With ``overflow=error`` none is lacking.
+        """
+        number = highest(given, room, message.cost)
         if number < len(given) and self.overflow in ("drop", "error"):
-            return len(given) if self.overflow == "error" else 0
-        return number
-
-    def _at_step(
-        self, source: Source, given: Leveled, number: int, model: Model, room: int, factor: float | None
-    ) -> Grounded | None:
-        """The documents of a step; where it lacks some, the first of these is cut to what fits."""
+            number = len(given) if self.overflow == "error" else 0
         step = step_at(given, number)
         if number < len(given) and self.overflow == "trim":
-            cut = self._cut(source, [*step.texts, given[number][-1]], model, room, factor)
+            cut = message.cut([*step.texts, given[number][-1]], room)
             if cut is not None and cut.kept > number:
                 levels = (*step.levels, len(given[number]) - 1)
                 return msgspec.structs.replace(cut, levels=levels if any(levels) else ())
-        if not step.texts:
-            return None
-        return everything(self.template, step.texts, self._tokens(source, step.texts, model), step.levels)
-
-    def _tokens(self, source: Source, texts: Sequence[str], model: Model) -> int:
-        """The tokens of the encoding that these texts add. Those of all whole documents were counted at the append."""
-        known, stored = source.record.grounding, source.grounding
-        if (
-            known is not None
-            and stored.template == self.template.digest
-            and [*texts] == [d for _, d in stored.documents]
-        ):
-            return known[model.column]
-        return added_tokens(self.template, content_text(source.content), texts, model.encoding)
-
-    def _cut(
-        self, source: Source, texts: Sequence[str], model: Model, room: int, factor: float | None
-    ) -> Grounded | None:
-        """The documents, the last of them cut so that they add at most ``room`` of the model's tokens."""
-        content, tokens = content_text(source.content), reference_room(source.record, room, model, factor)
-        chosen = trim(self.template, content, texts, model.encoding, tokens)
-        while chosen is not None and factor is not None and (cost := joined_cost(source, chosen, model)) > room:
-            most = min(tokens, chosen.tokens)
-            tokens = min(most - 1, most * room // cost)
-            chosen = trim(self.template, content, texts, model.encoding, tokens)
-        return chosen
+        return message.whole(step.texts, step.levels) if step.texts else None
 
     def fates(self, seq: int, sent: Mapping[int, Grounded], mode: str, *, is_asked: bool) -> list[Fate]:
         """What became of each document of message ``seq`` in a window that ``sent`` these.
@@ -191,49 +130,6 @@ class Documents(msgspec.Struct, frozen=True):
             counted += record.digits if model.ratios in SINGLE_DIGITS else 0
         tokens = math.ceil(counted * model.margin)
         return tokens if self.max_tokens is None else min(tokens, self.max_tokens)
-
-    def _within(self, source: Source, texts: Sequence[str], model: Model, left: int) -> Sequence[str]:
-        """The first documents that cost at most ``left`` together, where their cost depends on scripts or numbers."""
-
-        def cost(kept: int) -> int:
-            return joined_cost(source, everything(self.template, texts[:kept], 0), model)
-
-        return texts[: bisect_right(range(1, len(texts) + 1), left, key=cost)]
-
-    def _fit(
-        self, source: Source, texts: Sequence[str], model: Model, tokens: int, most: int | None, *, complete: bool
-    ) -> Grounded | None:
-        """``tokens`` and ``most`` are the window's room and the documents' own budget, in tokens of the encoding."""
-        known = source.record.grounding
-        if known is not None and complete and source.grounding.template == self.template.digest:
-            stored = known[model.column]
-            if stored <= (tokens if most is None else min(tokens, most)):
-                return everything(self.template, texts, stored)
-        text = content_text(source.content)
-        if most is None:
-            wanted = everything(self.template, texts, added_tokens(self.template, text, texts, model.encoding))
-        elif whole := take_whole(self.template, text, texts, model.encoding, most):
-            wanted = whole
-        else:
-            return None
-        if wanted.tokens <= tokens or self.overflow == "error":
-            return wanted
-        if self.overflow == "drop":
-            return None
-        return trim(self.template, text, texts[: wanted.kept], model.encoding, tokens)
-
-    def cost(self, record: Record, grounded: Grounded, model: Model) -> int:
-        """The tokens that the documents add to the message's cost, in the model's tokens."""
-        return added_cost(record, grounded.tokens, model, None) if grounded.cost is None else grounded.cost
-
-
-def _priced(
-    chosen: Grounded, source: Source, keys: Sequence[str], model: Model, factor: float | None, cost: int | None
-) -> Grounded:
-    """The chosen documents with the keys of those that are sent, what they cost, and the room that they need."""
-    needed = added_cost(source.record, chosen.tokens, model, factor)
-    sent = tuple(keys[: chosen.kept])
-    return msgspec.structs.replace(chosen, keys=sent, cost=cost, room=max(needed, cost or 0))
 
 
 def keys_of(source: Source) -> list[str]:

@@ -231,7 +231,7 @@ class WindowCosts:
         cost = history.whole_cost(seq, model) - (edit.saved if edit else 0) + history.lines_tokens(seq, model)
         if self._thinks and not (edit and edit.without_reasoning):
             cost += reasoning_tokens(history.record(seq).measure, model)
-        return cost + (self._documents.cost(history.record(seq), grounded, model) if grounded else 0)
+        return cost + (grounded.cost if grounded else 0)
 
 
 def _has_text(record: Record) -> bool:

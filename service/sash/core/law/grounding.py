@@ -6,7 +6,7 @@ and after the content's value, so the body is never decoded.
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
@@ -57,9 +57,8 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     """A message's documents that are sent: the texts around its content, and the tokens of the encoding that they add.
 
     ``kept`` is the number of documents of which at least a character is sent. If ``cut``, the last kept document is not
-    whole. ``keys`` are the kept documents' keys. ``cost`` are the tokens that they add for an estimated model; None if
-    ``cost`` follows from ``tokens``. ``room`` is the room in which they are chosen, in the model's tokens: it may be more
-    than they cost.
+    whole. ``keys`` are the kept documents' keys. ``cost`` are the tokens that they add for the model, and ``room`` is the
+    room in which they are chosen, in the model's tokens, too: it may be more than they cost.
     """
 
     before: str
@@ -68,7 +67,7 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     cut: bool = False
     keys: tuple[str, ...] = ()
-    cost: int | None = None
+    cost: int = 0
     room: int = 0
     allowed: int = 0
     """The number of documents that their own budget allows; with ``kept`` fewer, the others do not fit the window."""
@@ -99,28 +98,6 @@ def everything(template: Template, documents: Sequence[str], tokens: int, levels
     return Grounded(
         before=before, after=after, kept=kept, tokens=tokens, allowed=kept, levels=levels if any(levels) else ()
     )
-
-
-def take_whole(
-    template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int
-) -> Grounded | None:
-    """The first documents, uncut, that add at most ``room`` tokens together; None if the first does not fit.
-
-    This is the rule of the application docs-assistant for its 1,536 tokens of documents.
-    """
-
-    @cache
-    def added(kept: int) -> int:
-        return added_tokens(template, content, documents[:kept], encoding)
-
-    # Tokens of joined texts are not the sum of their tokens: take a first guess from a cut text, then correct it.
-    fitting = len(cut_text(template.separator.join(documents), encoding, room))
-    kept = bisect_right(_next_starts(template, documents), fitting + len(template.separator))
-    while kept > 0 and added(kept) > room:
-        kept -= 1
-    while kept < len(documents) and added(kept + 1) <= room:
-        kept += 1
-    return everything(template, documents[:kept], added(kept)) if kept else None
 
 
 def trim(template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int) -> Grounded | None:

@@ -55,5 +55,7 @@ def highest(documents: Leveled, room: int, cost: Callable[[Sequence[str]], int],
 
     The cost of the step is at most ``room``, and the next step's is more: both were counted.
     """
-    steps = range(1, (last_step(documents) if last is None else last) + 1)
-    return bisect_right(steps, room, key=lambda number: cost(step_at(documents, number).texts))
+    last = last_step(documents) if last is None else last
+    if not last or cost(step_at(documents, last).texts) <= room:  # as nearly always
+        return last
+    return bisect_right(range(1, last), room, key=lambda number: cost(step_at(documents, number).texts))

@@ -74,12 +74,12 @@ class Walk(msgspec.Struct):
     reasons: dict[int, Reason] = {}
     skipped_seq: int = 0
 
-    def add_documents(self, seq: int, grounded: Grounded, cost: int) -> None:
+    def add_documents(self, seq: int, grounded: Grounded) -> None:
         """Send the documents with message ``seq``."""
         self.grounding[seq] = grounded
         self.seen.update(grounded.keys)
-        self.spent += cost
-        self.room -= cost
+        self.spent += grounded.cost
+        self.room -= grounded.cost
 
 
 def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
@@ -192,10 +192,9 @@ def _ground(state: Walk, view: View, index: int, cost: int, model: Model, docume
     grounded = documents.choose(seq, model, room, state.seen, spent=state.spent)
     if grounded is None:
         return True
-    added = documents.cost(view.record(seq), grounded, model)
-    if added > room:
+    if grounded.cost > room:
         return False
-    state.add_documents(seq, grounded, added)
+    state.add_documents(seq, grounded)
     return True
 
 
