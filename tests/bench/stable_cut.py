@@ -136,7 +136,7 @@ def turns_of(
         )
         assert isinstance(window, Window)
         hinted = places_of(window, length, stable=bool(options.stable))
-        blocks = {kind: blocks_of_window(kind, model, history, window, documents, hinted) for kind in kinds}
+        blocks = {kind: blocks_of_window(kind, model, history, window, hinted) for kind in kinds}
         turns.append(_turn(window, blocks))
     return turns
 

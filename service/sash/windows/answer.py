@@ -221,7 +221,6 @@ def made(
             window,
             history,
             model,
-            documents=documents,
             stable=bool(query.stable),
             hinted=hints and hints.expected,
             lifetime=hints and hints.lifetime,

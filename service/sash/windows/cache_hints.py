@@ -71,7 +71,6 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         history,
         (before, stayed) if before and stayed else None,
         (window, places),
-        documents=documents,
         differs_at=differs_at,
     )
     return Hints(rules, places, asked.cache_key, expected, rules.longer if asks.longer else None)

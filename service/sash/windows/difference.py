@@ -158,7 +158,7 @@ def _sent(made: Made) -> _Sent:
         for name, place, body in zip(names, window.seqs, bodies, strict=True)
     }
     roles = {name: ROLES[history.role(place)] for name, place in zip(names, window.seqs, strict=True)}
-    return _Sent(names, texts, roles, WindowCosts(window, history, made.asked.limits.model, made.documents))
+    return _Sent(names, texts, roles, WindowCosts(window, history, made.asked.limits.model))
 
 
 def _parts(earlier: Made, later: Made) -> dict[str, tuple[Any, Any]]:

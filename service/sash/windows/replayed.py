@@ -157,7 +157,7 @@ class Replayed:
         billed = Billed(0, 0, total)
         if cache is not None:
             places = hints.places if hints and hints.rules else None
-            blocks = blocks_of_window(cache.rules.kind, model, made.history, made.window, made.documents, places)
+            blocks = blocks_of_window(cache.rules.kind, model, made.history, made.window, places)
             billed = cache.send(blocks, at_ms / 1000, lifetime.seconds if lifetime else None)
         prices = input_prices(model, total, lifetime)
         return BilledRequest(

@@ -13,7 +13,6 @@ from sash.core.counts.families import ASSISTANT
 from sash.core.counts.models import Model
 from sash.core.counts.price_tiers import PriceTier
 from sash.core.law.caching import caching_of
-from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected, expect_unhinted
 from sash.core.law.view import History
 from sash.core.law.window import Window
@@ -69,7 +68,6 @@ def cost_of(
     history: History,
     model: Model,
     *,
-    documents: Documents,
     stable: bool,
     hinted: Expected | None = None,
     lifetime: Lifetime | None = None,
@@ -87,7 +85,7 @@ def cost_of(
     if rules is not None:
         lives_ms = 1000 * (lifetime.seconds if lifetime else rules.lifetime_seconds)
         if hinted is None and total >= rules.minimum_tokens and rules.kind != "cache_control":  # else nothing is marked
-            expected = expect_unhinted(rules, model, history, window, documents=documents, stable=stable)
+            expected = expect_unhinted(rules, model, history, window, stable=stable)
     read, written = expected.expected_read_tokens, expected.expected_write_tokens
     warm = prices.dollars(total, read, written)
     cold = prices.dollars(total, 0, 0 if rules is None or rules.kind == "implicit" else read + written)

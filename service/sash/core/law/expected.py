@@ -11,7 +11,6 @@ import msgspec
 from sash.core.counts.counting import reasoning_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
-from sash.core.law.documents import Documents
 from sash.core.law.fillers import came_in
 from sash.core.law.records import Record
 from sash.core.law.view import History
@@ -96,7 +95,6 @@ def expect(
     before: tuple[Window, Places] | None,
     now: tuple[Window, Places],
     *,
-    documents: Documents,
     differs_at: int = 0,
 ) -> Expected:
     """The tokens read and written if ``now`` is sent after ``before``, with hints at their places.
@@ -104,21 +102,19 @@ def expect(
     ``differs_at`` is the seq of a message before which the windows differ, or which has other text now; 0 for none.
     """
     window, places = now
-    costs = WindowCosts(window, history, model, documents)
+    costs = WindowCosts(window, history, model)
     ends = ends_of(rules.kind, model, history, window, places)
     read = _read(rules, costs, history, before, ends, differs_at=differs_at) if before else 0
     return _billed(rules, read, costs.up_to(max(ends, default=0)))
 
 
-def expect_unhinted(
-    rules: Caching, model: Model, history: History, window: Window, *, documents: Documents, stable: bool
-) -> Expected:
+def expect_unhinted(rules: Caching, model: Model, history: History, window: Window, *, stable: bool) -> Expected:
     """The tokens read and written of a window without hints, for a cache that needs no marks.
 
     The window before is not made for this. It had this one's messages before the newest reply, or no part but the fixed
     ones if the beginning of history has moved since.
     """
-    costs = WindowCosts(window, history, model, documents)
+    costs = WindowCosts(window, history, model)
     common = _common_unhinted(history, window, stable=stable)
     if rules.kind == "breakpoints":
         end = costs.up_to(_last_turn(history, window, len(window.seqs)))
@@ -185,11 +181,10 @@ def _read(
 class WindowCosts:
     """Tokens and blocks of a window's first messages."""
 
-    def __init__(self, window: Window, history: History, model: Model, documents: Documents) -> None:
+    def __init__(self, window: Window, history: History, model: Model) -> None:
         self.window = window
         self.model = model
         self._history = history
-        self._documents = documents
         records = history.records
         self._thinks = bool(history.outside or (records.details and records.thinks))
 

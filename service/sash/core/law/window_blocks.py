@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from sash.core.counts.families import TOOL, USER
 from sash.core.counts.models import Model
-from sash.core.law.documents import Documents
 from sash.core.law.expected import WindowCosts, ends_of, sent_as, systems_of
 from sash.core.law.prompt_cache import Block
 from sash.core.law.view import History
@@ -19,12 +18,12 @@ _TURNS = (USER, TOOL)
 
 
 def blocks_of_window(
-    kind: CacheKind, model: Model, history: History, window: Window, documents: Documents, hinted: Places | None
+    kind: CacheKind, model: Model, history: History, window: Window, hinted: Places | None
 ) -> list[Block]:
     """The blocks of a window, in the order of caching. ``hinted`` are the places of hints; None without hints."""
     ends = set(ends_of(kind, model, history, window, hinted)) if hinted and kind != "implicit" else set()
     alone = hinted is not None and hinted.alone
-    said = list(_messages(kind, model, history, window, documents, ends, alone=alone))
+    said = list(_messages(kind, model, history, window, ends, alone=alone))
     tokens, rest = window.tokens, window.tokens["total"] - sum(block.tokens for block in said)
     lines = (window.summary and window.summary.text, window.note)
     # In one text with the lines, where the provider has system texts apart from its messages.
@@ -46,13 +45,12 @@ def _messages(
     model: Model,
     history: History,
     window: Window,
-    documents: Documents,
     ends: set[int],
     *,
     alone: bool,
 ) -> Iterator[Block]:
     """The blocks of the messages. ``ends`` are the numbers of those behind which a mark is; ``alone``: no turn ends."""
-    costs = WindowCosts(window, history, model, documents)
+    costs = WindowCosts(window, history, model)
     recalled = window.recalled if window.recalled and window.recalled.block else None
     place = recalled.place(window.seqs) if recalled else -1
     for number, seq in enumerate(window.seqs, 1):
