@@ -47,6 +47,8 @@ class Documents(msgspec.Struct, frozen=True):
         fresh: Sequence[int] = range(len(keys))
         if self.dedupe:
             fresh = [place for place in first_places(keys) if keys[place] not in seen]
+        if not fresh:
+            return None
         given: Leveled = [source.grounding.levels(place) for place in fresh]
         message = Joining(source, self.template, given, model)
         left = room
