@@ -33,6 +33,7 @@ from sash.core.law.expected import places_of
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import Block, PromptCache
 from sash.core.law.records import Record, Records
+from sash.core.law.terms import Terms
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.law.window_blocks import blocks_of_window
@@ -131,9 +132,8 @@ def turns_of(
             continue
         history = History(1, whole[:length], {}, length, column, tokens, grounded, 0, question=length)
         documents = Documents(_sources(new[length - 1], record, length), fixed.template)
-        window = build_window(
-            history, model=model, budget=budget, fixed=fixed.fixed, options=options, documents=documents
-        )
+        terms = Terms(model=model, budget=budget, fixed=fixed.fixed, options=options, documents=documents)
+        window = build_window(history, terms)
         assert isinstance(window, Window)
         hinted = places_of(window, length, stable=bool(options.stable))
         blocks = {kind: blocks_of_window(kind, model, history, window, hinted) for kind in kinds}

@@ -26,6 +26,7 @@ from sash.core.law.order import arranged
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Record, Records, StoredGrounding, Summary
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
+from sash.core.law.terms import Terms
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
 from sash.core.providers.native import compaction_of
@@ -152,14 +153,14 @@ class Talk:
         history = self.history(ask.model, first_seq)
         if arranged(history, drops=False) is None:
             return older(history, ask.budget)
-        return build_window(
-            history,
+        terms = Terms(
             model=ask.model,
             budget=ask.budget,
             fixed=self.parts.fixed,
             options=ask.options,
             documents=self.documents(dedupe=ask.options.dedupe != "none", **ask.limits),
         )
+        return build_window(history, terms)
 
     def window(self, ask: "Ask") -> Window:
         window = self.build(ask)

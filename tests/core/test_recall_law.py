@@ -17,6 +17,8 @@ from sash.core.law.build import build_window
 from sash.core.law.choice import choose
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import best, fused, scores_of_vectors, scores_of_words
+from sash.core.law.terms import Terms
+from sash.core.law.window import ALL
 from sash.core.law.words import pack_words, plain_number, words_of
 from sash.problems import WindowDoesNotFit
 from sash.windows.request import WindowRequest
@@ -231,12 +233,13 @@ def test_tokens_set_aside_leave_a_plain_chat_the_same_window(
     said = [{"role": roles[at % 2], "content": "so " * length} for at, length in enumerate(lengths)]
     talk = Talk(tuple(Entry(message=message) for message in said))
     history, documents = talk.history(model), talk.documents()
-    asked = {"model": model, "budget": budget, "fixed": talk.parts.fixed, "documents": documents, "aside": aside}
+    fixed = talk.parts.fixed
+    terms = Terms(model=model, budget=budget, fixed=fixed, options=query, documents=documents, aside=aside)
     try:
-        expected = choose(history, options=query, **asked)
+        expected = choose(history, terms, ALL)
     except WindowDoesNotFit:
         return
-    assert build_window(history, options=query, **asked) == expected
+    assert build_window(history, terms) == expected
 
 
 @pytest.mark.parametrize("stable", [False, True])

@@ -20,6 +20,7 @@ from sash.core.law.conversation_settings import ConversationSettings, fixed_part
 from sash.core.law.documents import Documents
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Records
+from sash.core.law.terms import Terms
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.problems import UnknownModel, WindowDoesNotFit
@@ -57,14 +58,15 @@ def kept(case: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], Window]
     records = Records.of([entry.record for entry in entries])
     column = 0 if model.encoding == "o200k_base" else 1
     tokens = sum(reference_tokens(measure(m))[column] for m in messages)
-    window = build_window(
-        History(1, records, {}, len(messages), column, tokens, 0, 0, len(messages) if new else 0),
+    terms = Terms(
         model=model,
         budget=case["max_tokens"] or min(model.max_input_tokens, model.context_window - 1024),
         fixed=parts.fixed,
         options=WindowQuery(),
         documents=Documents({}, parts.template),
     )
+    question = len(messages) if new else 0
+    window = build_window(History(1, records, {}, len(messages), column, tokens, 0, 0, question), terms)
     assert isinstance(window, Window)
     sent = [
         {"role": "system", "content": settings.system},

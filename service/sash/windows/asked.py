@@ -17,6 +17,7 @@ from sash.core.law.recall import Recollection
 from sash.core.law.records import StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.request_size import check_tools
+from sash.core.law.terms import Terms
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
@@ -65,8 +66,7 @@ class Asked(msgspec.Struct, frozen=True):
 def build(asked: Asked, history: History, documents: Documents) -> Window | NeedOlder:
     """The window that is asked for, or NeedOlder. Raises WindowDoesNotFit with the model's id."""
     try:
-        return build_window(
-            history,
+        terms = Terms(
             model=asked.limits.model,
             budget=asked.limits.budget,
             fixed=asked.parts.fixed,
@@ -76,6 +76,7 @@ def build(asked: Asked, history: History, documents: Documents) -> Window | Need
             place=f"/conversations/{asked.conversation}/messages/" if asked.conversation else "",
             aside=asked.aside,
         )
+        return build_window(history, terms)
     except WindowDoesNotFit as problem:
         problem.model = asked.limits.model.id
         raise

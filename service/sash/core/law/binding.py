@@ -10,12 +10,12 @@ from typing import Final
 
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.models import Model
-from sash.core.law.documents import Documents
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Flags
 from sash.core.law.results import RESULTS, share_of
 from sash.core.law.stable import Cut
+from sash.core.law.terms import Terms
 from sash.core.law.view import History, View, unit_at
 from sash.core.providers import PROVIDERS
 
@@ -24,10 +24,8 @@ _NEWEST: Final = (Reason.NEWEST, Reason.QUESTION)
 
 def keeps_reasoning_from(
     view: View,
+    terms: Terms,
     *,
-    model: Model,
-    options: WindowQuery,
-    documents: Documents,
     room: int,
     kept: frozenset[int],
     is_whole: bool,
@@ -43,7 +41,7 @@ def keeps_reasoning_from(
     sent between the two
     (platform.claude.com/docs/en/build-with-claude/compaction-thinking-blocks, November 2026); 0 without one.
     """
-    history = view.history
+    history, model, options = view.history, terms.model, terms.options
     behind = history.length + 1
     if not is_whole and cut is None:
         return behind
@@ -61,7 +59,7 @@ def keeps_reasoning_from(
         if options.grounding == "all":  # a repeated document moves to the newest question
             return behind
         stands = max(stands, history.question + 1)  # documents of earlier questions are not sent again
-        whole = documents.choose(history.question, model, room) if history.question else None
+        whole = terms.documents.choose(history.question, model, room) if history.question else None
         asked = whole.room if whole else 0
     stands = max(stands, _behind_pressed(view, model, options, room, asked))
     return stands if is_whole or cut is None else max(stands, _behind_cut(view, kept, cut, noted=options.note))

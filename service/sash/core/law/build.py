@@ -1,7 +1,7 @@
 """build_window ("the law"): the window of a plain chat, for which a sum is enough, or else by all rules (choice.py)."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -19,7 +19,6 @@ from sash.core.law.costs import (
     reference_cost,
     reference_costs,
 )
-from sash.core.law.documents import Documents
 from sash.core.law.explain import NO_MEDIA_LEFT
 from sash.core.law.fillers import longest_opening
 from sash.core.law.fitting import fitted
@@ -29,6 +28,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Records
 from sash.core.law.request_size import is_far_below
 from sash.core.law.results import share_of
+from sash.core.law.terms import Terms
 from sash.core.law.units import group_units
 from sash.core.law.view import History, unit_costs
 from sash.core.law.window import ALL, Allowed, NeedOlder, Window
@@ -54,66 +54,27 @@ KNOWN_TO_THE_SUM = frozenset(
 """Parameters that the sum of a plain window takes into account. A new parameter is not among them, and so gets all rules."""
 
 
-def build_window(
-    history: History,
-    *,
-    model: Model,
-    budget: int,
-    fixed: Fixed,
-    options: WindowQuery,
-    documents: Documents,
-    place: str = "",
-    aside: int = 0,
-) -> Window | NeedOlder:
-    """The window of at most ``budget`` tokens, or NeedOlder.
-
-    ``place`` is the path of the conversation's messages, or empty. History leaves ``aside`` tokens of the budget
-    free, or fewer if the other parts need them.
+def build_window(history: History, terms: Terms) -> Window | NeedOlder:
+    """The window of at most the budget's tokens, or NeedOlder.
 
     Raises:
         WindowDoesNotFit: the required parts are over the budget; the problem has each cost and the shortfall.
     """
     if history.summary is not None:
-        history, options = _summarized(history, options, model)
-
-    asked = (model, budget, fixed, options, documents, place, aside)
-    if is_far_below(history, model, fixed, options, documents):
-        return _built(history, ALL, *asked)
-
-    def built(history: History, allowed: Allowed) -> Window | NeedOlder:
-        return _built(history, allowed, *asked)
-
-    return fitted(history, built, model=model, fixed=fixed, options=options, place=place)
+        history, options = _summarized(history, terms.options, terms.model)
+        terms = msgspec.structs.replace(terms, options=options)
+    if is_far_below(history, terms.model, terms.fixed, terms.options, terms.documents):
+        return _built(terms, history, ALL)
+    return fitted(history, terms, partial(_built, terms))
 
 
-def _built(
-    history: History,
-    allowed: Allowed,
-    model: Model,
-    budget: int,
-    fixed: Fixed,
-    options: WindowQuery,
-    documents: Documents,
-    place: str,
-    aside: int,
-) -> Window | NeedOlder:
+def _built(terms: Terms, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window inside what is ``allowed``: a sum for a plain chat, or else all rules."""
-    if allowed is ALL or allowed.is_all:
-        is_apart = aside > 0 and bool(options.stable)
-        plain = None if is_apart else _plain_window(history, model, budget, fixed, options, aside)
+    if allowed.is_all and not (terms.aside and terms.options.stable):
+        plain = _plain_window(history, terms)
         if plain is not None:
             return plain
-    return choose(
-        history,
-        model=model,
-        budget=budget,
-        fixed=fixed,
-        options=options,
-        documents=documents,
-        place=place,
-        aside=aside,
-        allowed=allowed,
-    )
+    return choose(history, terms, allowed)
 
 
 def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[History, WindowQuery]:
@@ -127,9 +88,7 @@ def _summarized(history: History, options: WindowQuery, model: Model) -> tuple[H
     return msgspec.structs.replace(history, summary=summary), options
 
 
-def _plain_window(
-    history: History, model: Model, budget: int, fixed: Fixed, options: WindowQuery, aside: int
-) -> Window | None:
+def _plain_window(history: History, terms: Terms) -> Window | None:
     """The window of a plain chat: as many of the newest messages as sum and limit allow. None if the chat is not plain, or
     its required messages need tokens of those that are set aside.
 
@@ -137,7 +96,7 @@ def _plain_window(
     tool group, the newest question, and recalled ones, and it has no documents, summary, note, or result that is cut; and,
     where messages that repeat others are left out, no such message.
     """
-    records, first = history.records, history.first_seq
+    records, first, model, fixed, options = history.records, history.first_seq, terms.model, terms.fixed, terms.options
     if not _is_plain(history, fixed, options):
         return None
     costs = listed_costs(records, model)
@@ -146,11 +105,11 @@ def _plain_window(
     lone = 0 if is_told or SYSTEM in records.roles or DEVELOPER in records.roles else model.lone
     tools = fixed.tools_tokens(model, ()) if fixed.tools else 0
     fixed_tokens = {"priming": model.priming + lone, "system": system, "few_shots": few_shots, "tools": tools}
-    room = budget - sum(fixed_tokens.values())
+    room = terms.budget - sum(fixed_tokens.values())
     has_groups = TOOL in records.roles
     may_cut = has_groups and _may_cut(records, model, options, room)
     recalled = _take_out(history, costs, model) if history.recalled else 0
-    room -= aside + recalled + _kept_free(history, model, fixed, options)
+    room -= terms.aside + recalled + _kept_free(history, model, fixed, options)
     if room < 0 or may_cut:
         return None
     messages, left = sum(costs), 0
@@ -181,7 +140,7 @@ def _plain_window(
     if history.recalled:
         seqs = sorted({*history.recalled, *seqs})
     return Window(
-        budget=budget,
+        budget=terms.budget,
         seqs=seqs,
         grounding={},
         summary=None,

@@ -23,15 +23,14 @@ from sash.core.counts.without_media import without_media
 from sash.core.law.costs import record_cost
 from sash.core.law.enclosing import bytes_of, with_records
 from sash.core.law.explain import Explained
-from sash.core.law.fixed import Fixed
 from sash.core.law.history_media import HistoryMedia
 from sash.core.law.lines import medium_lines
 from sash.core.law.media_room import Left, Room, newest_first
 from sash.core.law.media_steps import lines_in_steps
-from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Record, media_in
 from sash.core.law.results import Edit
 from sash.core.law.stable import Cut
+from sash.core.law.terms import Terms
 from sash.core.law.view import History, grouped_units
 from sash.core.law.window import ALL, Allowed, NeedOlder, Window
 
@@ -40,21 +39,14 @@ Build = Callable[[History, Allowed], Window | NeedOlder]
 _ROUNDS: Final = 64
 
 
-def fitted(
-    history: History,
-    build: Build,
-    *,
-    model: Model,
-    fixed: Fixed,
-    options: WindowQuery,
-    place: str,
-) -> Window | NeedOlder:
+def fitted(history: History, terms: Terms, build: Build) -> Window | NeedOlder:
     """The window inside the limits, or NeedOlder. Raises WindowDoesNotFit with the limit that required parts are over."""
     grouped = grouped_units(history)
     if grouped is None:
         return build(history, ALL)  # it asks for older messages
-    fitting = _Fitting(HistoryMedia(history, grouped[0], model, fixed, options), build, model, place)
-    return fitting.stable() if options.stable else fitting.sliding()
+    media = HistoryMedia(history, grouped[0], terms.model, terms.fixed, terms.options)
+    fitting = _Fitting(media, build, terms.model, terms.place)
+    return fitting.stable() if terms.options.stable else fitting.sliding()
 
 
 class _Fitting:

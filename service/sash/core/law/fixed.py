@@ -22,6 +22,7 @@ from sash.core.law.fillers import (
     few_shots_fillers,
     joined_systems,
 )
+from sash.core.law.records import Summary
 from sash.core.law.view import View
 from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.native import read_request
@@ -29,7 +30,7 @@ from sash.problems import FormatCannotCarry
 
 
 class Line(NamedTuple):
-    """A summary or a note. ``said`` are its text's tokens in the model's own vocabulary; None if they are estimated."""
+    """A note. ``said`` are its text's tokens in the model's own vocabulary; None if they are estimated."""
 
     measure: Measure
     said: int | None = None
@@ -119,10 +120,12 @@ def reserved_tools(
     return tools
 
 
-def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], form: str) -> dict[str, int]:
+def fixed_costs(
+    view: View, model: Model, fixed: Fixed, lines: Sequence[Line | Summary], form: str, opening: int = 0
+) -> dict[str, int]:
     """Tokens of the fixed parts by name, sent in ``form``. ``lines`` are between the few-shots and the messages.
 
-    Those of definitions are as in ``reserved_tools``.
+    Those of definitions are as in ``reserved_tools``. ``opening`` are the tokens that the first message costs more.
     """
     always = view.always_seqs() if fixed.defines(form) or model.lone else []
     measures = [line.measure for line in lines]
@@ -134,7 +137,7 @@ def fixed_costs(view: View, model: Model, fixed: Fixed, lines: Sequence[Line], f
     texts = len(lines) - is_compacted if PROVIDERS[form].fills else 0
     joints = texts if fixed.system or not texts or joined_systems(view, model, form) else texts - 1
     return {
-        "priming": model.priming + lone + (bare_opening(model, form) if is_compacted else 0),
+        "priming": model.priming + lone + opening + (bare_opening(model, form) if is_compacted else 0),
         "system": system,
         "few_shots": few_shots + few_shots_fillers(fixed.few_shots, model, form, are_first=not is_compacted),
         "tools": tools,

@@ -32,12 +32,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sash.core.counts.families import DEVELOPER, USER
-from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
-from sash.core.law.costs import message_costs, reference_costs
-from sash.core.law.documents import Documents
-from sash.core.law.records import Flags
+from sash.core.law.costs import message_costs
+from sash.core.law.records import Flags, Record
 from sash.core.law.results import RESULTS
+from sash.core.law.terms import Terms
 from sash.core.law.units import Units
 from sash.core.law.view import View, unit_at
 
@@ -116,48 +115,31 @@ class Begins(NamedTuple):
     for_price: bool = False
 
 
-def cut_seq(
-    view: View,
-    room: int,
-    step: float,
-    block: int,
-    *,
-    model: Model,
-    documents: Documents,
-    mode: str,
-    limit: int | None,
-    spared: Spared | None = None,
-) -> Cut | Before:
+def cut_seq(view: View, room: int, step: float, block: int, terms: Terms, spared: Spared | None = None) -> Cut | Before:
     """The stable cut; Before if the tail is too short to find it.
 
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
-    tokens. ``mode`` is the ``grounding`` parameter and ``limit`` is ``tool_result_max_tokens``.
+    tokens.
     """
     history = view.history
-    spans, steady = _spans(view, room, model=model, documents=documents, mode=mode, limit=limit)
+    spans, steady = _spans(view, room, terms)
     room -= steady
+    # As in the tail: a result's cost after its cut, and signatures without the reasoning of a turn.
+    costs = {seq: view.lasting_cost_of(seq) for seq in history.outside}
     asked = None
-    for seq, record in history.outside.items():
-        # As in the tail: a result's cost after its cut, and signatures without the reasoning of a turn.
-        cost = view.lasting_cost_of(seq)
-        is_steady = record.pinned or seq != history.question
-        if is_steady:
-            room -= cost
-        if seq == history.question:
-            added = documents.most_tokens(record, model)
-            before, beside = _placed(added, mode)
-            asked = EarlierQuestion((0 if is_steady else cost) + before, beside)
-    if spared is not None:
-        spared = spared.by_unit(view.units) if len(view.units) else None
+    if (question := history.outside.get(history.question)) is not None:
+        own = 0 if question.pinned else costs.pop(history.question)
+        before, beside = _placed(question, terms)
+        asked = EarlierQuestion(own + before, beside)
     found = stable_cut(
         spans,
         end=history.tokens,
-        room=room,
+        room=room - sum(costs.values()),
         step=step,
         block=block,
         whole=history.is_whole,
         asked=asked,
-        spared=spared,
+        spared=spared.by_unit(view.units) if spared is not None and len(view.units) else None,
     )
     if isinstance(found, Before):
         return found
@@ -166,55 +148,52 @@ def cut_seq(
     return Cut(seq, since_seq, found.for_price)
 
 
-def _placed(added: int, mode: str) -> tuple[int, int]:
+def _placed(question: Record, terms: Terms) -> tuple[int, int]:
     """The tokens of a question's documents in each later window, and those with the newest question alone."""
+    added, mode = terms.documents.most_tokens(question, terms.model), terms.options.grounding
     return (added, 0) if mode == "all" else (0, added if mode == "latest" else 0)
 
 
-def _spans(
-    view: View, room: int, *, model: Model, documents: Documents, mode: str, limit: int | None
-) -> tuple[Spans, int]:
+def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
     """The tail's units, and the tokens of the required ones, whose room no other message has.
 
     An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
     """
     history, units, records = view.history, view.units, view.history.records
-    count, starts = len(units), units.begins
+    count, starts, first = len(units), units.begins, history.first_seq
     roles = np.frombuffer(records.roles, np.uint8)[starts] if count else np.zeros(0, np.uint8)
     passing = _by_message(view, view.passing)
     # Other reasoning counts in its turn only.
     lasting = view.costs - _by_message(view, view.reasoning) + _by_message(view, view.lasting)
-    lengths = reference_costs(records, history.column) if history.seen is None else history.line_lengths()
-    cost, reasoning, length = (_sums(each, starts) for each in (lasting, passing, lengths))
+    cost, reasoning, length = (_sums(each, starts) for each in (lasting, passing, history.line_lengths()))
     required = roles <= DEVELOPER
     required[[unit_at(units, index) for index in records.pinned()]] = True
     steady = int(cost[required].sum())
     cost[required] = 0
-    beside, open_longer = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    beside, while_open = np.zeros(count, np.int64), np.zeros(count, np.int64)
     if history.grounding_messages:
         for index in range(count):
             if roles[index] == USER and records.flags[starts[index]] & Flags.GROUNDED:
-                added = documents.most_tokens(records[int(starts[index])], model)
-                before, beside[index] = _placed(added, mode)
+                before, beside[index] = _placed(records[int(starts[index])], terms)
                 cost[index] += before
     if history.seen is not None and len(history.seen.behind) and count:
-        gone = np.minimum(message_costs(history.seen.retired, model), max(0, room))
+        gone = np.minimum(message_costs(history.seen.retired, terms.model), max(0, room))
         np.add.at(cost, np.searchsorted(starts, history.seen.behind, side="right") - 1, gone)
     if history.covered and count:
         is_covered = np.frombuffer(records.covered_marks, np.uint8)[starts] != 0
         for each in (cost, reasoning, beside):
             each[is_covered] = 0
-    for index in {unit_at(units, seq - history.first_seq) for seq in view.edits if seq >= history.first_seq}:
-        open_longer[index] = _while_open(view, index, room, limit)
+    for index in {unit_at(units, seq - first) for seq in view.edits if seq >= first}:
+        while_open[index] = _while_open(view, index, room, terms.options.tool_result_max_tokens)
     for seq, tokens in view.brings.items():
-        open_longer[unit_at(units, seq - history.first_seq)] += tokens
+        while_open[unit_at(units, seq - first)] += tokens
     # A question continues the turn before it if it follows tool results, or a message that was not read yet.
     continues = np.zeros(count, bool)
     if view.passing and count:
         is_result = np.frombuffer(records.roles.translate(_RESULT), np.uint8)
         continues[1:] = is_result[starts[1:] - 1] != 0
         continues[0] = not history.is_whole
-    return Spans(cost, length, beside, roles == USER, reasoning, continues, open_longer), steady
+    return Spans(cost, length, beside, roles == USER, reasoning, continues, while_open), steady
 
 
 def _by_message(view: View, tokens: Mapping[int, int]) -> Number:
@@ -266,76 +245,40 @@ def stable_cut(
     ``end`` is the line's length in reference tokens; the spans are its last part. ``room`` are the tokens for history and
     documents. ``whole``: the spans are the whole history. ``asked`` is the newest question if it is before the spans.
     """
-    gone = np.concatenate(([0], np.cumsum(spans.cost)))
-    needs, untold = _needs(spans, gone, room, asked, whole=whole)
-    plain, brief = int(needs.max(initial=0)), None
+    needed = _Needs(spans, asked, whole=whole)
+    gone, untold, needs = needed.gone, needed.untold, needed.in_room(room)
+    plain, brief, left_out = int(needs.max(initial=0)), Begins(0), np.zeros(1, np.int64)
     if spared is not None:
-        unknown = np.flatnonzero(np.logical_not(spared.told))
-        untold = max(untold, int(gone[unknown[-1] + 1]) if len(unknown) else 0)
-        needs = _spared(needs, spans, gone, room, asked, whole=whole, spared=spared)
+        untold = max(untold, int(gone[1:][~spared.told].max(initial=0)))
+        if spared.outgrown:
+            needs = np.where(needs > 0, needed.in_room(room - spared.outgrown), needs)
+        if spared.while_cold and spared.cold.any():
+            needs = np.where(spared.cold, np.maximum(needs, needed.in_room(room - spared.while_cold)), needs)
         if spared.briefly.any():
-            brief = _brief(spans, gone, room, asked, whole=whole, spared=spared)
-            needs = np.where(needs > brief.left_out, needs, 0)
+            brief, left_out = needed.cut_anywhere(
+                np.where(spared.briefly, needed.in_room(room - spared.briefly_free), 0)
+            )
+            needs = np.where(needs > left_out, needs, 0)
     needs = np.maximum.accumulate(np.maximum(needs, 0))
     need = int(needs[-1]) if len(needs) else 0
     if need <= 0 and whole:
-        return brief.begins if brief is not None else Begins(0)
+        return brief
     line = end - int(spans.length.sum())
-    begins = Before(line // block * block)
+    older = Before(line // block * block)
     places = _places(spans, gone, line, step, block, whole=whole)
-    if need <= 0 and brief is not None:
+    if need <= 0:
         told = int(np.searchsorted(gone[places], untold))
-        is_behind = told < len(places) and gone[places[told]] <= brief.left_out[-1]
-        return brief.begins if is_behind and brief.begins.cut else begins
-    if not whole and (need <= 0 or need < untold):
-        return begins
+        is_told = told < len(places) and gone[places[told]] <= left_out[-1]
+        return brief if is_told and brief.cut else older
     later = int(np.searchsorted(gone[places], need))
-    if later == 0 or (gone[places[later - 1]] < untold and not whole):
-        return begins
+    if need < untold or later == 0 or gone[places[later - 1]] < untold:
+        return older
     cut = int(places[later]) if later < len(places) else len(spans.cost)
     before = gone[places[later - 1]]
-    if brief is not None and brief.begins.cut > cut:
-        return brief.begins
+    if brief.cut > cut:
+        return brief
     # The first span that needed a later cut than the previous place.
     return Begins(cut, int(np.searchsorted(needs, before, side="right")), for_price=plain <= before)
-
-
-class _Brief(NamedTuple):
-    """Where history begins by what was needed while the cache was cold briefly; and the tokens before it at each span."""
-
-    begins: Begins
-    left_out: Number
-
-
-def _brief(
-    spans: Spans, gone: Number, room: int, asked: EarlierQuestion | None, *, whole: bool, spared: Spared
-) -> _Brief:
-    needs, _ = _needs(spans, gone, room - spared.briefly_free, asked, whole=whole)
-    needs = np.maximum.accumulate(np.where(spared.briefly, np.maximum(needs, 0), 0))
-    cuts = np.searchsorted(gone, needs)
-    cut = int(cuts[-1])
-    since = int(np.searchsorted(needs, gone[cut - 1], side="right")) if cut else None
-    return _Brief(Begins(cut, since, for_price=cut > 0), gone[cuts])
-
-
-def _spared(
-    needs: Number,
-    spans: Spans,
-    gone: Number,
-    room: int,
-    asked: EarlierQuestion | None,
-    *,
-    whole: bool,
-    spared: Spared,
-) -> Number:
-    """The needs with what ``price=auto`` leaves free."""
-    if spared.outgrown:
-        outgrown, _ = _needs(spans, gone, room - spared.outgrown, asked, whole=whole)
-        needs = np.where(needs > 0, outgrown, needs)
-    if spared.while_cold and spared.cold.any():
-        while_cold, _ = _needs(spans, gone, room - spared.while_cold, asked, whole=whole)
-        needs = np.where(spared.cold, np.maximum(needs, while_cold), needs)
-    return needs
 
 
 def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:
@@ -349,47 +292,62 @@ def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, w
     return np.flatnonzero(is_place)
 
 
-def _needs(spans: Spans, gone: Number, room: int, asked: EarlierQuestion | None, *, whole: bool) -> tuple[Number, int]:
-    """The tokens that had to be left out when each span was the newest; and the tokens before the first known question.
+class _Needs:
+    """Running sums over the spans, and what they say of the question and the turn in which each span is.
 
-    A turn's reasoning counts while it is kept and the turn is the newest.
+    ``gone`` are the tokens before each span, ``untold`` those before the first known question, ``turn`` and ``place`` the
+    indexes of the spans with which its turn and its question begin, and ``thoughts`` the turn's reasoning up to it.
     """
-    count, totals = len(spans.cost), gone[1:]
-    index = np.arange(count)
-    begins = spans.question & np.logical_not(spans.continues)
-    turn = np.maximum.accumulate(np.where(begins, index, 0))  # where the turn of each span begins
-    is_known = whole or asked is not None
-    knows = np.ones(count, bool) if is_known else np.logical_or.accumulate(begins)
-    place = np.maximum.accumulate(np.where(spans.question & knows, index, -1))  # that of its question
-    first = asked or EarlierQuestion()
-    question = np.where(place < 0, first.cost, spans.cost[place])
-    documents = np.where(place < 0, first.documents, spans.documents[place])
-    most = room - np.maximum(0, np.minimum(documents, room - question)) - spans.while_open
-    thoughts = np.cumsum(spans.reasoning)
-    thoughts = thoughts - (thoughts - spans.reasoning)[turn]
-    in_turn = totals - gone[turn] + thoughts
-    needs = np.minimum(totals, totals + np.where(knows, thoughts - most, spans.while_open - room))
-    outgrown = knows & (in_turn > most)
-    if asked is not None and not whole:
-        outgrown |= (turn == 0) & np.logical_not(begins[:1].any())
-    if outgrown.any():
-        _outgrown(spans, gone, needs, turn=turn, place=place, most=most, question=question, outgrown=outgrown)
-    return needs, int(totals[np.logical_not(knows)].max(initial=0))
 
+    def __init__(self, spans: Spans, asked: EarlierQuestion | None, *, whole: bool) -> None:
+        self.spans = spans
+        self.gone = np.concatenate(([0], np.cumsum(spans.cost)))
+        index, begins = np.arange(len(spans.cost)), spans.question & ~spans.continues
+        self.turn = np.maximum.accumulate(np.where(begins, index, 0))
+        self.knows = np.logical_or.accumulate(begins | whole | (asked is not None))
+        self.untold = int(self.gone[1:][~self.knows].max(initial=0))
+        self.place = np.maximum.accumulate(np.where(spans.question & self.knows, index, -1))
+        first = asked or EarlierQuestion()
+        self.question = np.where(self.place < 0, first.cost, spans.cost[self.place])
+        self.documents = np.where(self.place < 0, first.documents, spans.documents[self.place])
+        thoughts = np.cumsum(spans.reasoning)
+        self.thoughts = thoughts - (thoughts - spans.reasoning)[self.turn]
+        # The turn of an earlier question began before the spans.
+        self.began_before = (self.turn == 0) & (asked is not None and not whole and not begins[:1].any())
 
-def _outgrown(spans: Spans, gone: Number, needs: Number, **known: Number) -> None:
-    """Change the needs of turns that are larger than the window: the question is kept, before the turn's last messages."""
-    turn, place, most, question, outgrown = (known[name] for name in ("turn", "place", "most", "question", "outgrown"))
-    spent = np.concatenate(([0], np.cumsum(spans.cost + spans.reasoning)))
-    left = -1  # the turn whose beginning is left out, and its first kept span
-    first = 0
-    for index in range(int(np.argmax(outgrown)), len(needs)):
-        if turn[index] != left:
-            if not outgrown[index]:
-                continue
-            left, first = turn[index], turn[index]
-        while first <= index and spent[index + 1] - spent[first] > most[index] - (
-            question[index] if first > place[index] else 0
-        ):
-            first += 1
-        needs[index] = gone[first]
+    def in_room(self, room: int) -> Number:
+        """The tokens that had to be left out of a room when each span was the newest.
+
+        A turn's reasoning counts while it is kept and the turn is the newest.
+        """
+        spans, totals = self.spans, self.gone[1:]
+        most = room - np.maximum(0, np.minimum(self.documents, room - self.question)) - spans.while_open
+        needs = np.minimum(totals, totals + np.where(self.knows, self.thoughts - most, spans.while_open - room))
+        in_turn = totals - self.gone[self.turn] + self.thoughts
+        outgrown = self.knows & (in_turn > most) | self.began_before
+        if outgrown.any():
+            self._outgrow(needs, most, outgrown)
+        return needs
+
+    def _outgrow(self, needs: Number, most: Number, outgrown: Number) -> None:
+        """Change the needs of turns larger than the window: the question is kept, before the turn's last messages."""
+        spent = np.concatenate(([0], np.cumsum(self.spans.cost + self.spans.reasoning)))
+        left, first = -1, 0  # the turn whose beginning is left out, and its first kept span
+        for index in range(int(np.argmax(outgrown)), len(needs)):
+            if self.turn[index] != left:
+                if not outgrown[index]:
+                    continue
+                left, first = self.turn[index], self.turn[index]
+            while first <= index and spent[index + 1] - spent[first] > most[index] - (
+                self.question[index] if first > self.place[index] else 0
+            ):
+                first += 1
+            needs[index] = self.gone[first]
+
+    def cut_anywhere(self, needs: Number) -> tuple[Begins, Number]:
+        """Where history begins if it may begin at any span, and the tokens left out before it when each was the newest."""
+        needs = np.maximum.accumulate(np.maximum(needs, 0))
+        cuts: Number = np.searchsorted(self.gone, needs)
+        cut = int(cuts[-1])
+        since = int(np.searchsorted(needs, self.gone[cut - 1], side="right")) if cut else None
+        return Begins(cut, since, for_price=cut > 0), self.gone[cuts]

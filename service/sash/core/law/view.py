@@ -257,6 +257,11 @@ class View(msgspec.Struct, frozen=True):
         """The seq of a unit's first message."""
         return self.history.first_seq + self.units.starts[index]
 
+    def members(self, index: int) -> range:
+        """The seqs of a unit's messages."""
+        first, starts = self.history.first_seq, self.units.starts
+        return range(first + starts[index], first + starts[index + 1])
+
     def role(self, index: int) -> int:
         """The role of a unit's first message."""
         return self.history.records.roles[self.units.starts[index]]

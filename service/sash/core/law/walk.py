@@ -8,13 +8,12 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.families import DEVELOPER, FUNCTION, USER
-from sash.core.counts.models import Model
-from sash.core.law.documents import Documents
 from sash.core.law.grounding import Grounded
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Records
 from sash.core.law.view import View
 
+Choose = Callable[[int, int, "Walk"], Grounded | None]
 SKIP_HORIZON = 256
 """Messages that ``overflow=skip`` considers after the first that is too large: its cost does not grow with the history."""
 _SMALLEST_COST = 1
@@ -23,35 +22,25 @@ _SMALLEST_COST = 1
 Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "horizon", "older"]
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """Where history may begin, and the options of a walk. ``limit_seq`` follows from the caller's limit, ``bytes_seq`` from
-    the provider's bytes of a request, ``summary_seq`` is the first seq after a summary, ``cut_seq`` follows from a stable
-    cut."""
+class Bounds(msgspec.Struct, frozen=True):
+    """Where history may begin, and the options of a walk. ``firsts`` are the first seqs that it may have, each with the
+    reason why not the seqs before; of several reasons the first is told. ``documents`` gives those of a message that fit a
+    room, beside those that the walk has, if all messages have theirs."""
 
-    limit_seq: int = 1
-    bytes_seq: int = 1
-    summary_seq: int = 1
-    cut_seq: int = 1
-    cut_for: Literal["budget", "price"] = "budget"
+    firsts: tuple[tuple[Stop, int], ...] = ()
     skip: bool = False
     dedupe: bool = False
     user_first: bool = False
-    documents_everywhere: bool = False
+    documents: "Choose | None" = None
 
     @property
     def oldest_seq(self) -> int:
         """The oldest seq that may be kept."""
-        return max(self.cut_seq, self.limit_seq, self.bytes_seq, self.summary_seq)
+        return max((first for _, first in self.firsts), default=1)
 
     def reason(self, seq: int) -> Stop | None:
         """Why history must not include ``seq``; None if it may."""
-        if seq < self.cut_seq:
-            return self.cut_for
-        if seq < self.limit_seq:
-            return "limit"
-        if seq < self.bytes_seq:
-            return "bytes"
-        return "summary" if seq < self.summary_seq else None
+        return next((why for why, first in self.firsts if seq < first), None)
 
 
 class Walk(msgspec.Struct):
@@ -82,10 +71,10 @@ class Walk(msgspec.Struct):
         self.room -= grounded.cost
 
 
-def walk(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
+def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    if bounds.skip or bounds.dedupe or bounds.documents_everywhere:
-        return step_by_step(state, view, bounds, model=model, documents=documents)
+    if bounds.skip or bounds.dedupe or bounds.documents is not None:
+        return step_by_step(state, view, bounds)
     return at_once(state, view, bounds)
 
 
@@ -117,7 +106,7 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
     return _ended(state, view, bounds, bounds.reason(view.seq(left)) or "complete")
 
 
-def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, documents: Documents) -> Walk:
+def step_by_step(state: Walk, view: View, bounds: Bounds) -> Walk:
     """The walk if kept units matter for older ones: with deduplication, documents everywhere, or skipping."""
     said = _always_said(view) if bounds.dedupe else set()
     state.reasons = dict.fromkeys(view.covered, Reason.SUMMARY)
@@ -126,7 +115,7 @@ def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, docum
         seq = view.seq(index)
         stop = _stop(state, bounds, seq) if seq < oldest or state.skipped_seq else None
         if index in view.always:
-            _pass(state, view, index, model, documents, everywhere=bounds.documents_everywhere and not stop)
+            _pass(state, view, index, None if stop else bounds.documents)
             continue
         if index == 0 and view.headless:
             break
@@ -139,7 +128,7 @@ def step_by_step(state: Walk, view: View, bounds: Bounds, *, model: Model, docum
             state.duplicates += 1
             state.reasons[index] = Reason.DUPLICATE
         elif costs[index] <= state.room and (
-            not bounds.documents_everywhere or _ground(state, view, index, costs[index], model, documents)
+            bounds.documents is None or _ground(state, view, index, costs[index], bounds.documents)
         ):
             state.room -= costs[index]
             state.taken += costs[index]
@@ -167,7 +156,7 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     if view.history.seen is not None and view.history.seen.is_short:
         return _ended(state, view, bounds, "horizon")
     seen = before <= covered + sum(seq > covered for seq in view.outside) and not view.headless
-    if seen and (before <= covered or stop or not bounds.documents_everywhere):
+    if seen and (before <= covered or stop or bounds.documents is None):
         return _ended(state, view, bounds, "summary" if covered else "complete")
     if view.history.seen is not None and view.history.seen.is_whole:
         return _ended(state, view, bounds, stop or "complete")
@@ -178,24 +167,19 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     return _ended(state, view, bounds, stop)
 
 
-def _pass(state: Walk, view: View, index: int, model: Model, documents: Documents, *, everywhere: bool) -> None:
-    """Add a required unit's documents, if all messages have theirs and these were not added before."""
-    if everywhere and view.seq(index) not in state.grounding:
-        _ground(state, view, index, 0, model, documents)
+def _pass(state: Walk, view: View, index: int, documents: Choose | None) -> None:
+    """Add a required unit's documents, if they were not added before."""
+    if documents is not None and view.seq(index) not in state.grounding:
+        _ground(state, view, index, 0, documents)
 
 
-def _ground(state: Walk, view: View, index: int, cost: int, model: Model, documents: Documents) -> bool:
+def _ground(state: Walk, view: View, index: int, cost: int, documents: Choose) -> bool:
     """Add a user message's documents; ``cost`` is the message's own. False if they do not fit and may not be trimmed."""
-    if view.role(index) != USER:
-        return True
     seq, room = view.seq(index), state.room - cost
-    grounded = documents.choose(seq, model, room, state.seen, spent=state.spent)
-    if grounded is None:
-        return True
-    if grounded.cost > room:
-        return False
-    state.add_documents(seq, grounded)
-    return True
+    grounded = documents(seq, room, state) if view.role(index) == USER else None
+    if grounded is not None and grounded.cost <= room:
+        state.add_documents(seq, grounded)
+    return grounded is None or grounded.cost <= room
 
 
 def _ended(state: Walk, view: View, bounds: Bounds, stop: Stop) -> Walk:
