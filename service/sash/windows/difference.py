@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from sash.core.counts.families import ROLES
 from sash.core.law.expected import WindowCosts
-from sash.core.law.render import sent_bodies
+from sash.core.law.render import sent_bodies, whole
 from sash.core.providers import PROVIDERS
 from sash.windows.answer import Made, WindowTokens
 
@@ -154,7 +154,7 @@ def _sent(made: Made) -> _Sent:
     bodies = sent_bodies(window, made.bodies, grounding)
     names = [window.name(place) for place in window.seqs]
     texts = {
-        name: b"".join((body if isinstance(body, bytes) else b"".join(body), *window.lines.get(place, ())))
+        name: b"".join((whole(body), *window.lines.get(place, ())))
         for name, place, body in zip(names, window.seqs, bodies, strict=True)
     }
     roles = {name: ROLES[history.role(place)] for name, place in zip(names, window.seqs, strict=True)}
