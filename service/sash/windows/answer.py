@@ -19,7 +19,6 @@ from sash.core.law.cost import Cost, cost_of
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained, with_documents
-from sash.core.law.hints import hinted
 from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
@@ -306,7 +305,7 @@ def _request(
 def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Object:
     """The request with hints for the prompt cache."""
     given: Object = msgspec.json.decode(chat_request(asked.parts, request)) if isinstance(request, list) else request
-    return hinted(asked.query.format, asked.limits.model.provider, given, hints.rules, hints.places, hints.key)
+    return PROVIDERS[asked.query.format].mark(given, hints.rules.kind if hints.rules else None, hints.places, hints.key)
 
 
 def _told(line: Explained, mends: Mends) -> Explained:

@@ -74,7 +74,8 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         documents=documents,
         differs_at=differs_at,
     )
-    return Hints(rules, places, asked.cache_key, expected, rules.longer if asks.longer else None)
+    key = asked.cache_key if model.provider == PROVIDERS[query.format].maker else ""  # for the maker's own cache alone
+    return Hints(rules, places, key, expected, rules.longer if asks.longer else None)
 
 
 def _asking(places: Places, asks: Asks, rules: Caching) -> Places:

@@ -77,7 +77,15 @@ def began_alike(window: Window, history: History, earlier: History) -> Window | 
 
 
 def places_of(window: Window, question: int, *, stable: bool) -> Places:
-    """The places up to which the next window begins like this one; ``question`` is the newest user message's seq."""
+    """The places up to which the next window begins like this one; ``question`` is the newest user message's seq.
+
+    The end of the definitions and that of the system text always are such places. Among the messages these may be:
+
+    - the message before the newest question, because the question's documents are not in the next window;
+    - the newest message, unless it is a question with documents.
+
+    They are not if history was left out without a stable cut, because the next window then begins at another message.
+    """
     slides = window.dropped["messages"] and window.stop_reason != "summary"  # a summary stays where it is
     cut = slides or any(edit.limit is not None or edit.media for edit in window.edits.values())
     steady = bool(window.seqs) and (stable or not cut)
