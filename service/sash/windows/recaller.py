@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from sash.core.counts.models import Model
-from sash.core.law.conversation_settings import ConversationSettings, recall_of
+from sash.core.law.conversation_settings import ConversationSettings, few_settings
 from sash.core.law.recall import BOUND, Searched, bound
 from sash.core.law.records import Flags, Record
 from sash.core.law.runs import runs
@@ -118,7 +118,7 @@ class Recaller:
         """
         for _ in range(_ATTEMPTS):
             state = await self._reader.get(target)
-            mode = recall_of(state.settings) or self._default
+            mode = few_settings(state.settings).recall or self._default
             require_recall(mode)
             with contextlib.suppress(HistoryEdited):
                 old, question = await self.read(target, text, mode, state.length, state)
@@ -133,7 +133,7 @@ class Recaller:
 
         Conversations without recall are left out, and so are those after ``BOUND`` messages. Raises RecallIsOff if all are.
         """
-        modes = [recall_of(state.settings) or self._default for _, state in wanted]
+        modes = [few_settings(state.settings).recall or self._default for _, state in wanted]
         on = [(each, mode) for each, mode in zip(wanted, modes, strict=True) if mode != "off"]
         if wanted and not on:
             raise RecallIsOff('Recall is off in these conversations: PATCH them with {"recall": "lexical"} first.')
