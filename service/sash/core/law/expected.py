@@ -5,6 +5,7 @@ common beginning of both is read, up to the last entry that the provider's rules
 """
 
 from bisect import bisect_left
+from collections.abc import Iterable
 
 import msgspec
 
@@ -13,11 +14,13 @@ from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.law.documents import Documents
 from sash.core.law.fillers import came_in
-from sash.core.law.records import Record
+from sash.core.law.records import Records
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
 from sash.core.providers import PROVIDERS
 from sash.core.providers.cache_marks import LOOKBACK_BLOCKS, CacheKind, Caching, Places
+
+_TURNS = (USER, TOOL)
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -64,16 +67,16 @@ def began_alike(window: Window, history: History, earlier: History) -> Window | 
 
     The cut is the largest need of all messages so far, so what came since has not changed it.
     """
-    cut, seqs, records = window.cut, window.seqs, history.records
-    if cut is None or cut.since_seq > earlier.length or not cut.seq <= earlier.question:
+    cut, records = window.cut, history.records
+    if cut is None or cut.since_seq > earlier.length or cut.seq > earlier.question:
         return None
-    is_all = seqs[0] == cut.seq and seqs[-1] == history.length and len(seqs) == history.length - cut.seq + 1
-    is_bare = not (window.edits or window.grounding or window.summary or window.note or window.recalled)
-    if not (is_all and is_bare) or history.is_numbered_anew or history.outside or history.summary is not None:
+    if window.seqs != [*range(cut.seq, history.length + 1)] or history.is_numbered_anew or history.outside:
+        return None
+    if history.summary or window.edits or window.grounding or window.summary or window.note or window.recalled:
         return None
     if history.grounding_messages or records.marks_any or (records.details and (records.thinks or records.media)):
         return None
-    return msgspec.structs.replace(window, seqs=seqs[: earlier.length - cut.seq + 1])
+    return msgspec.structs.replace(window, seqs=[*range(cut.seq, earlier.length + 1)])
 
 
 def places_of(window: Window, question: int, *, stable: bool) -> Places:
@@ -129,8 +132,9 @@ def expect_unhinted(
     costs = WindowCosts(window, history, model, documents)
     common = _common_unhinted(history, window, stable=stable)
     if rules.kind == "breakpoints":
-        end = costs.up_to(_last_turn(history, window, len(window.seqs)))
-        common = common and _last_turn(history, window, common)
+        roles = history.roles_of(window.seqs)
+        end = costs.up_to(_last(roles, _TURNS))
+        common = common and _last(roles[:common], _TURNS)
     else:
         end = window.tokens["total"]
     return _billed(rules, 0 if common is None else costs.up_to(common), end)
@@ -160,10 +164,9 @@ def _common_unhinted(history: History, window: Window, *, stable: bool) -> int |
     return common
 
 
-def _last_turn(history: History, window: Window, count: int) -> int:
-    """The number of the last of a window's first ``count`` messages that is a user's or a result; 0 without one."""
-    places = range(count - 1, -1, -1)
-    return next((place + 1 for place in places if history.role(window.seqs[place]) in (USER, TOOL)), 0)
+def _last(roles: bytes, kinds: Iterable[int]) -> int:
+    """The number of the last message with one of these roles; 0 without one."""
+    return max(map(roles.rfind, kinds)) + 1
 
 
 def _read(
@@ -224,11 +227,9 @@ class WindowCosts:
 
     def blocks(self, seq: int) -> int:
         """The blocks of a message: one for its text or result, and one for each call."""
-        history = self._history
-        if seq < history.first_seq:
-            record = history.record(seq)
-            return record.calls + (not record.calls or _has_text(record))
-        records, index = history.records, seq - history.first_seq
+        records, index = self._history.records, seq - self._history.first_seq
+        if index < 0:
+            records, index = Records.of([self._history.outside[seq]]), 0
         calls = records.calls[index]
         return calls + records.has_text(index) if calls else 1
 
@@ -240,11 +241,6 @@ class WindowCosts:
         if self._thinks and not (edit and edit.without_reasoning):
             cost += reasoning_tokens(history.record(seq).measure, model)
         return cost + (self._documents.cost(history.record(seq), grounded, model) if grounded else 0)
-
-
-def _has_text(record: Record) -> bool:
-    extra = record.measure.extra
-    return extra is None or extra.has_text
 
 
 def _common(before: Window, now: Window, differs_at: int) -> int:
@@ -282,33 +278,27 @@ def _says_system_first(model: Model) -> bool:
 def ends_of(kind: CacheKind, model: Model, history: History, window: Window, places: Places) -> list[int]:
     """The ends of a window's cache entries, as numbers of messages; 0 is the end of the system text."""
     roles = history.roles_of(window.seqs)
-    question = next((index for index in range(len(roles) - 1, -1, -1) if roles[index] == USER), 0)
+    question = max(0, roles.rfind(USER))
     if kind == "breakpoints":
-        ends = _leading_end(model, window, roles)
-        said = [index + 1 for index, role in enumerate(roles) if role in (USER, TOOL)]
-        ends += [] if places.alone else said[-1:]
         # An output of Responses takes no mark.
-        marked = {SYSTEM, DEVELOPER, USER, TOOL} if _says_system_first(model) else {SYSTEM, DEVELOPER, USER}
-        before = [index + 1 for index, role in enumerate(roles[:question]) if role in marked]
-        ends += before[-1:] if places.before_question else []
-    else:
-        # Claude's user messages in a row are one turn, and system messages are not between them.
-        joins = kind == "cache_control"
-        while joins and question and roles[question - 1] <= USER:
-            if came_in(history.record(window.seqs[question - 1]).measure, model.format):  # apart from all turns
-                break
-            question -= 1
-        ends = [0]
-        ends += [question] if places.before_question else []
-        ends += [len(roles)] if places.newest else []
-    return ends
+        marked = (SYSTEM, DEVELOPER, *(_TURNS if _says_system_first(model) else (USER,)))
+        newest = 0 if places.alone else _last(roles, _TURNS)
+        before = _last(roles[:question], marked) if places.before_question else 0
+        return _leading_end(model, window, roles) + [end for end in (newest, before) if end]
+    # Claude's user messages in a row are one turn, and system messages are not between them.
+    joins = kind == "cache_control"
+    while joins and question and roles[question - 1] <= USER:
+        if came_in(history.record(window.seqs[question - 1]).measure, model.format):  # apart from all turns
+            break
+        question -= 1
+    return [0, *([question] if places.before_question else []), *([len(roles)] if places.newest else [])]
 
 
-def _leading_end(model: Model, window: Window, roles: list[int]) -> list[int]:
+def _leading_end(model: Model, window: Window, roles: bytes) -> list[int]:
     """The end of the leading system texts, if it takes a mark. Few-shots follow the system prompt."""
     prompt = bool(window.tokens["system"])
     if window.tokens["few_shots"]:
         return [0] if prompt and _says_system_first(model) else []
-    leading = next((index for index, role in enumerate(roles) if role > DEVELOPER), len(roles))
+    leading = len(roles) - len(roles.lstrip(bytes((SYSTEM, DEVELOPER))))
     texts = prompt + (window.summary is not None) + bool(window.note) + leading
     return [leading] if texts > (not _says_system_first(model)) else []

@@ -49,8 +49,7 @@ class _Pauses(NamedTuple):
 
 
 def cold_of(records: Records, rules: Caching, *, whole: bool, asks: bool) -> Cold:
-    """When the cache was cold. ``whole``: no message is before these. ``asks``: windows ask for the lifetime that their recent
-    pauses make cheapest."""
+    """When the cache was cold. ``whole``: no message is before these. ``asks``: windows ask for the cheapest lifetime."""
     longer = (rules.longer if asks else None) or _usual(rules)
     pauses = _pauses_of(records, rules, longer, whole=whole)
     is_longer = _is_longer_cheaper(rules, longer, pauses.short, pauses.middle, pauses.long)
