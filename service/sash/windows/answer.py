@@ -27,11 +27,9 @@ from sash.core.law.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.view import History, Order
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.chat_mends import STRICT_MAKER, hears
 from sash.core.providers.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.members import FOREIGN
 from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
-from sash.core.providers.openai import OPENAI
 from sash.core.providers.own_parts import without_reasoning
 from sash.core.providers.pieces import Object
 from sash.core.providers.turns import is_of
@@ -291,14 +289,7 @@ def _request(
     if not (is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding)
     beside, odd = _marks(window, history)
-    marked = Marked(
-        beside=beside,
-        odd=odd,
-        is_openais=model.provider == OPENAI.maker,
-        is_strict=model.provider == STRICT_MAKER,
-        hears=hears(model.provider, model.id),
-        drops=drops,
-    )
+    marked = Marked(beside, odd, model.provider, model.id, drops)
     return chat_messages(parts, window, bodies, grounding, marked, mends)
 
 

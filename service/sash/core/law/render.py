@@ -29,15 +29,13 @@ class Marked(msgspec.Struct, frozen=True):
     """What is known of a window's messages that chat completions do not get as they are stored.
 
     ``beside`` are the native parts of messages in other formats, and ``odd`` what is refused (``chat_mends.oddities``), by
-    seq. ``is_openais``: the window is for a model of OpenAI, ``is_strict``: of Mistral. ``hears``: it takes
-    the id of a spoken reply. ``drops`` is as in ``Refusals``.
+    seq. ``maker`` and ``model`` name the model that reads the window. ``drops`` is as in ``Refusals``.
     """
 
     beside: Mapping[int, Beside] = MappingProxyType({})
     odd: Mapping[int, int] = MappingProxyType({})
-    is_openais: bool = False
-    is_strict: bool = False
-    hears: bool = True
+    maker: str = ""
+    model: str = ""
     drops: bool = False
 
 
@@ -98,7 +96,7 @@ def chat_messages(
             if seq in marked.beside or seq in marked.odd:
                 kept[index] = _as_chat(kept[index], seq, window, marked, refusals, is_edited=seq in bodies.edited)
         refusals.check()
-        if lines and marked.is_openais and marked.odd:  # they have the ids and names of their calls as these are sent
+        if lines and marked.odd:  # they have the ids and names of their calls as these are sent
             lines = {seq: [_as_taken(each, CALLED, marked, Mends(), 0) for each in lines[seq]] for seq in lines}
     if parts.odd_shots:
         shots = zip(few_shots, parts.odd_shots, strict=True)
@@ -140,13 +138,7 @@ def _as_chat(body: Body, place: int, window: Window, marked: Marked, refusals: R
 
 def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> bytes:
     """A body that is changed so that the provider accepts it. ``odd`` is what is refused in it."""
-    message, changes = sent_as_chat(
-        msgspec.json.decode(body),
-        odd,
-        is_openais=marked.is_openais,
-        is_strict=marked.is_strict,
-        hears=marked.hears,
-    )
+    message, changes = sent_as_chat(msgspec.json.decode(body), odd, marked.maker, marked.model)
     if not changes:
         return body
     mends.add_names((mend.name for mend in changes), seq)
