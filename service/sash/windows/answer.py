@@ -8,14 +8,14 @@ import numpy as np
 from msgspec import Meta
 
 from sash.core.counts.beside import Beside
-from sash.core.counts.counting import is_estimate, message_tokens, reasoning_tokens
+from sash.core.counts.counting import is_estimate, reasoning_tokens
 from sash.core.counts.definitions import unpriced_members
-from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.measures import Extra, measure
+from sash.core.counts.measures import Extra
 from sash.core.counts.models import NO_WINDOW, Model
 from sash.core.counts.prices import is_guessed
 from sash.core.counts.rows import form_named, form_number
 from sash.core.law.cost import Cost, cost_of
+from sash.core.law.costs import written_cost
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained, with_documents
@@ -321,7 +321,7 @@ def _with_lines(window: Window, history: History, order: Order, bodies: Bodies, 
         messages = [line_of(calls[number]) for number in gap.calls]
         lines[first + gap.last] = list(map(_encode, messages))
         if not history.record(place).calls:  # its bound was of any name
-            less[place] = history.lines_tokens(place, model) - sum(_cost(message, model) for message in messages)
+            less[place] = history.lines_tokens(place, model) - sum(written_cost(message, model) for message in messages)
     waiting: list[str] = []
     if order.waiting is not None and first + order.waiting[0] in sent:
         place, gap = order.waiting
@@ -340,11 +340,6 @@ def cheaper(window: Window, less: Mapping[int, int]) -> Window:
     ]
     changed = {**tokens, "total": tokens["total"] - spared, "messages": tokens["messages"] - spared}
     return msgspec.structs.replace(window, tokens=changed, explain=lines)
-
-
-def _cost(message: Object, model: Model) -> int:
-    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
-    return message_tokens(measure(message), model, said=said)
 
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
@@ -377,7 +372,7 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
                 own = message.get("native")
                 form = PROVIDERS[own["format"]] if own else None
                 message = text_alone(message) if each.only_text else without_calls(message, each.without_calls, form)
-                less[seq] = history.whole_cost(seq, model) - _cost(message, model)
+                less[seq] = history.whole_cost(seq, model) - written_cost(message, model)
         if each.limit is not None:
             trimmed[seq] = whole[seq] - cost
             if trimmed[seq] != each.saved:

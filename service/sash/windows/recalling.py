@@ -21,12 +21,10 @@ import numpy as np
 
 from sash.core.chat.messages import links_in
 from sash.core.chat.packed import Packed
-from sash.core.counts.counting import message_tokens, reasoning_tokens, seals_tokens
-from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.counting import reasoning_tokens, seals_tokens
 from sash.core.counts.families import FUNCTION, TOOL, USER
-from sash.core.counts.measures import measure
 from sash.core.counts.models import Model
-from sash.core.law.costs import listed_costs, record_cost
+from sash.core.law.costs import listed_costs, record_cost, written_cost
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, explained
@@ -223,8 +221,7 @@ def in_block(
         lines = explained(taken[:count], records, costs)
         said = transcript(msgspec.json.decode(bodies[seq]) for seq in lines)
         message = {"role": "user", "content": template.replace("{messages}", said)}
-        spoken = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
-        tokens = message_tokens(measure(message), model, said=spoken)
+        tokens = written_cost(message, model)
         if tokens <= room:
             return Recollection(lines, old.searched, tokens, msgspec.json.encode(message), before_seq)
     return Recollection({}, old.searched)
