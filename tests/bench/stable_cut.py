@@ -186,7 +186,8 @@ def cost_of_a_turn(all_turns: Sequence[Sequence[Turn]], rules: Caching, budget: 
         for number, turn in enumerate(turns):
             billed = cache.send(turn.blocks[rules.kind], number * pause_seconds)
             if turn.cut:
-                costs.append(billed.cost(rules) / budget)
+                cost = billed.read * rules.read_price + billed.written * rules.write_price + billed.uncached
+                costs.append(cost / budget)
     return sum(costs) / max(1, len(costs))
 
 

@@ -190,21 +190,23 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
 
     Raises BadRequest with the place of few-shots, tools or a template that are not valid.
     """
+    shots = settings.few_shots or []
+    validate_messages(shots, "/few_shots", foreign)
     calls: set[str] = set()
     waiting: set[str] = set()
-    validate_messages(settings.few_shots or [], "/few_shots", foreign)
-    for index, message in enumerate(settings.few_shots or ()):
-        pointer = f"/few_shots/{index}"
+    for index, message in enumerate(shots):
         encode_message(message)
-        answered = message.get("tool_call_id") if message["role"] == "tool" else None
-        if answered is not None and answered not in calls:
-            raise InvalidEntry.at(f"#{pointer}/tool_call_id", "A tool result must follow its call directly")
-        waiting.discard(answered or "")
-        if answered is None:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in calls:
+                raise InvalidEntry.at(
+                    f"#/few_shots/{index}/tool_call_id", "A tool result must follow its call directly"
+                )
+            waiting.discard(message["tool_call_id"])
+        else:
             _require_answers(waiting, index)
             calls = set(calls_of(message).opens)
             waiting = set(calls)
-    _require_answers(waiting, len(settings.few_shots or ()))
+    _require_answers(waiting, len(shots))
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
@@ -222,10 +224,9 @@ def _require_answers(waiting: AbstractSet[str], index: int) -> None:
 
 def check_tools(tools: list[dict[str, Any]] | None) -> None:
     """Write each tool in the list in the form of chat completions. Raises BadRequest for one without a type or a name."""
-    for index, given in enumerate(tools or ()):
-        tool = regular_tool(given)
-        if tools is not None and tool is not given:
-            tools[index] = tool
+    tools = tools or []
+    for index, given in enumerate(tools):
+        tools[index] = tool = regular_tool(given)
         try:
             msgspec.convert(tool, _Tool)
         except msgspec.ValidationError:
