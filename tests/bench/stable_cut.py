@@ -29,7 +29,7 @@ from sash.core.law.conversation_settings import ConversationSettings, fixed_part
 from sash.core.law.costs import message_costs
 from sash.core.law.document_costs import Source
 from sash.core.law.documents import Documents
-from sash.core.law.expected import places_of
+from sash.core.law.expected import CachedWindow, places_of
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import Block, PromptCache
 from sash.core.law.records import Record, Records
@@ -136,7 +136,8 @@ def turns_of(
         )
         assert isinstance(window, Window)
         hinted = places_of(window, length, stable=bool(options.stable))
-        blocks = {kind: blocks_of_window(kind, model, history, window, documents, hinted) for kind in kinds}
+        cached = CachedWindow(window, history, model, documents, hinted)
+        blocks = {kind: blocks_of_window(kind, cached) for kind in kinds}
         turns.append(_turn(window, blocks))
     return turns
 

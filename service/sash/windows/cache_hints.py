@@ -8,7 +8,7 @@ import msgspec
 from sash.core.counts.families import DEVELOPER
 from sash.core.law.caching import caching_of
 from sash.core.law.documents import Documents
-from sash.core.law.expected import Expected, before_reply, began_alike, expect, places_of
+from sash.core.law.expected import CachedWindow, Expected, before_reply, began_alike, expect, places_of
 from sash.core.law.rhythm import Asks, asks_of
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
@@ -65,15 +65,9 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
         roles = ((seq, earlier.role(seq)) for seq in before.seqs)
         told = next((seq for seq, role in roles if role > DEVELOPER), 0)
         differs_at = (stable and earlier.question) or told
-    expected = expect(
-        rules,
-        model,
-        history,
-        (before, stayed) if before and stayed else None,
-        (window, places),
-        documents=documents,
-        differs_at=differs_at,
-    )
+    now = CachedWindow(window, history, model, documents, places)
+    then = CachedWindow(before, history, model, documents, stayed) if before and stayed else None
+    expected = expect(rules, then, now, differs_at=differs_at)
     key = asked.cache_key if model.provider == PROVIDERS[query.format].maker else ""  # for the maker's own cache alone
     return Hints(rules, places, key, expected, rules.longer if asks.longer else None)
 
