@@ -277,16 +277,11 @@ def _common(before: Window, now: Window, differs_at: int) -> int:
     """The number of equal messages at both windows' beginnings; -1 if the parts before the messages differ."""
     if before.summary != now.summary or before.note != now.note:
         return -1
-    length = min(len(before.seqs), len(now.seqs))
-    is_usual = not (before.grounding or before.edits or now.grounding or now.edits or differs_at)
-    if is_usual and before.seqs[:length] == now.seqs[:length]:
-        return length
-    count = 0
-    for old, new in zip(before.seqs, now.seqs, strict=False):
-        if old != new or old == differs_at or sent_as(before, old) != sent_as(now, new):
-            break
-        count += 1
-    return count
+    told = {*before.grounding, *before.edits, *now.grounding, *now.edits}
+    for count, (old, new) in enumerate(zip(before.seqs, now.seqs, strict=False)):
+        if old != new or old == differs_at or (old in told and sent_as(before, old) != sent_as(now, old)):
+            return count
+    return min(len(before.seqs), len(now.seqs))
 
 
 def sent_as(window: Window, seq: int) -> tuple[object, object]:
