@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 from dialogue import append, assistant, calling, problem, result, user
 
 CLAUDE, GPT, OLD = "claude-sonnet-5", "gpt-5.2", "gpt-4"
@@ -28,6 +29,21 @@ async def test_a_conversation_keeps_its_key(client: httpx.AsyncClient, conversat
     await client.delete(f"/conversations/{conversation}")
     await append(client, conversation, user("Hello"))
     assert (await window(client, conversation, model=GPT))["request"]["prompt_cache_key"] != first["prompt_cache_key"]
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("gpt-4", "openai"), ("gpt-4o-mini", "anthropic"), ("claude-2", "anthropic"), ("claude-sonnet-5", "openai"),
+     ("gemini-3.8-flash", "gemini"), ("mistral-large-4", "openai")],
+)  # fmt: skip
+async def test_nothing_is_sent_that_would_not_be_taken(
+    client: httpx.AsyncClient, conversation: str, name: str, form: str
+) -> None:
+    """The request is that without hints if the model has no cache, takes no hints in the format, or is of another maker."""
+    await append(client, conversation, user("Hello"))
+    hinted = await window(client, conversation, model=name, format=form)
+    bare = await window(client, conversation, model=name, format=form, cache="none")
+    assert hinted["request"] == bare["request"]
 
 
 async def test_an_append_answers_with_hints_too(client: httpx.AsyncClient, conversation: str) -> None:

@@ -234,6 +234,20 @@ async def test_what_cannot_be_carried_is_named(client: httpx.AsyncClient, conver
         assert left["explain"][1]["mended"] == ["left_out_part"]
 
 
+async def test_a_part_left_out_is_told_of_its_message(client: httpx.AsyncClient, conversation: str) -> None:
+    """A part that is left out is told of the message that had it, also where a late result changes the order."""
+    upload = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "container_upload", "file_id": "f"}]}
+    await append(client, conversation, user("Hi."), calling("a"))
+    await append(client, conversation, upload, format="anthropic")
+    await append(client, conversation, result("a"))
+
+    left = await window(client, conversation, uncarried="drop", explain=True)
+
+    assert {line["seq"]: line.get("mended") for line in left["explain"]} == {
+        1: None, 2: None, 3: ["left_out_part"], 4: ["late_result"],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("reply", [[{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}], []])
 async def test_a_reply_without_content(client: httpx.AsyncClient, conversation: str, reply: list[Any]) -> None:
     """A reply of thoughts alone, or of nothing, is left out where nothing is left of it; OpenAI gets an empty text."""

@@ -35,6 +35,20 @@ async def test_no_content_is_an_empty_text(
     assert stored[1]["message"] == {"role": "assistant", **message}
 
 
+async def test_a_few_shot_that_the_model_takes_is_no_mend(client: httpx.AsyncClient, conversation: str) -> None:
+    """A name that only OpenAI refuses in a few-shot is changed for its models and told; others get it as it is."""
+    shots = [{"role": "user", "name": "Ann B", "content": "a"}, {"role": "assistant", "content": "b"}]
+    await client.post("/conversations", json={"id": conversation, "few_shots": shots})
+
+    changed = await window(client, conversation, model="gpt-4o")
+    kept = await window(client, conversation, model="deepseek-chat")
+
+    assert changed["request"]["messages"][0]["name"] == "Ann_B"
+    assert changed["mended"] == {"messages": 1, "reasons": {"name": 1}}
+    assert kept["request"]["messages"] == shots
+    assert "mended" not in kept
+
+
 @pytest.mark.parametrize("members", [{"refusal": "No."}, {"audio": {"id": "audio_1"}}])
 async def test_null_beside_something_else_stays(
     client: httpx.AsyncClient, conversation: str, members: dict[str, Any]

@@ -29,7 +29,7 @@ from sash.core.law.conversation_settings import ConversationSettings, fixed_part
 from sash.core.law.costs import message_costs
 from sash.core.law.document_costs import Source
 from sash.core.law.documents import Documents
-from sash.core.law.expected import places_of
+from sash.core.law.expected import CachedWindow, places_of
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import Block, PromptCache
 from sash.core.law.records import Record, Records
@@ -136,7 +136,8 @@ def turns_of(
         window = build_window(history, terms)
         assert isinstance(window, Window)
         hinted = places_of(window, length, stable=bool(options.stable))
-        blocks = {kind: blocks_of_window(kind, model, history, window, hinted) for kind in kinds}
+        cached = CachedWindow(window, history, model, hinted)
+        blocks = {kind: blocks_of_window(kind, cached) for kind in kinds}
         turns.append(_turn(window, blocks))
     return turns
 
@@ -186,7 +187,8 @@ def cost_of_a_turn(all_turns: Sequence[Sequence[Turn]], rules: Caching, budget: 
         for number, turn in enumerate(turns):
             billed = cache.send(turn.blocks[rules.kind], number * pause_seconds)
             if turn.cut:
-                costs.append(billed.cost(rules) / budget)
+                cost = billed.read * rules.read_price + billed.written * rules.write_price + billed.uncached
+                costs.append(cost / budget)
     return sum(costs) / max(1, len(costs))
 
 

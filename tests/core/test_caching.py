@@ -13,11 +13,12 @@ from pydantic import TypeAdapter
 
 from sash.core.counts.counting import plain_text_tokens
 from sash.core.counts.models import find_model
-from sash.core.law.caching import caching_of, settled
-from sash.core.law.hints import cache_key, hinted
+from sash.core.law.caching import cache_key, caching_of, settled
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import Block, PromptCache
+from sash.core.providers.anthropic import ANTHROPIC
 from sash.core.providers.cache_marks import Caching, Places
+from sash.core.providers.openai import OPENAI
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 from tests.bench.caches import blocks_of
@@ -110,11 +111,9 @@ def marks(request: dict[str, Any]) -> list[bool]:
 def test_marks_stand_at_the_places_that_stay() -> None:
     """Marks end the definitions, the system text and, if stable, the message before the question and the question."""
     request = request_of("q1", "a1", "q2", tools=2)
-    hinted_request = hinted("anthropic", "anthropic", request, CLAUDE, EVERYWHERE, "")
+    hinted_request = ANTHROPIC.mark(request, CLAUDE.kind, EVERYWHERE, "")
     assert marks(hinted_request) == [False, True, True, False, True, True]
-    assert marks(
-        hinted("anthropic", "anthropic", request, CLAUDE, Places(before_question=False, newest=False), "")
-    ) == [
+    assert marks(ANTHROPIC.mark(request, CLAUDE.kind, Places(before_question=False, newest=False), "")) == [
         False,
         True,
         True,
@@ -130,11 +129,11 @@ def test_a_clients_own_marks_stay_and_count() -> None:
     request = request_of("q1", "a1", "q2", "a2", "q3", tools=1, system=[{"type": "text", "text": "Be brief."}])
     for message in request["messages"][:3]:
         message["content"][0]["cache_control"] = MARK
-    assert marks(hinted("anthropic", "anthropic", request, CLAUDE, EVERYWHERE, "")).count(True) == 4
+    assert marks(ANTHROPIC.mark(request, CLAUDE.kind, EVERYWHERE, "")).count(True) == 4
     request = request_of("q1", "a1", "q2", "a2", "q3", system=[{"type": "text", "text": "Be brief."}])
     hour = {"type": "ephemeral", "ttl": "1h"}
     request["messages"][1]["content"][0]["cache_control"] = hour
-    sent = hinted("anthropic", "anthropic", request, CLAUDE, EVERYWHERE, "")
+    sent = ANTHROPIC.mark(request, CLAUDE.kind, EVERYWHERE, "")
     assert marks(sent) == [False, False, False, True, False, True, True]
     assert sent["messages"][1]["content"][0]["cache_control"] == hour
 
@@ -143,7 +142,7 @@ def test_thoughts_are_not_marked() -> None:
     """A mark is set on the block before a thinking block, not on the thinking block."""
     request = request_of("q1", "a1", "q2")
     request["messages"][1]["content"].append({"type": "thinking", "thinking": "hm", "signature": "x"})
-    sent = hinted("anthropic", "anthropic", request, CLAUDE, Places(before_question=True, newest=False), "")
+    sent = ANTHROPIC.mark(request, CLAUDE.kind, Places(before_question=True, newest=False), "")
     assert marks(sent) == [True, True, False, True, False, False]
 
 
@@ -153,31 +152,19 @@ def test_marks_inside_results_count_and_what_takes_none_is_passed_over() -> None
     inner = [{"type": "text", "text": text, "cache_control": MARK} for text in "abc"]
     request["messages"][0]["content"] = [{"type": "tool_result", "tool_use_id": "c", "content": inner}]
     request["messages"][1]["content"] = "a1"
-    sent = hinted("anthropic", "anthropic", request, CLAUDE, EVERYWHERE, "")
+    sent = ANTHROPIC.mark(request, CLAUDE.kind, EVERYWHERE, "")
     assert marks(sent) == [False, False, False, False, True]
     request = request_of("q1", "", "q2", tools=2)
     request["tools"][1]["defer_loading"] = True
-    sent = hinted("anthropic", "anthropic", request, CLAUDE, Places(before_question=True, newest=False), "")
+    sent = ANTHROPIC.mark(request, CLAUDE.kind, Places(before_question=True, newest=False), "")
     assert marks(sent) == [True, False, True, True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [("gpt-4", "openai"), ("gpt-4o-mini", "anthropic"), ("claude-2", "anthropic"), ("claude-sonnet-5", "openai"),
-     ("gemini-3.8-flash", "gemini"), ("mistral-large-4", "openai")],
-)  # fmt: skip
-def test_nothing_is_sent_that_would_not_be_taken(name: str, form: str) -> None:
-    """The request stays unchanged if its model has no cache, or takes no hints in the format."""
-    model, request = find_model(name), {"messages": [{"role": "user", "content": "Hi"}], "contents": []}
-    assert hinted(form, model.provider, request, caching_of(model), EVERYWHERE, "key") == request
 
 
 def test_breakpoints_stand_where_newer_models_take_them() -> None:
     """Breakpoints end the system text and the last user message before the newest question; the request also has the key."""
-    model = find_model("gpt-6.1-sol")
     said = [("system", "Be brief."), ("user", "q1"), ("assistant", "a1"), ("user", "q2")]
     messages = [{"role": role, "content": text} for role, text in said]
-    sent = hinted("openai", "openai", {"messages": messages}, caching_of(model), EVERYWHERE, "key")
+    sent = OPENAI.mark({"messages": messages}, "breakpoints", EVERYWHERE, "key")
     point = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     assert sent["messages"] == [
         {"role": "system", "content": [{"type": "text", "text": "Be brief.", **point}]},

@@ -3,16 +3,15 @@
 import re
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from format_histories import ELSEWHERE, PNG, calling, function, result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sash.core.law.hints import hinted
 from sash.core.providers import PROVIDERS, render_request
-from sash.core.providers.cache_marks import Caching, Places
+from sash.core.providers.cache_marks import CacheKind, Places
 from sash.core.providers.native import read_messages
 from sash.core.providers.turns import Outgoing
 
@@ -124,37 +123,32 @@ def nothing_is_lost(drawn: Drawn, system: Any, turns: list[dict[str, Any]]) -> N
 
 def written(form: str, drawn: Drawn, *hints: Any) -> bytes:
     request = render(form, drawn)
-    return msgspec.json.encode(hinted(form, PROVIDERS[form].maker, request, *hints, "key") if hints else request)
+    return msgspec.json.encode(PROVIDERS[form].mark(request, *hints, "key") if hints else request)
 
 
-def cache(kind: Any) -> Caching:
-    return Caching(kind=kind, minimum_tokens=1, lifetime_seconds=1, read_price=0.1)
-
-
-CACHES = st.sampled_from([None, *map(cache, ("implicit", "breakpoints", "cache_control"))])
+CACHES = st.sampled_from([None, *get_args(CacheKind)])
 PLACES = st.builds(Places, st.booleans(), st.booleans(), st.booleans())
 
 
 class TestEveryForm:
     @given(histories(came, text), st.sampled_from(ELSEWHERE), CACHES, PLACES)
-    def test_a_plain_message_is_written_like_one_with_more_members(self, drawn, form, rules, places):
+    def test_a_plain_message_is_written_like_one_with_more_members(self, drawn, form, kind, places):
         """A message that is a text alone gives the same bytes as one with an empty member more, with hints and without."""
         fuller = [
             each if "native" in each.message else Outgoing(each.seq, each.message | {"refusal": None})
             for each in drawn.messages
         ]
 
-        for hints in ((), (rules, places)):
+        for hints in ((), (kind, places)):
             assert written(form, drawn, *hints) == written(form, Drawn(fuller), *hints)
 
     @given(histories(came, text), st.sampled_from(ELSEWHERE), CACHES, PLACES)
-    def test_hints_are_those_of_the_request_as_json(self, drawn, form, rules, places):
+    def test_hints_are_those_of_the_request_as_json(self, drawn, form, kind, places):
         """Hints added to a request are those that its JSON would get, and the request given is not changed."""
         request = render(form, drawn)
         sent = msgspec.json.encode(request)
-        maker = PROVIDERS[form].maker
 
-        hints = [hinted(form, maker, each, rules, places, "key") for each in (request, msgspec.json.decode(sent))]
+        hints = [PROVIDERS[form].mark(each, kind, places, "key") for each in (request, msgspec.json.decode(sent))]
 
         assert msgspec.json.encode(hints[0]) == msgspec.json.encode(hints[1])
         assert msgspec.json.encode(request) == sent

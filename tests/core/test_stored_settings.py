@@ -6,7 +6,7 @@ from sash.core.law.conversation_settings import (
     ConversationSettings,
     decode_settings,
     encode_settings,
-    owner_of,
+    few_settings,
     read_settings,
 )
 
@@ -21,7 +21,7 @@ def test_the_same_text_is_measured_once(size: int) -> None:
     first = decode_settings(stored(size))
     assert decode_settings(stored(size)) is first
     assert first[0] == read_settings(stored(size))
-    assert owner_of(stored(size)) == "o-0"
+    assert few_settings(stored(size)).owner == "o-0"
 
 
 def test_large_ones_are_forgotten_sooner() -> None:

@@ -46,8 +46,8 @@ from sash.core.law.conversation_settings import (
     ConversationSettings,
     check_settings,
     encode_settings,
+    few_settings,
     kept_for_windows,
-    owner_of,
     read_settings,
 )
 from sash.core.providers.native import compaction_items
@@ -150,7 +150,7 @@ async def change_conversation(request: Req) -> Response[bytes]:
             check_tools_of(settings, context.models)
         stored = encode_settings(settings)
         refuse_large(stored, max(context.settings.max_body_bytes, len(state.settings)))
-        before = owner_of(state.settings)
+        before = few_settings(state.settings).owner
         left = await context.store.owners.line(target, before) if before != settings.owner else None
         await context.store.owners.put(target, settings)
         try:
@@ -227,7 +227,7 @@ async def _life_and_owner(request: Req, context: Context, target: Target) -> tup
     standing: State | Shut
     try:
         standing = await context.store.reader.get(target)
-        owner = owner_of(standing.settings)
+        owner = few_settings(standing.settings).owner
     except (CannotOpen, ConversationDamaged):
         standing = await context.store.reader.shut(target)
         owner = standing.owner

@@ -37,7 +37,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import EntryName, Id
 from sash.core.chat.mistakes import invalid
 from sash.core.law.apart import Text
-from sash.core.law.conversation_settings import decode_settings, owner_of
+from sash.core.law.conversation_settings import decode_settings, few_settings
 from sash.core.providers.native import read_compaction
 from sash.problems import BadRequest, ConversationExists, NotFound, Problem
 from sash.store.data.amendments import EntryNotes
@@ -294,5 +294,5 @@ async def _require_unedited(context: Context, source: Target, copy: Target, stat
         problem = unread
     with contextlib.suppress(NotFound):  # somebody has erased the copy already
         copied = await context.store.reader.get(copy)
-        await context.store.owners.erase_listed(copy, owner_of(copied.settings), life=copied.life)
+        await context.store.owners.erase_listed(copy, few_settings(copied.settings).owner, life=copied.life)
     raise problem

@@ -88,7 +88,7 @@ def _server(package: _Package, context: Context, wanted: McpQuery, scope: ToolSc
     async def tools(_context: Any, _params: Any) -> Any:
         return types.ListToolsResult(
             tools=[
-                types.Tool(name=each.name, description=each.described, input_schema=dict(each.parameters))
+                types.Tool(name=each["name"], description=each["description"], input_schema=each["parameters"])
                 for each in history_tools(of_owner=scope.owner is not None)
             ]
         )

@@ -20,6 +20,6 @@ Where to begin, by what you want to know::
                 law.view            a history for one model, in units that are kept or left out together
                                     then ``sending``, ``fixed``, ``documents``, ``stable``, ``walk``, ``binding``: its steps
                 law.fitting         pictures and bytes inside the provider's limits, before the law chooses messages
-    a request   law.render          stored bodies spliced into it; ``law.hints`` marks its cache
+    a request   law.render          stored bodies spliced into it; ``law.expected`` knows what a cache keeps of it
     recall      law.recall          older messages, found by ``words`` and ``ranking``
 """

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from sash.core.law.conversation_settings import recall_of
+from sash.core.law.conversation_settings import few_settings
 from sash.operations.embedder import BATCH, Embedder, NotEmbedded
 from sash.operations.logging import best_effort, describe, get_logger
 from sash.problems import NotFound, Problem
@@ -64,7 +64,7 @@ class Indexer:
 
     def mode(self, settings: bytes) -> str:
         """A conversation's recall mode, by its encoded settings, decrypted."""
-        return recall_of(settings) or self._default
+        return few_settings(settings).recall or self._default
 
     def appended(self, target: Target, entries: Sequence[NewEntry], reply: AppendReply) -> None:
         """Index an append's entries in the background, if the conversation has recall on. Never fails."""

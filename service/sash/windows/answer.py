@@ -8,18 +8,17 @@ import numpy as np
 from msgspec import Meta
 
 from sash.core.counts.beside import Beside
-from sash.core.counts.counting import is_estimate, message_tokens, reasoning_tokens
+from sash.core.counts.counting import is_estimate, reasoning_tokens
 from sash.core.counts.definitions import unpriced_members
-from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.measures import Extra, measure
+from sash.core.counts.measures import Extra
 from sash.core.counts.models import NO_WINDOW, Model
 from sash.core.counts.prices import is_guessed
 from sash.core.counts.rows import form_named, form_number
 from sash.core.law.cost import Cost, cost_of
+from sash.core.law.costs import written_cost
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained, with_documents
-from sash.core.law.hints import hinted
 from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
@@ -28,11 +27,9 @@ from sash.core.law.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.view import History, Order
 from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS
-from sash.core.providers.chat_mends import STRICT_MAKER, hears
 from sash.core.providers.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.members import FOREIGN
 from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
-from sash.core.providers.openai import OPENAI
 from sash.core.providers.own_parts import without_reasoning
 from sash.core.providers.pieces import Object
 from sash.core.providers.turns import is_of
@@ -291,21 +288,14 @@ def _request(
     if not (is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding)
     beside, odd = _marks(window, history)
-    marked = Marked(
-        beside=beside,
-        odd=odd,
-        is_openais=model.provider == OPENAI.maker,
-        is_strict=model.provider == STRICT_MAKER,
-        hears=hears(model.provider, model.id),
-        drops=drops,
-    )
+    marked = Marked(beside, odd, model.provider, model.id, drops)
     return chat_messages(parts, window, bodies, grounding, marked, mends)
 
 
 def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Object:
     """The request with hints for the prompt cache."""
     given: Object = msgspec.json.decode(chat_request(asked.parts, request)) if isinstance(request, list) else request
-    return hinted(asked.query.format, asked.limits.model.provider, given, hints.rules, hints.places, hints.key)
+    return PROVIDERS[asked.query.format].mark(given, hints.rules.kind if hints.rules else None, hints.places, hints.key)
 
 
 def _told(line: Explained, mends: Mends) -> Explained:
@@ -330,7 +320,7 @@ def _with_lines(window: Window, history: History, order: Order, bodies: Bodies, 
         messages = [line_of(calls[number]) for number in gap.calls]
         lines[first + gap.last] = list(map(_encode, messages))
         if not history.record(place).calls:  # its bound was of any name
-            less[place] = history.lines_tokens(place, model) - sum(_cost(message, model) for message in messages)
+            less[place] = history.lines_tokens(place, model) - sum(written_cost(message, model) for message in messages)
     waiting: list[str] = []
     if order.waiting is not None and first + order.waiting[0] in sent:
         place, gap = order.waiting
@@ -349,11 +339,6 @@ def cheaper(window: Window, less: Mapping[int, int]) -> Window:
     ]
     changed = {**tokens, "total": tokens["total"] - spared, "messages": tokens["messages"] - spared}
     return msgspec.structs.replace(window, tokens=changed, explain=lines)
-
-
-def _cost(message: Object, model: Model) -> int:
-    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
-    return message_tokens(measure(message), model, said=said)
 
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
@@ -386,7 +371,7 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
                 own = message.get("native")
                 form = PROVIDERS[own["format"]] if own else None
                 message = text_alone(message) if each.only_text else without_calls(message, each.without_calls, form)
-                less[seq] = history.whole_cost(seq, model) - _cost(message, model)
+                less[seq] = history.whole_cost(seq, model) - written_cost(message, model)
         if each.limit is not None:
             trimmed[seq] = whole[seq] - cost
             if trimmed[seq] != each.saved:

@@ -8,7 +8,8 @@ import msgspec
 from sash.core.counts.families import DEVELOPER
 from sash.core.law.caching import caching_of
 from sash.core.law.documents import Documents
-from sash.core.law.expected import Expected, before_reply, began_alike, expect, places_of
+from sash.core.law.expected import CachedWindow, Expected, before_reply, began_alike, expect, places_of
+from sash.core.law.parameters import WindowQuery
 from sash.core.law.rhythm import Asks, asks_of
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
@@ -32,55 +33,46 @@ class Hints(NamedTuple):
 
 def hints_of(asked: Asked, history: History, window: Window, documents: Documents) -> Hints | NeedOlder:
     """The hints of a window; NeedOlder if the window before it needs older messages."""
-    query, model = asked.query, asked.limits.model
-    stable, rules = bool(query.stable), caching_of(model)
-    places = places_of(window, history.question, stable=stable)
-    asks = Asks()
-    if rules is None or (
-        rules.kind == "cache_control" and not PROVIDERS[query.format].has_cache_control
-    ):  # no mark can be sent
-        return Hints(None, places, "", Expected(0, 0))
-    if query.price == "auto":
-        asks = asks_of(history.records, rules)
-        places = _asking(places, asks, rules)
-    earlier, before = before_reply(history), None
+    query, model, form = asked.query, asked.limits.model, PROVIDERS[asked.query.format]
+    rules = caching_of(model)
+    if rules is None or not form.takes_marks(rules.kind):
+        return Hints(None, places_of(window, history.question, stable=bool(query.stable)), "", Expected(0, 0))
+    places, asks = _asking(query, window, history, rules)
+    earlier = before_reply(history)
     if isinstance(earlier, NeedOlder):
         return earlier
-    if earlier is not None:
-        before = _window_before(asked, window, history, earlier, documents)
+    before = _window_before(asked, window, history, earlier, documents) if earlier is not None else None
     if isinstance(before, NeedOlder):
         return before
-    if before and earlier and query.history_tools and first_seen(before, earlier) != first_seen(window, history):
+    if query.history_tools and before and earlier and first_seen(before, earlier) != first_seen(window, history):
         before = None  # the tools, at the beginning of a request, name another message
-    # The window before is made without what it recalled.
-    stayed = places_of(before, earlier.question, stable=stable) if before and earlier else None
-    if stayed is not None and earlier is not None and query.price == "auto":
-        stayed = _asking(stayed, asks_of(earlier.records, rules), rules)
-    if stayed is not None and places.recalled:
-        stayed = msgspec.structs.replace(stayed, newest=False)
-    differs_at = 0
-    recalls = bool(query.recall_max_tokens and before and before.dropped["messages"])
-    if earlier and before and recalls and not _recalls_alike(asked, window, history, before, earlier):
-        # Other recalled messages: in a block before the question, or between the system messages and the tail.
-        roles = ((seq, earlier.role(seq)) for seq in before.seqs)
-        told = next((seq for seq, role in roles if role > DEVELOPER), 0)
-        differs_at = (stable and earlier.question) or told
-    expected = expect(
-        rules,
-        model,
-        history,
-        (before, stayed) if before and stayed else None,
-        (window, places),
-        differs_at=differs_at,
-    )
-    return Hints(rules, places, asked.cache_key, expected, rules.longer if asks.longer else None)
+    then, differs_at = None, 0
+    if earlier is not None and before is not None:
+        stayed, _ = _asking(query, before, earlier, rules)
+        if places.recalled:  # the window before is made without what it recalled
+            stayed = msgspec.structs.replace(stayed, newest=False)
+        then = CachedWindow(before, history, model, stayed)
+        recalls = query.recall_max_tokens and before.dropped["messages"]
+        if recalls and not _recalls_alike(asked, window, history, before, earlier):
+            # Other recalled messages: in a block before the question, or between the system messages and the tail.
+            roles = ((seq, earlier.role(seq)) for seq in before.seqs)
+            told = next((seq for seq, role in roles if role > DEVELOPER), 0)
+            differs_at = (query.stable and earlier.question) or told
+    now = CachedWindow(window, history, model, places)
+    expected = expect(rules, then, now, differs_at=differs_at)
+    key = asked.cache_key if model.provider == form.maker else ""  # for the maker's own cache alone
+    return Hints(rules, places, key, expected, rules.longer if asks.longer else None)
 
 
-def _asking(places: Places, asks: Asks, rules: Caching) -> Places:
-    """The places, with what is asked of the cache by the conversation's pauses."""
+def _asking(query: WindowQuery, window: Window, history: History, rules: Caching) -> tuple[Places, Asks]:
+    """The places of a window, and what is asked of the cache there by the conversation's pauses."""
+    places = places_of(window, history.question, stable=bool(query.stable))
+    asks = asks_of(history.records, rules) if query.price == "auto" else Asks()
     if asks.nothing:
-        return msgspec.structs.replace(places, before_question=False, newest=False, alone=True)
-    return msgspec.structs.replace(places, lifetime=rules.longer.name) if asks.longer and rules.longer else places
+        places = msgspec.structs.replace(places, before_question=False, newest=False, alone=True)
+    elif asks.longer and rules.longer:
+        places = msgspec.structs.replace(places, lifetime=rules.longer.name)
+    return places, asks
 
 
 def _window_before(

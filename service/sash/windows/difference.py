@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from sash.core.counts.families import ROLES
-from sash.core.law.expected import WindowCosts
-from sash.core.law.render import sent_bodies
+from sash.core.law.expected import CachedWindow
+from sash.core.law.render import sent_bodies, whole
 from sash.core.providers import PROVIDERS
 from sash.windows.answer import Made, WindowTokens
 
@@ -91,7 +91,7 @@ class _Sent(msgspec.Struct, frozen=True):
     seqs: list[int]
     texts: Mapping[int, bytes]
     roles: Mapping[int, str]
-    costs: WindowCosts
+    costs: CachedWindow
 
     def cost(self, seq: int) -> int:
         window = self.costs.window
@@ -154,11 +154,11 @@ def _sent(made: Made) -> _Sent:
     bodies = sent_bodies(window, made.bodies, grounding)
     names = [window.name(place) for place in window.seqs]
     texts = {
-        name: b"".join((body if isinstance(body, bytes) else b"".join(body), *window.lines.get(place, ())))
+        name: b"".join((whole(body), *window.lines.get(place, ())))
         for name, place, body in zip(names, window.seqs, bodies, strict=True)
     }
     roles = {name: ROLES[history.role(place)] for name, place in zip(names, window.seqs, strict=True)}
-    return _Sent(names, texts, roles, WindowCosts(window, history, made.asked.limits.model))
+    return _Sent(names, texts, roles, CachedWindow(window, history, made.asked.limits.model))
 
 
 def _parts(earlier: Made, later: Made) -> dict[str, tuple[Any, Any]]:

@@ -21,6 +21,7 @@ from sash.core.law.documents import Documents
 from sash.core.law.history_tools import with_history_tools
 from sash.core.law.order import arranged
 from sash.core.law.perspective import as_seen_by
+from sash.core.law.recall import choose
 from sash.core.law.records import Record
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
@@ -35,7 +36,6 @@ from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHisto
 from sash.windows.recalling import (
     NOTHING,
     block_place,
-    chosen,
     costs_of,
     digests_of,
     first_seen,
@@ -189,14 +189,14 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     wanted = without_later_results(wanted, old, records)
     if query.view is not None:
         wanted = for_view(wanted, records, query.view)
-    costs = costs_of(records, old, model, query)
-    taken = chosen(wanted, old, digests_of(draft.seqs, history), room, costs)
+    costs = costs_of(records, model, query)
+    taken = choose(wanted, room, records, costs, digests_of(draft.seqs, history))
     recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
     if not query.stable:
-        return _replace(asked, recollection=in_places(taken, old, costs)), seen, recalled
+        return _replace(asked, recollection=in_places(taken, old, records, costs)), seen, recalled
     bodies = yield Apart(recalled)
     before = block_place(question, history.records.roles, history.length)
-    block = in_block(taken, old, costs, bodies, asked.parts.recall_template, model, room, before)
+    block = in_block(taken, old, records, costs, bodies, asked.parts.recall_template, model, room, before)
     return _replace(asked, recollection=block), seen, {}
 
 

@@ -1,20 +1,15 @@
 """Puts lines in place of the pictures, files and sounds that a window leaves out, and applies its other edits."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from sash.core.chat.messages import encode_message
-from sash.core.counts.counting import message_tokens
-from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.measures import measure
 from sash.core.counts.models import Model
 from sash.core.law.apart import GAP, StoredMedium, digest_in, fill, stand_in
-from sash.core.law.costs import record_cost
+from sash.core.law.costs import record_cost, written_cost
 from sash.core.law.enclosing import with_records
 from sash.core.law.lines import medium_lines
-from sash.core.law.records import Record
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.window import Window
@@ -73,10 +68,5 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
         made[seq], *span = encode_message(message)
         spans[seq] = span[0], span[1]
         if each.limit is None and not each.without_calls:
-            less[seq] = record_cost(bound, model) - _cost(message, record, model)
+            less[seq] = record_cost(bound, model) - written_cost(message, model, parallel=record.parallel)
     return cheaper(window, less), msgspec.structs.replace(bodies, edited=made, spans=spans)
-
-
-def _cost(message: Mapping[str, Any], record: Record, model: Model) -> int:
-    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
-    return message_tokens(measure(message), model, parallel=record.parallel, said=said)

@@ -3,11 +3,10 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from sash.core.counts.models import Model
-from sash.core.law.conversation_settings import ConversationSettings, recall_of
+from sash.core.law.conversation_settings import ConversationSettings, few_settings
 from sash.core.law.recall import BOUND, Searched, bound
 from sash.core.law.records import Flags, Record
 from sash.core.law.runs import runs
@@ -118,12 +117,11 @@ class Recaller:
         """
         for _ in range(_ATTEMPTS):
             state = await self._reader.get(target)
-            mode = recall_of(state.settings) or self._default
+            mode = few_settings(state.settings).recall or self._default
             require_recall(mode)
             with contextlib.suppress(HistoryEdited):
                 old, question = await self.read(target, text, mode, state.length, state)
-                ranking = partial(found, old, question, limit)
-                places = await PROCESSOR.run(ranking) if is_long(old) else ranking()
+                places = await _found(old, question, limit)
                 return [Hit(target, state, old.first_seq + place, score) for place, score in places], old.searched
         raise edited_too_fast()
 
@@ -133,7 +131,7 @@ class Recaller:
 
         Conversations without recall are left out, and so are those after ``BOUND`` messages. Raises RecallIsOff if all are.
         """
-        modes = [recall_of(state.settings) or self._default for _, state in wanted]
+        modes = [few_settings(state.settings).recall or self._default for _, state in wanted]
         on = [(each, mode) for each, mode in zip(wanted, modes, strict=True) if mode != "off"]
         if wanted and not on:
             raise RecallIsOff('Recall is off in these conversations: PATCH them with {"recall": "lexical"} first.')
@@ -149,10 +147,8 @@ class Recaller:
                     parts.append((each[0], found_there))
                     count += len(found_there.old.words)
         together, question, places = joined([each for _, each in parts])
-        ranking = partial(found, together, question, limit)
-        ranked = await PROCESSOR.run(ranking) if is_long(together) else ranking()
         hits = []
-        for at, score in ranked:
+        for at, score in await _found(together, question, limit):
             if (place := places(at)) is not None:
                 hits.append(Hit(*parts[place[0]][0], place[1], score))
         return hits, len(parts), count
@@ -203,6 +199,10 @@ class Recaller:
                 whole |= zip(range(first, last + 1), stretch, strict=True)
         vocabulary = model.vocabulary
         return whole if vocabulary is None else await self._counts.each(read, vocabulary, whole)
+
+
+async def _found(old: Old, question: Question, limit: int) -> list[tuple[int, float]]:
+    return await PROCESSOR.run(found, old, question, limit) if is_long(old) else found(old, question, limit)
 
 
 def require_recall(mode: str) -> None:

@@ -21,15 +21,13 @@ import numpy as np
 
 from sash.core.chat.messages import links_in
 from sash.core.chat.packed import Packed
-from sash.core.counts.counting import message_tokens, reasoning_tokens, seals_tokens
-from sash.core.counts.estimates import spoken_tokens
-from sash.core.counts.families import FUNCTION, ROLES, TOOL
-from sash.core.counts.measures import measure
+from sash.core.counts.counting import reasoning_tokens, seals_tokens
+from sash.core.counts.families import FUNCTION, TOOL, USER
 from sash.core.counts.models import Model
-from sash.core.law.costs import listed_costs, record_cost
+from sash.core.law.costs import listed_costs, record_cost, written_cost
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
-from sash.core.law.recall import Candidate, Recollection, Searched, candidates, choose, explained
+from sash.core.law.recall import Candidate, Recollection, Searched, candidates, explained
 from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Flags, Record, Records
 from sash.core.law.view import History
 from sash.core.law.window import Window
@@ -63,20 +61,6 @@ class Old(NamedTuple):
         flags, roles = (np.frombuffer(each, np.uint8) for each in (self.records.flags, self.records.roles))
         return (self.first_seq + np.flatnonzero((roles == TOOL) & (flags & Flags.LATE != 0))).tolist()  # type: ignore[no-any-return]
 
-    def role(self, seq: int) -> str:
-        """The message's role."""
-        return ROLES[self.records.roles[seq - self.first_seq]]
-
-    def apart(self, seqs: Sequence[int]) -> Records:
-        """The records of single messages, without their details."""
-        ends = [(seq - self.first_seq + 1) * RECORD_BYTES for seq in seqs]
-        return Records(b"".join([self.records.packed[end - RECORD_BYTES : end] for end in ends]))
-
-    def said(self, seq: int) -> bytes:
-        """The digest of the message's content."""
-        end = (seq - self.first_seq + 1) * RECORD_BYTES
-        return self.records.packed[end - DIGEST_BYTES : end]
-
 
 class Question(NamedTuple):
     """A text to search for: the numbers of each of its words, and its vector, empty if there is none."""
@@ -85,15 +69,14 @@ class Question(NamedTuple):
     vector: bytes = b""
 
 
-def costs_of(records: Mapping[int, Record], old: Old, model: Model, query: WindowQuery) -> dict[int, int]:
-    """Tokens of each of ``old``'s messages by seq, with what is sent of an older turn's reasoning: all, or signatures on
-    calls."""
+def costs_of(records: Mapping[int, Record], model: Model, query: WindowQuery) -> dict[int, int]:
+    """Tokens of each message by seq, with what is sent of an older turn's reasoning: all, or signatures on calls."""
     plain = [
         seq
         for seq, record in records.items()
         if record.measure.extra is None and record.grounding is None and record.said is None
     ]
-    costs = dict(zip(plain, listed_costs(old.apart(plain), model), strict=True))
+    costs = dict(zip(plain, listed_costs(Records.bare(records[seq] for seq in plain), model), strict=True))
     costs |= {seq: record_cost(record, model) for seq, record in records.items() if seq not in costs}
     if query.reasoning == "none":
         return costs
@@ -172,7 +155,9 @@ def shortlist(
     wanted, total = [], 0
     for candidate in candidates(ranked, old.records, old.first_seq, frozenset(window.seqs)):
         cost = sum([tokens[seq - old.first_seq] + _USUAL_COST for seq in candidate.seqs])
-        if cost <= room + _FEWEST and not (user_first and old.role(min(candidate.seqs)) != "user"):
+        if cost <= room + _FEWEST and not (
+            user_first and old.records.roles[min(candidate.seqs) - old.first_seq] != USER
+        ):
             wanted.append(candidate)
             total += cost
         if total > most:
@@ -200,16 +185,6 @@ def for_view(wanted: list[Candidate], records: Mapping[int, Record], view: str) 
     return [each for each in wanted if hidden.isdisjoint(each.seqs)]
 
 
-def chosen(
-    wanted: Sequence[Candidate], old: Old, sent: set[bytes], room: int, costs: Mapping[int, int]
-) -> list[Candidate]:
-    """The candidates to recall within ``room`` tokens, each content once. ``costs`` are the messages' tokens by seq.
-
-    ``sent`` are the digests of the window's messages.
-    """
-    return choose(wanted, room, costs.__getitem__, old.said, sent)
-
-
 def digests_of(seqs: Sequence[int], history: History) -> set[bytes]:
     """The digests of what these messages of a history say."""
     first, packed = history.first_seq, history.records.packed
@@ -218,15 +193,18 @@ def digests_of(seqs: Sequence[int], history: History) -> set[bytes]:
     return found.union(history.outside[seq].content_digest for seq in seqs if seq < first)
 
 
-def in_places(taken: Sequence[Candidate], old: Old, costs: Mapping[int, int]) -> Recollection:
+def in_places(
+    taken: Sequence[Candidate], old: Old, records: Mapping[int, Record], costs: Mapping[int, int]
+) -> Recollection:
     """The recollection if the messages are sent in their own places."""
-    lines = explained(taken, old.role, costs.__getitem__)
+    lines = explained(taken, records, costs)
     return Recollection(lines, old.searched, sum(line.tokens for line in lines.values()))
 
 
 def in_block(
     taken: Sequence[Candidate],
     old: Old,
+    records: Mapping[int, Record],
     costs: Mapping[int, int],
     bodies: Mapping[int, bytes],
     template: str,
@@ -240,11 +218,10 @@ def in_block(
     beginning. If the template makes the message too long, the lowest-ranked messages are left out.
     """
     for count in range(len(taken), 0, -1):
-        lines = explained(taken[:count], old.role, costs.__getitem__)
+        lines = explained(taken[:count], records, costs)
         said = transcript(msgspec.json.decode(bodies[seq]) for seq in lines)
         message = {"role": "user", "content": template.replace("{messages}", said)}
-        spoken = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
-        tokens = message_tokens(measure(message), model, said=spoken)
+        tokens = written_cost(message, model)
         if tokens <= room:
             return Recollection(lines, old.searched, tokens, msgspec.json.encode(message), before_seq)
     return Recollection({}, old.searched)

@@ -20,6 +20,7 @@ from sash.core.law.compaction import newest_summary
 from sash.core.law.conversation_settings import ConversationSettings, fixed_parts
 from sash.core.law.cost import input_prices
 from sash.core.law.costs import message_costs
+from sash.core.law.expected import CachedWindow
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import Billed, PromptCache
 from sash.core.law.records import Summary
@@ -157,7 +158,8 @@ class Replayed:
         billed = Billed(0, 0, total)
         if cache is not None:
             places = hints.places if hints and hints.rules else None
-            blocks = blocks_of_window(cache.rules.kind, model, made.history, made.window, places)
+            cached = CachedWindow(made.window, made.history, model, places)
+            blocks = blocks_of_window(cache.rules.kind, cached)
             billed = cache.send(blocks, at_ms / 1000, lifetime.seconds if lifetime else None)
         prices = input_prices(model, total, lifetime)
         return BilledRequest(

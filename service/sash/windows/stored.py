@@ -8,11 +8,10 @@ import msgspec
 
 from sash.core.counts.families import TOOL
 from sash.core.counts.models import Model
-from sash.core.law.caching import below_a_tier, cut_length, settled
+from sash.core.law.caching import below_a_tier, cache_key, cut_length, settled
 from sash.core.law.choice import BLOCK
 from sash.core.law.compaction import readable
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, decode_settings
-from sash.core.law.hints import cache_key
 from sash.core.law.history_tools import check_names
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.walk import SKIP_HORIZON

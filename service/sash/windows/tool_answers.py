@@ -12,7 +12,7 @@ from sash.core.chat.bounds import IDS
 from sash.core.chat.mistakes import invalid
 from sash.core.counts.counting import plain_text_tokens
 from sash.core.counts.models import Model
-from sash.core.law.conversation_settings import owner_of
+from sash.core.law.conversation_settings import few_settings
 from sash.core.law.excerpts import Fits, Told, found_text, is_an_answer, read_text
 from sash.core.law.history_tools import SEARCH
 from sash.core.law.words import told_in
@@ -124,7 +124,7 @@ class ToolAnswers:
         target = target_at(scope.tenant, name)
         if scope.owner is not None:
             with suppress(NotFound):
-                if owner_of((await self._reader.get(target)).settings) == scope.owner:
+                if few_settings((await self._reader.get(target)).settings).owner == scope.owner:
                     return await self._read_in(target, wanted, fits, scope)
             return nothing
         return await self._read_in(target, wanted, fits, scope)

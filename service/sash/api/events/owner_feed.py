@@ -25,7 +25,7 @@ from sash.api.events.event_stream import EventStream
 from sash.api.events.feed import Feed
 from sash.api.events.followers import Followers
 from sash.api.schemas import MessageRange, Timestamp
-from sash.core.law.conversation_settings import owner_of, read_settings
+from sash.core.law.conversation_settings import few_settings, read_settings
 from sash.operations.logging import describe, get_logger
 from sash.problems import NotFound, Problem
 from sash.store.data.layout import Target, owner_key, target_at
@@ -256,7 +256,7 @@ class OwnerFeed:
             version, life = 0, ""
             with suppress(NotFound):
                 state = await self._state_of(target)
-                if owner_of(state.settings) == self._owner:
+                if few_settings(state.settings).owner == self._owner:
                     await self._add(ListedConversation(name, state, 0))
                     return True
                 kind, version, life = "left", state.version, state.life
@@ -350,7 +350,7 @@ class OwnerFeed:
         for member in [self._members[each] for each in changed if each in self._members]:
             with suppress(NotFound):
                 state = await self._state_of(member.target)
-                if owner_of(state.settings) != self._owner:
+                if few_settings(state.settings).owner != self._owner:
                     self._end_of(member.target.id, "left", state.version, state.life)
                     self.lose(member, "gone")
 

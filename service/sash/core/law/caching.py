@@ -1,10 +1,11 @@
-"""The rules of a model's prompt cache, and the stable cut that is cheapest under them.
+"""The rules of a model's prompt cache, a conversation's key in it, and the stable cut that is cheapest under the rules.
 
 Each provider's rules stand in its file. Others with a price for cached tokens are assumed implicit, in steps of 64
 (api-docs.deepseek.com/guides/kv_cache).
 """
 
 from functools import lru_cache
+from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
 from sash.core.providers.cache_marks import CachePrices, Caching
 
+_KEY_BYTES = 16
 Q = TypeVar("Q", bound=WindowQuery)
 
 
@@ -35,6 +37,11 @@ def _rules(name: str, maker: str, form: str, prices: CachePrices) -> Caching | N
     if not own:
         return Caching(kind="implicit", minimum_tokens=64, step_tokens=64, lifetime_seconds=300, read_price=prices.read)
     return own[0].caching(name.rsplit("/", 1)[-1].lower(), prices)
+
+
+def cache_key(name: str, life: str) -> str:
+    """A conversation's ``prompt_cache_key``: a digest keyed by its random life, from which no id can be derived."""
+    return blake2b(name.encode(), key=life.encode()[:64], digest_size=_KEY_BYTES).hexdigest()
 
 
 def below_a_tier(query: WindowQuery, model: Model, budget: int) -> int:

@@ -100,24 +100,21 @@ class FixedParts(msgspec.Struct, frozen=True):
     """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
 
 
-_decode = msgspec.json.Decoder(ConversationSettings).decode
-_encoder = msgspec.json.Encoder()
-
-
-def encode_settings(settings: ConversationSettings) -> bytes:
-    """The settings as JSON, in the form in which they are stored."""
-    return _encoder.encode(settings)
+encode_settings = msgspec.json.Encoder().encode
+"""The settings as JSON, in the form in which they are stored."""
+read_settings = msgspec.json.Decoder(ConversationSettings).decode
+"""Stored settings, without measuring and without a cache."""
 
 
 def decode_settings(stored: bytes, send: Names = NO_NAMES) -> tuple[ConversationSettings, FixedParts]:
     """Stored settings, and the fixed parts that follow from them, as in ``fixed_parts``. The result is cached."""
-    if len(stored) <= _SMALL_BYTES:
-        return _decode_small(stored, send)
-    return _decode_middling(stored, send) if len(stored) <= _MIDDLING_BYTES else _decode_large(stored, send)
+    size = len(stored)
+    decode = _decode_small if size <= _SMALL_BYTES else _decode_middling if size <= _MIDDLING_BYTES else _decode_large
+    return decode(stored, send)
 
 
 def _decode_all(stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
-    settings = _decode(stored)
+    settings = read_settings(stored)
     return settings, fixed_parts(settings, send)
 
 
@@ -128,45 +125,28 @@ _decode_middling = lru_cache(maxsize=128)(_decode_all)
 _decode_large = lru_cache(maxsize=8)(_decode_all)
 
 
-def read_settings(stored: bytes) -> ConversationSettings:
-    """Stored settings, without measuring and without a cache."""
-    return _decode(stored)
-
-
 def kept_for_windows(stored: bytes, changed: bytes) -> bytes:
     """What windows need of stored settings, to make them again after these were ``changed``; empty if windows need the same.
 
     The owner, the metadata and the time to live are left out: no window has them.
     """
     before, after = (
-        msgspec.structs.replace(_decode(each), owner=None, metadata=None, ttl_seconds=None)
+        msgspec.structs.replace(read_settings(each), owner=None, metadata=None, ttl_seconds=None)
         for each in (stored, changed)
     )
-    return b"" if before == after else _encoder.encode(before)
+    return b"" if before == after else encode_settings(before)
 
 
-class _Few(msgspec.Struct):
+class FewSettings(msgspec.Struct):
+    """The settings that are often read alone."""
+
     owner: str | None = None
     ttl_seconds: int | None = None
     recall: Recall | None = None
 
 
-_decode_few = msgspec.json.Decoder(_Few).decode
-
-
-def owner_of(stored: bytes) -> str | None:
-    """The conversation's owner, by its stored settings."""
-    return _decode_few(stored).owner
-
-
-def lifetime_of(stored: bytes) -> int | None:
-    """The conversation's ``ttl_seconds``, by its stored settings."""
-    return _decode_few(stored).ttl_seconds
-
-
-def recall_of(stored: bytes) -> str | None:
-    """The conversation's recall mode, by its stored settings; None for the default."""
-    return _decode_few(stored).recall if b'"recall"' in stored else None
+few_settings = msgspec.json.Decoder(FewSettings).decode
+"""Stored settings, of which no others are decoded."""
 
 
 def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> FixedParts:
@@ -179,8 +159,8 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
     measured = tuple(measure(message) for message in few_shots)
     odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
     bodies = [encode_message(message)[0] for message in (*system, *few_shots)]
-    tools = _encoder.encode(settings.tools) if settings.tools else b""
-    choice = _encoder.encode(settings.tool_choice) if settings.tool_choice is not None else b""
+    tools = encode_settings(settings.tools) if settings.tools else b""
+    choice = encode_settings(settings.tool_choice) if settings.tool_choice is not None else b""
     return FixedParts(
         fixed=Fixed(
             system=tuple(measure(message) for message in system),
@@ -210,21 +190,23 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
 
     Raises BadRequest with the place of few-shots, tools or a template that are not valid.
     """
+    shots = settings.few_shots or []
+    validate_messages(shots, "/few_shots", foreign)
     calls: set[str] = set()
     waiting: set[str] = set()
-    validate_messages(settings.few_shots or [], "/few_shots", foreign)
-    for index, message in enumerate(settings.few_shots or ()):
-        pointer = f"/few_shots/{index}"
+    for index, message in enumerate(shots):
         encode_message(message)
-        answered = message.get("tool_call_id") if message["role"] == "tool" else None
-        if answered is not None and answered not in calls:
-            raise InvalidEntry.at(f"#{pointer}/tool_call_id", "A tool result must follow its call directly")
-        waiting.discard(answered or "")
-        if answered is None:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in calls:
+                raise InvalidEntry.at(
+                    f"#/few_shots/{index}/tool_call_id", "A tool result must follow its call directly"
+                )
+            waiting.discard(message["tool_call_id"])
+        else:
             _require_answers(waiting, index)
             calls = set(calls_of(message).opens)
             waiting = set(calls)
-    _require_answers(waiting, len(settings.few_shots or ()))
+    _require_answers(waiting, len(shots))
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
@@ -242,10 +224,9 @@ def _require_answers(waiting: AbstractSet[str], index: int) -> None:
 
 def check_tools(tools: list[dict[str, Any]] | None) -> None:
     """Write each tool in the list in the form of chat completions. Raises BadRequest for one without a type or a name."""
-    for index, given in enumerate(tools or ()):
-        tool = regular_tool(given)
-        if tools is not None and tool is not given:
-            tools[index] = tool
+    tools = tools or []
+    for index, given in enumerate(tools):
+        tools[index] = tool = regular_tool(given)
         try:
             msgspec.convert(tool, _Tool)
         except msgspec.ValidationError:

@@ -13,7 +13,7 @@ from sash.core.counts.families import ASSISTANT
 from sash.core.counts.models import Model
 from sash.core.counts.price_tiers import PriceTier
 from sash.core.law.caching import caching_of
-from sash.core.law.expected import Expected, expect_unhinted
+from sash.core.law.expected import CachedWindow, Expected, expect_unhinted
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.providers.cache_marks import Lifetime
@@ -85,7 +85,7 @@ def cost_of(
     if rules is not None:
         lives_ms = 1000 * (lifetime.seconds if lifetime else rules.lifetime_seconds)
         if hinted is None and total >= rules.minimum_tokens and rules.kind != "cache_control":  # else nothing is marked
-            expected = expect_unhinted(rules, model, history, window, stable=stable)
+            expected = expect_unhinted(rules, CachedWindow(window, history, model), stable=stable)
     read, written = expected.expected_read_tokens, expected.expected_write_tokens
     warm = prices.dollars(total, read, written)
     cold = prices.dollars(total, 0, 0 if rules is None or rules.kind == "implicit" else read + written)

@@ -1,14 +1,17 @@
 """Each message's cost in a model's tokens, from columns of records."""
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from operator import add
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from sash.core.counts.counting import REFERENCE_MODELS, message_tokens, reference_tokens_in
+from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import TOOL
+from sash.core.counts.measures import measure
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY, Number
 from sash.core.counts.prices import message_cost, thoughts_of
@@ -76,6 +79,12 @@ def _estimated(records: Records, ratios: str) -> list[int]:
 def record_cost(record: Record, model: Model) -> int:
     """One message's cost in the model's tokens, without documents and reasoning."""
     return message_tokens(record.measure, model, parallel=record.parallel, said=record.said)
+
+
+def written_cost(message: Mapping[str, Any], model: Model, *, parallel: int = 0) -> int:
+    """The same of a message that is written for this window. ``parallel`` is as in ``message_tokens``."""
+    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+    return message_tokens(measure(message), model, parallel=parallel, said=said)
 
 
 def reference_cost(record: Record, column: int) -> int:

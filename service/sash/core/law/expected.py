@@ -5,6 +5,9 @@ common beginning of both is read, up to the last entry that the provider's rules
 """
 
 from bisect import bisect_left
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Final
 
 import msgspec
 
@@ -12,11 +15,14 @@ from sash.core.counts.counting import reasoning_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.law.fillers import came_in
-from sash.core.law.records import Record
+from sash.core.law.records import Records
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
 from sash.core.providers import PROVIDERS
 from sash.core.providers.cache_marks import LOOKBACK_BLOCKS, CacheKind, Caching, Places
+
+TURNS: Final = (USER, TOOL)
+"""Roles of messages up to which an entry may end without a mark."""
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -63,22 +69,29 @@ def began_alike(window: Window, history: History, earlier: History) -> Window | 
 
     The cut is the largest need of all messages so far, so what came since has not changed it.
     """
-    cut, seqs, records = window.cut, window.seqs, history.records
-    if cut is None or cut.since_seq > earlier.length or not cut.seq <= earlier.question:
+    cut, records = window.cut, history.records
+    if cut is None or cut.since_seq > earlier.length or cut.seq > earlier.question:
         return None
-    is_all = seqs[0] == cut.seq and seqs[-1] == history.length and len(seqs) == history.length - cut.seq + 1
-    is_bare = not (window.edits or window.grounding or window.summary or window.note or window.recalled)
-    if not (is_all and is_bare) or history.is_numbered_anew or history.outside or history.summary is not None:
+    if window.seqs != [*range(cut.seq, history.length + 1)] or history.is_numbered_anew or history.outside:
+        return None
+    if history.summary or window.edits or window.grounding or window.summary or window.note or window.recalled:
         return None
     if history.grounding_messages or records.marks_any or (records.details and (records.thinks or records.media)):
         return None
-    return msgspec.structs.replace(window, seqs=seqs[: earlier.length - cut.seq + 1])
+    return msgspec.structs.replace(window, seqs=[*range(cut.seq, earlier.length + 1)])
 
 
 def places_of(window: Window, question: int, *, stable: bool) -> Places:
-    """The places up to which the next window begins like this one; ``question`` is the newest user message's seq."""
-    slides = window.dropped["messages"] and window.stop_reason != "summary"  # a summary stays where it is
-    cut = slides or any(edit.limit is not None or edit.media for edit in window.edits.values())
+    """The places up to which the next window begins like this one; ``question`` is the newest user message's seq.
+
+    The end of the definitions and that of the system text always are such places. Among the messages these may be:
+
+    - the message before the newest question, because the question's documents are not in the next window;
+    - the newest message, unless it is a question with documents.
+
+    They are not if history was left out without a stable cut, because the next window then begins at another message.
+    """
+    cut = _slides(window) or any(edit.limit is not None or edit.media for edit in window.edits.values())
     steady = bool(window.seqs) and (stable or not cut)
     recalled = window.recalled is not None and bool(window.recalled.block)
     return Places(
@@ -88,40 +101,130 @@ def places_of(window: Window, question: int, *, stable: bool) -> Places:
     )
 
 
-def expect(
-    rules: Caching,
-    model: Model,
-    history: History,
-    before: tuple[Window, Places] | None,
-    now: tuple[Window, Places],
-    *,
-    differs_at: int = 0,
-) -> Expected:
+class CachedWindow(msgspec.Struct, frozen=True, dict=True):
+    """A window as a provider's cache sees it: tokens and blocks of its first messages, and the ends of its entries.
+
+    ``places`` are those of its hints; None without hints.
+    """
+
+    window: Window
+    history: History
+    model: Model
+    places: Places | None = None
+
+    @cached_property
+    def roles(self) -> bytes:
+        """The roles of the messages."""
+        return self.history.roles_of(self.window.seqs)
+
+    @cached_property
+    def _thinks(self) -> bool:
+        records = self.history.records
+        return bool(self.history.outside or (records.details and records.thinks))
+
+    @property
+    def systems(self) -> list[int]:
+        """The seqs of the system and developer messages."""
+        return [seq for seq, role in zip(self.window.seqs, self.roles, strict=True) if role <= DEVELOPER]
+
+    @property
+    def says_system_first(self) -> bool:
+        """Whether the system text is a message, which takes a mark; Responses has it in ``instructions``."""
+        return PROVIDERS[self.model.format].is_chat_form
+
+    def up_to(self, count: int) -> int:
+        """Tokens of the window's beginning, up to and including its first ``count`` messages."""
+        tokens, seqs, recalled = self.window.tokens, self.window.seqs, self.window.recalled
+        fixed = tokens["priming"] + tokens["system"] + tokens["tools"]
+        after = recalled.tokens if recalled and recalled.block and count <= recalled.place(seqs) else 0
+        return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self.cost, seqs[count:])))
+
+    def up_to_lines(self, kind: CacheKind) -> int:
+        """Tokens up to the last entry before the system texts that differ. Claude gets them as one, after definitions."""
+        tokens = self.window.tokens
+        if kind == "cache_control":
+            return tokens["priming"] + tokens["tools"]
+        is_marked = tokens["system"] and tokens["few_shots"]  # else the mark is on the line
+        return self.up_to(0) if is_marked and self.says_system_first else 0
+
+    def is_near(self, start: int, end: int) -> bool:
+        """Whether messages ``start`` to ``end`` are fewer than 20 blocks: one for each text or result and for each call."""
+        seqs = self.window.seqs[start : min(end, start + LOOKBACK_BLOCKS)]
+        return start <= end and sum(map(self.blocks, seqs)) < LOOKBACK_BLOCKS
+
+    def blocks(self, seq: int) -> int:
+        """The blocks of a message: one for its text or result, and one for each call."""
+        records, index = self.history.records, seq - self.history.first_seq
+        if index < 0:
+            records, index = Records.of([self.history.outside[seq]]), 0
+        calls = records.calls[index]
+        return calls + records.has_text(index) if calls else 1
+
+    def cost(self, seq: int) -> int:
+        """The tokens of a message as it is sent, with its documents."""
+        history, model = self.history, self.model
+        edit, grounded = self.window.edits.get(seq), self.window.grounding.get(seq)
+        cost = history.whole_cost(seq, model) - (edit.saved if edit else 0) + history.lines_tokens(seq, model)
+        if self._thinks and not (edit and edit.without_reasoning):
+            cost += reasoning_tokens(history.record(seq).measure, model)
+        return cost + (grounded.cost if grounded else 0)
+
+    def last(self, kinds: Iterable[int], count: int) -> int:
+        """The number of the last of the first ``count`` messages that has one of these roles; 0 without one."""
+        return max(self.roles.rfind(kind, 0, count) for kind in kinds) + 1
+
+    def ends(self, kind: CacheKind) -> list[int]:
+        """The ends of the entries that hints ask for, as numbers of messages; 0 is the end of the system text."""
+        roles, places, count = self.roles, self.places, len(self.roles)
+        if places is None:
+            return []
+        question = max(0, roles.rfind(USER))
+        if kind == "breakpoints":
+            # An output of Responses takes no mark.
+            marked = (SYSTEM, DEVELOPER, *(TURNS if self.says_system_first else (USER,)))
+            newest = 0 if places.alone else self.last(TURNS, count)
+            before = self.last(marked, question) if places.before_question else 0
+            return self._leading_end() + [end for end in (newest, before) if end]
+        # Claude's user messages in a row are one turn, and system messages are not between them.
+        joins = kind == "cache_control"
+        while joins and question and roles[question - 1] <= USER:
+            measured = self.history.record(self.window.seqs[question - 1]).measure
+            if came_in(measured, self.model.format):  # apart from all turns
+                break
+            question -= 1
+        return [0, *([question] if places.before_question else []), *([count] if places.newest else [])]
+
+    def _leading_end(self) -> list[int]:
+        """The end of the leading system texts, if it takes a mark. Few-shots follow the system prompt."""
+        window, prompt = self.window, bool(self.window.tokens["system"])
+        if window.tokens["few_shots"]:
+            return [0] if prompt and self.says_system_first else []
+        leading = len(self.roles) - len(self.roles.lstrip(bytes((SYSTEM, DEVELOPER))))
+        texts = prompt + (window.summary is not None) + bool(window.note) + leading
+        return [leading] if texts > (not self.says_system_first) else []
+
+
+def expect(rules: Caching, before: CachedWindow | None, now: CachedWindow, *, differs_at: int = 0) -> Expected:
     """The tokens read and written if ``now`` is sent after ``before``, with hints at their places.
 
     ``differs_at`` is the seq of a message before which the windows differ, or which has other text now; 0 for none.
     """
-    window, places = now
-    costs = WindowCosts(window, history, model)
-    ends = ends_of(rules.kind, model, history, window, places)
-    read = _read(rules, costs, history, before, ends, differs_at=differs_at) if before else 0
-    return _billed(rules, read, costs.up_to(max(ends, default=0)))
+    ends = now.ends(rules.kind)
+    read = _read(rules, before, now, ends, differs_at) if before else 0
+    return _billed(rules, read, now.up_to(max(ends, default=0)))
 
 
-def expect_unhinted(rules: Caching, model: Model, history: History, window: Window, *, stable: bool) -> Expected:
+def expect_unhinted(rules: Caching, now: CachedWindow, *, stable: bool) -> Expected:
     """The tokens read and written of a window without hints, for a cache that needs no marks.
 
     The window before is not made for this. It had this one's messages before the newest reply, or no part but the fixed
     ones if the beginning of history has moved since.
     """
-    costs = WindowCosts(window, history, model)
-    common = _common_unhinted(history, window, stable=stable)
+    common, end = _common_unhinted(now, stable=stable), now.window.tokens["total"]
     if rules.kind == "breakpoints":
-        end = costs.up_to(_last_turn(history, window, len(window.seqs)))
-        common = common and _last_turn(history, window, common)
-    else:
-        end = window.tokens["total"]
-    return _billed(rules, 0 if common is None else costs.up_to(common), end)
+        end = now.up_to(now.last(TURNS, len(now.roles)))
+        common = common and now.last(TURNS, common)
+    return _billed(rules, 0 if common is None else now.up_to(common), end)
 
 
 def _billed(rules: Caching, read: int, last: int) -> Expected:
@@ -131,14 +234,14 @@ def _billed(rules: Caching, read: int, last: int) -> Expected:
     return Expected(read, written)
 
 
-def _common_unhinted(history: History, window: Window, *, stable: bool) -> int | None:
+def _common_unhinted(now: CachedWindow, *, stable: bool) -> int | None:
     """The number of messages at the window's beginning that the window before began with; None for the first window."""
-    roles, seqs, reply = history.records.roles, window.seqs, history.records.roles.rfind(ASSISTANT)
+    window, history, seqs = now.window, now.history, now.window.seqs
+    roles, first = history.records.roles, history.first_seq
+    reply = roles.rfind(ASSISTANT)
     if reply < 0:
         return None
-    first = history.first_seq
-    slides = window.dropped["messages"] and window.stop_reason != "summary"
-    if slides and not (stable and (window.cut is None or window.cut.since_seq < first + reply)):
+    if _slides(window) and not (stable and (window.cut is None or window.cut.since_seq < first + reply)):
         return 0
     if history.question >= first + reply and history.grounding_messages:  # its question had documents
         reply = max(0, roles.rfind(USER, 0, reply))
@@ -148,154 +251,38 @@ def _common_unhinted(history: History, window: Window, *, stable: bool) -> int |
     return common
 
 
-def _last_turn(history: History, window: Window, count: int) -> int:
-    """The number of the last of a window's first ``count`` messages that is a user's or a result; 0 without one."""
-    places = range(count - 1, -1, -1)
-    return next((place + 1 for place in places if history.role(window.seqs[place]) in (USER, TOOL)), 0)
+def _slides(window: Window) -> bool:
+    """Whether history begins later in each window; a summary stays where it is."""
+    return window.dropped["messages"] > 0 and window.stop_reason != "summary"
 
 
-def _read(
-    rules: Caching,
-    costs: "WindowCosts",
-    history: History,
-    before: tuple[Window, Places],
-    ends: list[int],
-    *,
-    differs_at: int,
-) -> int:
+def _read(rules: Caching, before: CachedWindow, now: CachedWindow, ends: list[int], differs_at: int) -> int:
     """The tokens up to the last entry of the window ``before`` that the new one, with ``ends`` of its own, begins with."""
-    model, now = costs.model, costs.window
-    common = _common(before[0], now, differs_at)
-    if PROVIDERS[model.format].fills and systems_of(before[0], history) != systems_of(now, history):
+    common = _common(before.window, now.window, differs_at)
+    if PROVIDERS[now.model.format].fills and before.systems != now.systems:
         common = -1  # they are in one text, with a note and a summary
     if rules.kind == "implicit":
-        return costs.up_to(common)
+        return now.up_to(common)
     if common < 0:
-        return costs.up_to_lines(rules)
-    stored = [end for end in ends_of(rules.kind, model, history, *before) if end <= common]
+        return now.up_to_lines(rules.kind)
+    stored = [end for end in before.ends(rules.kind) if end <= common]
     if rules.kind == "cache_control":  # a mark finds the entries of the blocks before it
-        stored = [each for each in stored if any(costs.is_near(each, end) for end in ends)]
-    return costs.up_to(max(stored)) if stored else 0
-
-
-class WindowCosts:
-    """Tokens and blocks of a window's first messages."""
-
-    def __init__(self, window: Window, history: History, model: Model) -> None:
-        self.window = window
-        self.model = model
-        self._history = history
-        records = history.records
-        self._thinks = bool(history.outside or (records.details and records.thinks))
-
-    def up_to(self, count: int) -> int:
-        """Tokens of the window's beginning, up to and including its first ``count`` messages."""
-        tokens, seqs = self.window.tokens, self.window.seqs
-        fixed = tokens["priming"] + tokens["system"] + tokens["tools"]
-        block = self.window.recalled
-        after = block.tokens if block and block.block and count <= block.place(seqs) else 0
-        return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self.cost, seqs[count:])))
-
-    def up_to_lines(self, rules: Caching) -> int:
-        """Tokens up to the last entry before the system texts that differ. Claude gets them as one, after definitions."""
-        tokens = self.window.tokens
-        if rules.kind == "cache_control":
-            return tokens["priming"] + tokens["tools"]
-        is_marked = tokens["system"] and tokens["few_shots"]  # else the mark is on the line
-        return self.up_to(0) if is_marked and _says_system_first(self.model) else 0
-
-    def is_near(self, start: int, end: int) -> bool:
-        """Whether messages ``start`` to ``end`` are fewer than 20 blocks: one for each text or result and for each call."""
-        seqs = self.window.seqs[start : min(end, start + LOOKBACK_BLOCKS)]
-        return start <= end and sum(map(self.blocks, seqs)) < LOOKBACK_BLOCKS
-
-    def blocks(self, seq: int) -> int:
-        """The blocks of a message: one for its text or result, and one for each call."""
-        history = self._history
-        if seq < history.first_seq:
-            record = history.record(seq)
-            return record.calls + (not record.calls or _has_text(record))
-        records, index = history.records, seq - history.first_seq
-        calls = records.calls[index]
-        return calls + records.has_text(index) if calls else 1
-
-    def cost(self, seq: int) -> int:
-        """The tokens of a message as it is sent, with its documents."""
-        history, model = self._history, self.model
-        edit, grounded = self.window.edits.get(seq), self.window.grounding.get(seq)
-        cost = history.whole_cost(seq, model) - (edit.saved if edit else 0) + history.lines_tokens(seq, model)
-        if self._thinks and not (edit and edit.without_reasoning):
-            cost += reasoning_tokens(history.record(seq).measure, model)
-        return cost + (grounded.cost if grounded else 0)
-
-
-def _has_text(record: Record) -> bool:
-    extra = record.measure.extra
-    return extra is None or extra.has_text
+        stored = [each for each in stored if any(now.is_near(each, end) for end in ends)]
+    return now.up_to(max(stored)) if stored else 0
 
 
 def _common(before: Window, now: Window, differs_at: int) -> int:
     """The number of equal messages at both windows' beginnings; -1 if the parts before the messages differ."""
     if before.summary != now.summary or before.note != now.note:
         return -1
-    length = min(len(before.seqs), len(now.seqs))
-    is_usual = not (before.grounding or before.edits or now.grounding or now.edits or differs_at)
-    if is_usual and before.seqs[:length] == now.seqs[:length]:
-        return length
-    count = 0
-    for old, new in zip(before.seqs, now.seqs, strict=False):
-        if old != new or old == differs_at or sent_as(before, old) != sent_as(now, new):
-            break
-        count += 1
-    return count
-
-
-def systems_of(window: Window, history: History) -> list[int]:
-    """The seqs of a window's system and developer messages."""
-    return [seq for seq, role in zip(window.seqs, history.roles_of(window.seqs), strict=True) if role <= DEVELOPER]
+    told = {*before.grounding, *before.edits, *now.grounding, *now.edits}
+    for count, (old, new) in enumerate(zip(before.seqs, now.seqs, strict=False)):
+        if old != new or old == differs_at or (old in told and sent_as(before, old) != sent_as(now, old)):
+            return count
+    return min(len(before.seqs), len(now.seqs))
 
 
 def sent_as(window: Window, seq: int) -> tuple[object, object]:
     """What follows from how a message is sent: documents, and edits without ``saved``, which is a bound at first."""
     grounded, edit = window.grounding.get(seq), window.edits.get(seq)
     return (grounded and (grounded.before, grounded.after)), edit and msgspec.structs.replace(edit, saved=0)
-
-
-def _says_system_first(model: Model) -> bool:
-    """Whether the system text is a message, which takes a mark; Responses has it in ``instructions``."""
-    return PROVIDERS[model.format].is_chat_form
-
-
-def ends_of(kind: CacheKind, model: Model, history: History, window: Window, places: Places) -> list[int]:
-    """The ends of a window's cache entries, as numbers of messages; 0 is the end of the system text."""
-    roles = history.roles_of(window.seqs)
-    question = next((index for index in range(len(roles) - 1, -1, -1) if roles[index] == USER), 0)
-    if kind == "breakpoints":
-        ends = _leading_end(model, window, roles)
-        said = [index + 1 for index, role in enumerate(roles) if role in (USER, TOOL)]
-        ends += [] if places.alone else said[-1:]
-        # An output of Responses takes no mark.
-        marked = {SYSTEM, DEVELOPER, USER, TOOL} if _says_system_first(model) else {SYSTEM, DEVELOPER, USER}
-        before = [index + 1 for index, role in enumerate(roles[:question]) if role in marked]
-        ends += before[-1:] if places.before_question else []
-    else:
-        # Claude's user messages in a row are one turn, and system messages are not between them.
-        joins = kind == "cache_control"
-        while joins and question and roles[question - 1] <= USER:
-            if came_in(history.record(window.seqs[question - 1]).measure, model.format):  # apart from all turns
-                break
-            question -= 1
-        ends = [0]
-        ends += [question] if places.before_question else []
-        ends += [len(roles)] if places.newest else []
-    return ends
-
-
-def _leading_end(model: Model, window: Window, roles: list[int]) -> list[int]:
-    """The end of the leading system texts, if it takes a mark. Few-shots follow the system prompt."""
-    prompt = bool(window.tokens["system"])
-    if window.tokens["few_shots"]:
-        return [0] if prompt and _says_system_first(model) else []
-    leading = next((index for index, role in enumerate(roles) if role > DEVELOPER), len(roles))
-    texts = prompt + (window.summary is not None) + bool(window.note) + leading
-    return [leading] if texts > (not _says_system_first(model)) else []

@@ -5,7 +5,7 @@ same tokens whichever message it is: digits never join the text beside them, and
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -35,74 +35,51 @@ def with_history_tools(parts: FixedParts, first_seen: int, length: int) -> Fixed
 
     ``first_seen`` is the seq after the last message that is left out, and ``length`` the conversation's.
     """
-    given = [tool for tool in parts.fixed.tools or () if _name(tool) not in NAMES]
-    tools = [*given, *definitions(first_seen, length)]
+    number = f"{first_seen:0{_WIDTH if length < 10**_WIDTH else _WIDE}}"
+    own = [tool for tool in parts.fixed.tools or () if _name(tool) not in NAMES]
+    told = history_tools(f" You see message {number} and later ones.")
+    tools = [*own, *({"type": "function", "function": each} for each in told)]
     encoded = _encode(tools)
     size = parts.fixed.size + len(encoded) - len(parts.tools)
     fixed = msgspec.structs.replace(parts.fixed, tools=tools, size=size, _sent={})
     return msgspec.structs.replace(parts, fixed=fixed, tools=encoded)
 
 
-def definitions(first_seen: int, length: int) -> list[dict[str, Any]]:
-    """Return the two tools of a window, in the form of chat completions."""
-    number = f"{first_seen:0{_WIDTH if length < 10**_WIDTH else _WIDE}}"
+def history_tools(what_is_seen: str = "", *, of_owner: bool = False) -> list[dict[str, Any]]:
+    """Return the two tools, of one conversation or of all of an owner, as functions with a JSON Schema."""
+    whole = "all conversations" if of_owner else "this whole conversation"
+    where = {"conversation": ("string", "The conversation's id, as history_search gives it.")} if of_owner else {}
     return [
-        {
-            "type": "function",
-            "function": {"name": each.name, "description": each.described, "parameters": each.parameters},
-        }
-        for each in history_tools(f" You see message {number} and later ones.")
-    ]
-
-
-class HistoryTool(NamedTuple):
-    """A tool as a model is told of it: ``parameters`` are a JSON Schema."""
-
-    name: str
-    described: str
-    parameters: Mapping[str, Any]
-
-
-def history_tools(what_is_seen: str = "", *, of_owner: bool = False) -> tuple[HistoryTool, HistoryTool]:
-    """Return the two tools, of one conversation or of all of an owner."""
-    whole, where = ("all conversations", _WHERE) if of_owner else ("this whole conversation", {})
-    return (
-        HistoryTool(
+        _function(
             SEARCH,
             f"Search {whole} for what was said, decided, read or run before. Messages are found with their numbers."
             + what_is_seen,
-            _parameters(
-                {
-                    "query": ("string", "Words to look for, such as names, paths and commands."),
-                    "limit": ("integer", "The largest number of messages, from 1 to 50. By default 10."),
-                },
-                "query",
-            ),
+            {
+                "query": ("string", "Words to look for, such as names, paths and commands."),
+                "limit": ("integer", "The largest number of messages, from 1 to 50. By default 10."),
+            },
+            ["query"],
         ),
-        HistoryTool(
+        _function(
             READ,
             f"Read messages of {'a' if of_owner else 'this'} conversation word for word, by their numbers."
             + what_is_seen,
-            _parameters(
-                {
-                    **where,
-                    "first": ("integer", "The number of the first message."),
-                    "last": ("integer", "The number of the last message. By default the same."),
-                    "skip": ("integer", "Characters of the first message that were read before. By default 0."),
-                },
-                *where,
-                "first",
-            ),
+            {
+                **where,
+                "first": ("integer", "The number of the first message."),
+                "last": ("integer", "The number of the last message. By default the same."),
+                "skip": ("integer", "Characters of the first message that were read before. By default 0."),
+            },
+            [*where, "first"],
         ),
-    )
+    ]
 
 
-_WHERE: Final = {"conversation": ("string", "The conversation's id, as history_search gives it.")}
-
-
-def _parameters(members: Mapping[str, tuple[str, str]], *required: str) -> dict[str, Any]:
-    properties = {member: {"type": kind, "description": meaning} for member, (kind, meaning) in members.items()}
-    return {"type": "object", "properties": properties, "required": [*required]}
+def _function(name: str, meaning: str, members: Mapping[str, tuple[str, str]], required: list[str]) -> dict[str, Any]:
+    """A function, of whose parameters each has a type and a meaning."""
+    properties = {member: {"type": kind, "description": told} for member, (kind, told) in members.items()}
+    parameters = {"type": "object", "properties": properties, "required": required}
+    return {"name": name, "description": meaning, "parameters": parameters}
 
 
 def _name(tool: Mapping[str, Any]) -> Any:

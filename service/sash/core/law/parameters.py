@@ -19,101 +19,6 @@ Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]
 Limit = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Groups = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Step = Annotated[float, Meta(ge=0.05, le=0.5)]
-Overflow = Annotated[
-    Literal["stop", "skip"],
-    Meta(
-        title="Overflow",
-        description="At the first message that does not fit: `stop`, or `skip` it and try the 256 older ones.",
-    ),
-]
-GroundingChoice = Annotated[
-    Literal["latest", "all", "none"],
-    Meta(
-        title="GroundingChoice",
-        description="Send documents with the newest user message (`latest`), with `all` (each document once), or `none`.",
-    ),
-]
-GroundingOverflow = Annotated[
-    Literal["trim", "whole", "drop", "error"],
-    Meta(
-        title="GroundingOverflow",
-        description="If documents do not fit, their shorter levels are sent. If these do not fit either: `trim` (the first "
-        "ones whole, and one cut), `whole` ones only, `drop` them all, or answer with an `error`.",
-    ),
-]
-Dedupe = Annotated[
-    Literal["grounding", "messages", "none"],
-    Meta(
-        title="Dedupe",
-        description="Send repeated content once, at its newest place: documents (`grounding`), documents and messages "
-        "(`messages`), or `none`.",
-    ),
-]
-Stable = Annotated[
-    bool | Literal["auto"],
-    Meta(
-        title="Stable",
-        description="Leave history out in steps, so that the provider's prompt cache can be used. `auto`: with the model's "
-        "cheapest step, and only if the model has a prompt cache.",
-    ),
-]
-CacheHints = Annotated[
-    Literal["none", "auto"],
-    Meta(
-        title="CacheHints",
-        description="`auto`: add hints for the provider's prompt cache, in its own format, at stable places.",
-    ),
-]
-PriceChoice = Annotated[
-    Literal["none", "auto"],
-    Meta(
-        title="PriceChoice",
-        description="`auto`: stay below a price tier unless what must be in does not fit below it, and leave out a step of "
-        "a long window's history at once while the provider's prompt cache is cold. It has a stable cut. With `cache=auto`, "
-        "the lifetime that is asked for follows the conversation's pauses.",
-    ),
-]
-WindowStart = Annotated[
-    Literal["any", "user"],
-    Meta(title="WindowStart", description="`user`: the kept history begins with a user message."),
-]
-SummaryUse = Annotated[
-    Literal["auto", "never", "always"],
-    Meta(
-        title="SummaryUse",
-        description="When the summary is sent: if messages that it covers are left out (`auto`), `never`, or `always`. A "
-        "provider's compaction is always sent with `auto`, in place of what it covers.",
-    ),
-]
-ReasoningChoice = Annotated[
-    Literal["turn", "all", "none"],
-    Meta(
-        title="ReasoningChoice",
-        description="The reasoning that is sent: of the newest turn's tool loop (`turn`), `all`, or `none`. Calls of the "
-        "newest turn keep the signatures that Gemini requires.",
-    ),
-]
-ToolResultOverflow = Annotated[
-    Literal["trim", "error"],
-    Meta(
-        title="ToolResultOverflow",
-        description="If results of the newest tool group do not fit: `trim` them, or answer with an `error`.",
-    ),
-]
-Unanswered = Annotated[
-    Literal["note", "drop"],
-    Meta(
-        title="Unanswered",
-        description="A call without a result, before other messages: a line says so as its result (`note`), or `drop` it.",
-    ),
-]
-Uncarried = Annotated[
-    Literal["error", "drop"],
-    Meta(
-        title="Uncarried",
-        description="Parts of messages that the format has no place for: an `error`, or `drop` them and say so in `mended`.",
-    ),
-]
 if TYPE_CHECKING:
     FormName = str
 else:
@@ -136,7 +41,7 @@ AgentView = Annotated[
     AgentName | None,
     Meta(
         description="The agent that the answer is for. Messages whose `audience` does not name it are left out, and other "
-        "agents' tool groups become their last text. A filter, and no access control.",
+        "agents' tool groups become their last text. A filter, and no access control."
     ),
 ]
 
@@ -158,17 +63,61 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Limit | None,
         Meta(description="The largest number of newest turns: each is a user message and what follows it."),
     ] = None
-    overflow: Overflow = "stop"
-    grounding: GroundingChoice = "latest"
+    overflow: Annotated[
+        Literal["stop", "skip"],
+        Meta(
+            title="Overflow",
+            description="At the first message that does not fit: `stop`, or `skip` it and try the 256 older ones.",
+        ),
+    ] = "stop"
+    grounding: Annotated[
+        Literal["latest", "all", "none"],
+        Meta(
+            title="GroundingChoice",
+            description="Send documents with the newest user message (`latest`), with `all` (each document once), or "
+            "`none`.",
+        ),
+    ] = "latest"
     grounding_max_tokens: Annotated[Tokens | None, Meta(description="The documents' own budget, in tokens.")] = None
-    grounding_overflow: GroundingOverflow = "trim"
-    dedupe: Dedupe = "grounding"
-    stable: Stable = False
+    grounding_overflow: Annotated[
+        Literal["trim", "whole", "drop", "error"],
+        Meta(
+            title="GroundingOverflow",
+            description="If documents do not fit, their shorter levels are sent. If these do not fit either: `trim` (the "
+            "first ones whole, and one cut), `whole` ones only, `drop` them all, or answer with an `error`.",
+        ),
+    ] = "trim"
+    dedupe: Annotated[
+        Literal["grounding", "messages", "none"],
+        Meta(
+            title="Dedupe",
+            description="Send repeated content once, at its newest place: documents (`grounding`), documents and messages "
+            "(`messages`), or `none`.",
+        ),
+    ] = "grounding"
+    stable: Annotated[
+        bool | Literal["auto"],
+        Meta(
+            title="Stable",
+            description="Leave history out in steps, so that the provider's prompt cache can be used. `auto`: with the "
+            "model's cheapest step, and only if the model has a prompt cache.",
+        ),
+    ] = False
     stable_step: Annotated[
         Step, Meta(description="The size of a step, as a share of the budget; `stable=auto` chooses its own.")
     ] = 0.5
-    start: WindowStart = "any"
-    summary: SummaryUse = "auto"
+    start: Annotated[
+        Literal["any", "user"],
+        Meta(title="WindowStart", description="`user`: the kept history begins with a user message."),
+    ] = "any"
+    summary: Annotated[
+        Literal["auto", "never", "always"],
+        Meta(
+            title="SummaryUse",
+            description="When the summary is sent: if messages that it covers are left out (`auto`), `never`, or `always`. "
+            "A provider's compaction is always sent with `auto`, in place of what it covers.",
+        ),
+    ] = "auto"
     recall_max_tokens: Annotated[
         Annotated[int, Meta(ge=0, le=100_000_000)],
         Meta(description="Tokens of the budget for older messages that are relevant to the newest question."),
@@ -178,7 +127,14 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Meta(description="The text to recall messages for; by default the newest user message."),
     ] = None
     note: Annotated[bool, Meta(description="Add a system message with the number of left-out messages.")] = False
-    reasoning: ReasoningChoice = "turn"
+    reasoning: Annotated[
+        Literal["turn", "all", "none"],
+        Meta(
+            title="ReasoningChoice",
+            description="The reasoning that is sent: of the newest turn's tool loop (`turn`), `all`, or `none`. Calls of "
+            "the newest turn keep the signatures that Gemini requires.",
+        ),
+    ] = "turn"
     tool_result_max_tokens: Annotated[
         Tokens | None, Meta(description="Cut longer tool results to this, in tokens. Their beginning and end are kept.")
     ] = None
@@ -186,7 +142,13 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Groups | None,
         Meta(description="The number of newest tool groups with full results. Older results become one line each."),
     ] = None
-    tool_result_overflow: ToolResultOverflow = "trim"
+    tool_result_overflow: Annotated[
+        Literal["trim", "error"],
+        Meta(
+            title="ToolResultOverflow",
+            description="If results of the newest tool group do not fit: `trim` them, or answer with an `error`.",
+        ),
+    ] = "trim"
     images_kept: Annotated[
         Groups | None,
         Meta(
@@ -194,8 +156,22 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
             "required messages."
         ),
     ] = None
-    unanswered: Unanswered = "note"
-    uncarried: Uncarried = "error"
+    unanswered: Annotated[
+        Literal["note", "drop"],
+        Meta(
+            title="Unanswered",
+            description="A call without a result, before other messages: a line says so as its result (`note`), or `drop` "
+            "it.",
+        ),
+    ] = "note"
+    uncarried: Annotated[
+        Literal["error", "drop"],
+        Meta(
+            title="Uncarried",
+            description="Parts of messages that the format has no place for: an `error`, or `drop` them and say so in "
+            "`mended`.",
+        ),
+    ] = "error"
     history_tools: Annotated[
         bool,
         Meta(
@@ -203,8 +179,22 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
             "out. `POST …/tools/{name}` answers their calls. Needs `recall`."
         ),
     ] = False
-    cache: CacheHints = "none"
-    price: PriceChoice = "none"
+    cache: Annotated[
+        Literal["none", "auto"],
+        Meta(
+            title="CacheHints",
+            description="`auto`: add hints for the provider's prompt cache, in its own format, at stable places.",
+        ),
+    ] = "none"
+    price: Annotated[
+        Literal["none", "auto"],
+        Meta(
+            title="PriceChoice",
+            description="`auto`: stay below a price tier unless what must be in does not fit below it, and leave out a "
+            "step of a long window's history at once while the provider's prompt cache is cold. It has a stable cut. With "
+            "`cache=auto`, the lifetime that is asked for follows the conversation's pauses.",
+        ),
+    ] = "none"
     explain: Annotated[bool, Meta(description="Add a line for each considered message: kept or not, and why.")] = False
     view: AgentView = None
     format: WindowFormat = CHAT

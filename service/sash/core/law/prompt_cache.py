@@ -32,10 +32,6 @@ class Billed(NamedTuple):
     written: int
     uncached: int
 
-    def cost(self, rules: Caching) -> float:
-        """Return the cost, as a multiple of the price of one uncached token."""
-        return self.read * rules.read_price + self.written * rules.write_price + self.uncached
-
 
 class PromptCache:
     """The cache of one provider for one client, whose requests always come to the same machine."""

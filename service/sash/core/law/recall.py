@@ -5,15 +5,16 @@ question is worth little. A unit that does not fit is skipped. Content that is a
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL, USER
+from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, ROLES, USER
 from sash.core.law.explain import Explained
-from sash.core.law.records import Flags, Records
-from sash.core.law.units import LONGEST_GROUP, group_units
+from sash.core.law.records import Flags, Record, Records
+from sash.core.law.units import group_units
+from sash.core.law.view import unit_at
 
 BOUND = 20_000
 """The number of newest messages that recall searches."""
@@ -77,34 +78,33 @@ def candidates(
         found = tuple(range(first_seq + unit.start, first_seq + unit.stop))
         passed.update(found)
         if sent.isdisjoint(found):
-            companion = _companion(records, unit)
-            companions = [
-                seq for seq in range(first_seq + companion.start, first_seq + companion.stop) if seq not in sent
-            ]
-            yield Candidate(score, found, tuple(companions))
+            companions = (first_seq + each for each in _companion(records, unit))
+            yield Candidate(score, found, tuple(seq for seq in companions if seq not in sent))
 
 
 def choose(
-    wanted: Iterable[Candidate], room: int, cost: Callable[[int], int], words: Callable[[int], bytes], said: set[bytes]
+    wanted: Iterable[Candidate], room: int, records: Mapping[int, Record], costs: Mapping[int, int], said: set[bytes]
 ) -> list[Candidate]:
-    """The best candidates that fit into ``room`` tokens. A message whose digest (``words``) is in ``said`` is left out."""
+    """The best candidates that fit into ``room`` tokens, each content once: ``said`` are the digests of the window's.
+
+    ``records`` and ``costs`` are the messages' records and tokens by seq.
+    """
     taken: list[Candidate] = []
     chosen: set[int] = set()
     for candidate in wanted:
         new = [seq for seq in candidate.seqs if seq not in chosen]
-        tokens = sum(map(cost, new))
-        repeats = len(candidate.found) == 1 and words(candidate.found[0]) in said
-        if tokens > room or repeats:
-            continue
-        room -= tokens
-        said.update(map(words, new))
-        chosen.update(new)
-        taken.append(candidate)
+        tokens = sum(costs[seq] for seq in new)
+        repeats = len(candidate.found) == 1 and records[candidate.found[0]].content_digest in said
+        if tokens <= room and not repeats:
+            room -= tokens
+            said.update(records[seq].content_digest for seq in new)
+            chosen.update(new)
+            taken.append(candidate)
     return taken
 
 
 def explained(
-    taken: Iterable[Candidate], role: Callable[[int], str], cost: Callable[[int], int]
+    taken: Iterable[Candidate], records: Mapping[int, Record], costs: Mapping[int, int]
 ) -> dict[int, Explained]:
     """A line for each recalled message by ascending seq, with its score and its reason."""
     lines: dict[int, Explained] = {}
@@ -116,7 +116,8 @@ def explained(
             else:
                 why = f"recalled: {'asked' if seq < found else 'answered'} with {found}"
             if seq in candidate.found or seq not in lines:
-                lines[seq] = Explained(seq, role(seq), cost(seq), kept=True, reason=why, score=score)
+                role = ROLES[records[seq].measure.role]
+                lines[seq] = Explained(seq, role, costs[seq], kept=True, reason=why, score=score)
     return dict(sorted(lines.items()))
 
 
@@ -125,23 +126,10 @@ def _unit_at(records: Records, place: int) -> range | None:
 
     A call at the end of ``records`` does not wait for its results: newer messages came after it.
     """
-    roles, start = records.roles, place
-    if records.unsent[place]:
-        return None
-    if (
-        roles[place] not in (TOOL, FUNCTION)
-        and not records.calls[place]
-        and not records.flags[place] & Flags.LEGACY_CALL
-    ):
-        return range(place, place + 1)
-    while start and roles[start] == TOOL:
-        start -= 1
-    if start and roles[start] == FUNCTION and records.flags[start - 1] & Flags.LEGACY_CALL:
-        start -= 1
-    unit = group_units(records[start : start + LONGEST_GROUP + 1])[0]
+    units = group_units(records)
+    start, end, is_whole = units[unit_at(units, place)]
     calls = records.calls[start] or int(bool(records.flags[start] & Flags.LEGACY_CALL))
-    is_answered = unit.end > calls and roles[start] != FUNCTION
-    return range(start, start + unit.end) if unit.whole and is_answered and place < start + unit.end else None
+    return range(start, end) if is_whole and end - start > calls and records.roles[start] != FUNCTION else None
 
 
 def _companion(records: Records, unit: range) -> range:

@@ -13,7 +13,6 @@ from sash.core.law.conversation_settings import FixedParts
 from sash.core.law.grounding import Grounded, splice
 from sash.core.law.notes import note_message, summary_message
 from sash.core.law.records import StoredGrounding
-from sash.core.law.runs import runs
 from sash.core.law.window import Window
 from sash.core.providers import CHAT, render_request
 from sash.core.providers.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
@@ -30,15 +29,13 @@ class Marked(msgspec.Struct, frozen=True):
     """What is known of a window's messages that chat completions do not get as they are stored.
 
     ``beside`` are the native parts of messages in other formats, and ``odd`` what is refused (``chat_mends.oddities``), by
-    seq. ``is_openais``: the window is for a model of OpenAI, ``is_strict``: of Mistral. ``hears``: it takes
-    the id of a spoken reply. ``drops`` is as in ``Refusals``.
+    seq. ``maker`` and ``model`` name the model that reads the window. ``drops`` is as in ``Refusals``.
     """
 
     beside: Mapping[int, Beside] = MappingProxyType({})
     odd: Mapping[int, int] = MappingProxyType({})
-    is_openais: bool = False
-    is_strict: bool = False
-    hears: bool = True
+    maker: str = ""
+    model: str = ""
     drops: bool = False
 
 
@@ -47,6 +44,11 @@ _NOTHING: Final = Marked()
 
 Body = bytes | Pieces
 """A message's JSON; in pieces where pictures or files have been put into their places."""
+
+
+def whole(body: Body) -> bytes:
+    """A message's JSON in one piece."""
+    return body if isinstance(body, bytes) else b"".join(body)
 
 
 class Bodies(msgspec.Struct, frozen=True):
@@ -62,20 +64,16 @@ class Bodies(msgspec.Struct, frozen=True):
 
     def have(self, seqs: Sequence[int]) -> bool:
         """Whether the bodies of all ``seqs``, which are ascending, were read."""
-        if not seqs or seqs[0] >= self.first_seq:
-            return True
-        return all(seq in self.outside for seq in seqs[: bisect_left(seqs, self.first_seq)])
+        first_seq = self.first_seq
+        return not seqs or seqs[0] >= first_seq or all(seq in self.outside for seq in seqs if seq < first_seq)
 
     def body(self, seq: int) -> bytes:
         """One message's JSON as it is sent, before documents are added."""
-        if seq in self.edited:
-            return self.edited[seq]
-        found = self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
-        return found if isinstance(found, bytes) else b"".join(found)
+        return self.edited[seq] if seq in self.edited else whole(self.stored(seq))
 
-    def run(self, first: int, last: int) -> Sequence[Body]:
-        """Bodies of messages ``first`` to ``last`` of the tail, as stored."""
-        return self.tail[first - self.first_seq : last - self.first_seq + 1]
+    def stored(self, seq: int) -> Body:
+        """One message's JSON as it was stored."""
+        return self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
 
 
 def chat_messages(
@@ -90,31 +88,21 @@ def chat_messages(
 
     ``mends`` gathers the changes. Raises FormatCannotCarry.
     """
-    lines = _lines(window) if window.summary is not None or window.note else ()
-    kept = sent_bodies(window, bodies, grounding)
-    few_shots: Sequence[Body] = parts.few_shots
+    kept, few_shots, lines = sent_bodies(window, bodies, grounding), parts.few_shots, window.lines
     mends = Mends() if mends is None else mends
-    if marked is not _NOTHING:
-        changes = Mends()
-        kept = _chat_forms(window, kept, marked, bodies.edited, changes) if marked.beside else kept
-        kept = _as_taken(window.seqs, kept, marked, changes) if marked.odd else kept
-        for seq, told in changes.told.items():
-            mends.add_names(told, window.name(seq))
+    if marked.beside or marked.odd:
+        refusals = Refusals(CHAT, mends, drops=marked.drops)
+        for index, seq in enumerate(window.seqs):
+            if seq in marked.beside or seq in marked.odd:
+                kept[index] = _as_chat(kept[index], seq, window, marked, refusals, is_edited=seq in bodies.edited)
+        refusals.check()
+        if lines and marked.odd:  # they have the ids and names of their calls as these are sent
+            lines = {seq: [_as_taken(each, CALLED, marked, Mends(), 0) for each in lines[seq]] for seq in lines}
     if parts.odd_shots:
-        odd = dict(enumerate(parts.odd_shots))
-        shots = msgspec.structs.replace(marked, odd={place: bits for place, bits in odd.items() if bits})
-        found = Mends()
-        few_shots = _as_taken(range(len(few_shots)), few_shots, shots, found)
-        mends.add_names(found.reasons(), 0)
-    seqs: Sequence[int] = window.seqs
-    if window.recalled is not None and window.recalled.block:
-        place = window.recalled.place(seqs)
-        seqs = [*seqs[:place], 0, *seqs[place:]]
-        kept.insert(place, window.recalled.block)
-    if window.lines:
-        _, kept = _with_lines(window, seqs, kept)
-        kept = _fitted(window, kept, marked) if marked.is_openais and marked.odd else kept
-    return [*parts.system, *few_shots, *lines, *kept] or [b""]
+        shots = zip(few_shots, parts.odd_shots, strict=True)
+        few_shots = tuple(_as_taken(body, odd, marked, mends, 0) if odd else body for body, odd in shots)
+    _, kept = _with_others(window, kept, lines)
+    return [*parts.system, *few_shots, *_lines(window), *kept] or [b""]
 
 
 def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b"", after: bytes = b"") -> bytes:
@@ -128,57 +116,33 @@ def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b""
     messages[-1] = last + end if isinstance(last, bytes) else (*last, end)
     try:
         return b",".join(messages)  # type: ignore[arg-type] # as nearly always
-    except TypeError:
-        return _joined(messages)
+    except TypeError:  # some are in pieces
+        pieces = [piece for body in messages for piece in (b",", *((body,) if isinstance(body, bytes) else body))]
+        return b"".join(pieces[1:])
 
 
-def _joined(bodies: Sequence[Body]) -> bytes:
-    """The bodies, of which some may be in pieces, with commas between them."""
-    pieces = [piece for body in bodies for piece in (b",", *((body,) if isinstance(body, bytes) else body))]
-    return b"".join(pieces[1:])
+def _as_chat(body: Body, place: int, window: Window, marked: Marked, refusals: Refusals, *, is_edited: bool) -> Body:
+    """A body without native parts, which an edited one has not, and changed so that the provider accepts it."""
+    found, odd, seq = marked.beside.get(place), marked.odd.get(place), window.name(place)
+    if found:
+        if found.told:
+            refusals.mends.add(AS_TEXT, seq)
+        if not is_edited:
+            body = whole(body)[: -found.size - 1] + b"}"
+        if body == _NULL:
+            body = _EMPTY
+            refusals.mends.add(EMPTY_CONTENT, seq)
+        refusals.add_only(f"messages/{seq}", found.only, found.format)
+    return _as_taken(whole(body), odd, marked, refusals.mends, seq) if odd else body
 
 
-def _whole(body: Body) -> bytes:
-    return body if isinstance(body, bytes) else b"".join(body)
-
-
-def _as_taken(seqs: Sequence[int], bodies: Sequence[Body], marked: Marked, mends: Mends) -> list[Body]:
-    """Bodies of which the odd ones are changed so that the provider accepts them."""
-    forms = list(bodies)
-    for index, seq in enumerate(seqs):
-        if odd := marked.odd.get(seq):
-            message, changes = sent_as_chat(
-                msgspec.json.decode(_whole(forms[index])),
-                odd,
-                is_openais=marked.is_openais,
-                is_strict=marked.is_strict,
-                hears=marked.hears,
-            )
-            if changes:
-                forms[index] = msgspec.json.encode(message)
-                mends.add_names((mend.name for mend in changes), seq)
-    return forms
-
-
-def _chat_forms(
-    window: Window, bodies: Sequence[Body], marked: Marked, edited: Mapping[int, bytes], mends: Mends
-) -> list[Body]:
-    """Bodies without native parts; ``edited`` bodies have none. Raises FormatCannotCarry if content would be lost."""
-    refusals = Refusals(CHAT, mends, drops=marked.drops)
-    forms = list(bodies)
-    for index, seq in enumerate(window.seqs):
-        if found := marked.beside.get(seq):
-            if found.told:
-                mends.add(AS_TEXT, seq)
-            if seq not in edited:
-                forms[index] = _whole(forms[index])[: -found.size - 1] + b"}"
-            if forms[index] == _NULL:
-                forms[index] = _EMPTY
-                mends.add(EMPTY_CONTENT, seq)
-            if found.only:
-                refusals.add_only(f"messages/{window.name(seq)}", found.only, found.format)
-    refusals.check()
-    return forms
+def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> bytes:
+    """A body that is changed so that the provider accepts it. ``odd`` is what is refused in it."""
+    message, changes = sent_as_chat(msgspec.json.decode(body), odd, marked.maker, marked.model)
+    if not changes:
+        return body
+    mends.add_names((mend.name for mend in changes), seq)
+    return msgspec.json.encode(message)
 
 
 def other_request(
@@ -198,15 +162,9 @@ def other_request(
     ``drops`` and ``model`` are as in ``Refusals``.
     """
     fixed: Sequence[Body] = (*parts.few_shots, *_lines(window))
-    seqs, kept = [0] * len(fixed) + list(window.seqs), [*fixed, *sent_bodies(window, bodies, grounding)]
-    if window.recalled is not None and window.recalled.block:
-        place = len(fixed) + window.recalled.place(window.seqs)
-        seqs.insert(place, 0)
-        kept.insert(place, window.recalled.block)
-    if window.lines:
-        seqs, kept = _with_lines(window, seqs, kept)
+    seqs, kept = _with_others(window, sent_bodies(window, bodies, grounding), window.lines)
     outgoing = [Outgoing(0, message) for message in _decoded(parts.system)]
-    told = [*map(Outgoing, seqs, _decoded(kept))]
+    told = [*map(Outgoing, [0] * len(fixed) + seqs, _decoded([*fixed, *kept]))]
     if window.grounding:
         told = [_with_documents_beside(each, form, window, bodies) for each in told]
     if window.names:
@@ -221,24 +179,24 @@ def other_request(
     )
 
 
-def _with_lines(window: Window, seqs: Sequence[int], bodies: Sequence[Body]) -> tuple[list[int], list[Body]]:
-    """The messages with the lines behind them, which have their seqs."""
-    told = [(seq, each) for seq, body in zip(seqs, bodies, strict=True) for each in (body, *window.lines.get(seq, ()))]
-    return [seq for seq, _ in told], [body for _, body in told]
-
-
-def _fitted(window: Window, bodies: Sequence[Body], marked: Marked) -> list[Body]:
-    """Bodies of which the lines have the ids and names of their calls as these are sent."""
-    lines = {line for behind in window.lines.values() for line in behind}
-    fits = msgspec.structs.replace(marked, odd={0: CALLED})
-    return [
-        _as_taken((0,), (each,), fits, Mends())[0] if isinstance(each, bytes) and each in lines else each
-        for each in bodies
-    ]
+def _with_others(
+    window: Window, bodies: list[Body], lines: Mapping[int, Sequence[bytes]]
+) -> tuple[list[int], list[Body]]:
+    """The seqs and bodies of the window's messages, with the recalled ones as a block, whose seq is 0, and with the lines
+    behind their calls, whose seqs they have."""
+    seqs = list(window.seqs)
+    if window.recalled is not None and window.recalled.block:
+        place = window.recalled.place(seqs)
+        seqs.insert(place, 0)
+        bodies.insert(place, window.recalled.block)
+    if lines:
+        told = [(seq, each) for seq, body in zip(seqs, bodies, strict=True) for each in (body, *lines.get(seq, ()))]
+        seqs, bodies = [seq for seq, _ in told], [body for _, body in told]
+    return seqs, bodies
 
 
 def _decoded(bodies: Sequence[Body]) -> list[Object]:
-    messages: list[Object] = msgspec.json.decode(b"[" + b",".join(map(_whole, bodies)) + b"]")
+    messages: list[Object] = msgspec.json.decode(b"[" + b",".join(map(whole, bodies)) + b"]")
     return messages
 
 
@@ -260,32 +218,17 @@ def _lines(window: Window) -> tuple[bytes, ...]:
 
 
 def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:
-    """The kept messages in order. Runs of consecutive messages in the tail are copied as slices."""
-    pieces: list[Body] = []
-    seqs = window.seqs
-    if seqs and not window.grounding and seqs[0] >= bodies.first_seq and seqs[-1] - seqs[0] == len(seqs) - 1:
-        start = seqs[0] - bodies.first_seq
-        pieces += bodies.tail[start : start + len(seqs)]
-        for seq in bodies.edited.keys() & set(seqs) if bodies.edited else ():
-            pieces[seq - seqs[0]] = bodies.edited[seq]
-        return pieces
-    start = 0
-    for index in (*_apart(window, bodies), len(seqs)):
-        for first, last in runs(seqs, start, index):
-            pieces += bodies.run(first, last)
-        if index < len(seqs):
-            seq = seqs[index]
-            pieces.append(_with_documents(bodies, seq, window.grounding.get(seq), grounding.get(seq)))
-        start = index + 1
-    return pieces
-
-
-def _apart(window: Window, bodies: Bodies) -> list[int]:
-    """Places in the window of messages that are not part of a run: before the tail, edited, or with documents."""
-    seqs = window.seqs
-    before = bisect_left(seqs, bodies.first_seq)
-    apart = sorted(bisect_left(seqs, seq) for seq in window.grounding.keys() | bodies.edited.keys())
-    return [*range(before), *(index for index in apart if index >= before)]
+    """The kept messages in order, with their documents."""
+    seqs, first_seq = window.seqs, bodies.first_seq
+    if seqs and seqs[0] >= first_seq and seqs[-1] - seqs[0] == len(seqs) - 1:  # one run, as nearly always
+        kept = [*bodies.tail[seqs[0] - first_seq : seqs[-1] - first_seq + 1]]
+    else:
+        kept = [*map(bodies.stored, seqs)]
+    for seq in bodies.edited.keys() | window.grounding.keys():
+        place = bisect_left(seqs, seq)
+        if place < len(seqs) and seqs[place] == seq:
+            kept[place] = _with_documents(bodies, seq, window.grounding.get(seq), grounding.get(seq))
+    return kept
 
 
 def _with_documents(bodies: Bodies, seq: int, chosen: Grounded | None, stored: StoredGrounding | None) -> bytes:

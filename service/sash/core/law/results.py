@@ -13,16 +13,15 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.counting import message_tokens
-from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import FUNCTION, TOOL
-from sash.core.counts.measures import ZERO, Extra, Measure, listed_tokens, measure
+from sash.core.counts.measures import ZERO, Extra, Measure, listed_tokens
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY
 from sash.core.counts.prices import message_cost
 from sash.core.counts.rows import column_of_mixes, of_these
 from sash.core.counts.text import Encoding, both, count_text, cut_text
 from sash.core.counts.unicode_scripts import mix_of
-from sash.core.law.costs import for_each
+from sash.core.law.costs import for_each, written_cost
 from sash.core.law.records import Record, Records
 from sash.core.providers import PROVIDERS
 from sash.core.providers.enclosures import is_picture_or_file
@@ -146,18 +145,18 @@ def cut_result(
     line = partial(left_out_line, seq=seq, place=place, lost=lost)
     text = _text(message.get("content"))
     whole = record.measure.cl100k if model.column else record.measure.o200k
-    beside = _cost(without_text, record, model) if is_native else 0
+    beside = written_cost(without_text, model, parallel=record.parallel) if is_native else 0
     tokens = limit - beside
     for _ in range(_ATTEMPTS):
         if tokens <= 0:
             break
         cut = _with_text(message, _cut(text, whole, tokens, model.encoding, line, is_text_all=not lost), alone=alone)
-        cost = _cost(cut, record, model)
+        cost = written_cost(cut, model, parallel=record.parallel)
         if cost <= limit:
             return cut, cost
         tokens = min(tokens - 1, tokens * (limit - beside) // (cost - beside))
     cut = _with_text(message, line(whole), alone=alone)
-    return cut, _cost(cut, record, model)
+    return cut, written_cost(cut, model, parallel=record.parallel)
 
 
 def _kinds_beside(measured: Measure) -> Sequence[str]:
@@ -167,11 +166,6 @@ def _kinds_beside(measured: Measure) -> Sequence[str]:
         return ()
     only = extra.beside.only if extra.beside is not None else ()
     return sorted({*only, *(["image"] if extra.images else ()), *(["file"] if extra.estimated else ())})
-
-
-def _cost(message: Mapping[str, Any], record: Record, model: Model) -> int:
-    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
-    return message_tokens(measure(message), model, parallel=record.parallel, said=said)
 
 
 def _text(content: Any) -> str:

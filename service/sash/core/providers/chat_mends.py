@@ -69,6 +69,7 @@ CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, OTHERS,
 _CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
 _OF_OPENAI: Final = NAMES | _IDS | _LINKED | _OTHERS
 """What only OpenAI's own models refuse."""
+_OPENAI: Final = "openai"
 STRICT_MAKER: Final = "mistral"
 """The maker whose own models refuse every member that its requests do not have."""
 CALLED: Final = NAMES | _IDS
@@ -111,21 +112,15 @@ def oddities(message: Mapping[str, Any]) -> int:
     return found | (NAMES if _renamed(message) != message else 0) | (_IDS if _shortened(message) != message else 0)
 
 
-def sent_as_chat(
-    message: Message, odd: int, *, is_openais: bool, is_strict: bool = False, hears: bool = True
-) -> tuple[Message, list[Mend]]:
-    """Return the message as chat completions take it, and its mends.
-
-    ``is_openais``: a model of OpenAI reads it. ``is_strict``: one of Mistral.
-    ``hears``: one that takes the id of a spoken reply.
-    """
+def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Message, list[Mend]]:
+    """Return the message as chat completions take it for a maker's model, and its mends."""
     mends = []
-    if odd & _AUDIO and not hears and message["audio"].get("transcript"):
+    if odd & _AUDIO and not hears(maker, model) and message["audio"].get("transcript"):
         odd &= ~_AUDIO
         message = _in_words(message)
         mends.append(SPOKEN)
     for bit, mend, changed in _CHANGES:
-        is_taken = (bit & _OF_OPENAI and not is_openais) or (bit == _STRICT and not is_strict)
+        is_taken = (bit & _OF_OPENAI and maker != _OPENAI) or (bit == _STRICT and maker != STRICT_MAKER)
         if odd & bit and not is_taken and (found := changed(message)) != message:
             message = found
             mends.append(mend)
@@ -206,7 +201,7 @@ def _shortened(message: Mapping[str, Any]) -> Message:
 
 def hears(maker: str, model: str) -> bool:
     """Return whether a model takes the id of a spoken reply: those of OpenAI that speak."""
-    return maker == "openai" and "audio" in model
+    return maker == _OPENAI and "audio" in model
 
 
 def _in_words(message: Message) -> Message:

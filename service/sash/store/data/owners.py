@@ -28,7 +28,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from sash.core.law.conversation_settings import ConversationSettings, lifetime_of, owner_of
+from sash.core.law.conversation_settings import ConversationSettings, few_settings
 from sash.problems import CannotOpen, ConversationDamaged, NotFound, PreconditionFailed, StoreFull, StoreUnavailable
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, owner_key, target_at
@@ -151,10 +151,10 @@ class Owners:
 
     def touch(self, target: Target, settings: bytes) -> None:
         """Note activity, to be written to the list soon; never waits and never fails."""
-        owner = owner_of(settings)
+        owner = few_settings(settings).owner
         if owner is None:
             return
-        self._active[target.tenant, owner, target.id] = _now() | 1, self._keep_ms(lifetime_of(settings))
+        self._active[target.tenant, owner, target.id] = _now() | 1, self._keep_ms(few_settings(settings).ttl_seconds)
         if self._task is None or self._task.done():
             self._task = beside_requests(self._tell())
 
@@ -363,7 +363,7 @@ class Owners:
 
 def _is_owner(owner: str, state: State | Shut | None) -> bool:
     if isinstance(state, State):
-        return owner_of(state.settings) == owner
+        return few_settings(state.settings).owner == owner
     return state is not None and (state.owner == owner or state.version == 0)
 
 

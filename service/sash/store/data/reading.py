@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from sash.core.counts.families import TOOL
-from sash.core.law.conversation_settings import owner_of
+from sash.core.law.conversation_settings import few_settings
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.problems import Conflict, edited_too_fast
 from sash.store.data import scripts
@@ -161,7 +161,7 @@ class Reader:
                 raise scripts.no_conversation()
             return Shut(0, "0", "", None)
         check_identity(identity, target.name)
-        whose = owner.decode() if owner else None if is_sealed(settings) else owner_of(settings)
+        whose = owner.decode() if owner else None if is_sealed(settings) else few_settings(settings).owner
         return Shut(int(version), etag_of(version, life, change), (life or b"").decode(), whose)
 
     async def page(
