@@ -117,6 +117,11 @@ class Record(msgspec.Struct, frozen=True):
         return self.size + sum(each.length - GAP for each in self.media)
 
     @property
+    def enclosed(self) -> Sequence[Medium]:
+        """What the message encloses: pictures, files and sounds."""
+        return media_in(self.measure.extra, self.whole_size)
+
+    @property
     def pinned(self) -> bool:
         """Whether the message is in every window."""
         return bool(self.flags & Flags.PINNED)
@@ -173,14 +178,10 @@ def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], dige
 
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message."""
-    short, stamp = short_form(identity)
-    row, extra = row_and_extra(record.measure.extra)
     return Details(
         identity.digest,
-        short,
-        stamp,
-        row,
-        extra,
+        *short_form(identity),
+        *row_and_extra(record.measure.extra),
         record.grounding,
         identity.status,
         record.digits,
