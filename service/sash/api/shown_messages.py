@@ -93,8 +93,8 @@ def stored_message(message: Message, page: Page, target: Target, form: str = CHA
         redacted=bool(record.flags & Flags.REDACTED),
         own=own,
         status=message.identity.status,  # type: ignore[arg-type] # checked at the append
-        author=record.author,
-        audience=[*record.audience] or None,
+        author=record.party.author,
+        audience=[*record.party.audience] or None,
         receipt=receipt,
     )
 

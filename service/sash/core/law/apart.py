@@ -25,7 +25,6 @@ import numpy as np
 from sash.core.counts.attachments import image_size
 from sash.core.providers import PROVIDERS
 from sash.core.providers.media import guess_type
-from sash.core.providers.pieces import Object
 
 LARGE: Final = 8 * 1024
 """Longer base64, in bytes, leaves its message."""
@@ -174,17 +173,6 @@ def content_of(text: Text, *, is_base64: bool) -> bytes:
         return said.encode()  # what is no base64 is given as it came
 
 
-def described(medium: StoredMedium, digest: str) -> Object:
-    """Return a medium's facts, as pages show them."""
-    return {
-        "digest": digest,
-        "type": medium.type,
-        "bytes": medium.size,
-        "width": medium.width or None,
-        "height": medium.height or None,
-    }
-
-
 def stand_in(word: str) -> bytes:
     """Return a made-up base64 that begins with a word, in place of a medium's text.
 
@@ -227,7 +215,8 @@ class Shown:
             return
         digest, medium = self._digests[found[0]], self._media[found[0]]
         yield name, self._path + digest
-        yield "media", described(medium, digest)
+        width, height = medium.width or None, medium.height or None
+        yield "media", {"digest": digest, "type": medium.type, "bytes": medium.size, "width": width, "height": height}
 
 
 def _without(value: Any, gap: Callable[[_Found], str]) -> Any:

@@ -35,8 +35,8 @@ from sash.core.law.runs import runs
 from sash.core.law.sending import (
     Trimming,
     begins_turn,
+    dearer,
     is_turn_unknown,
-    recosted,
     with_fillers,
     with_links,
     with_reasoning,
@@ -107,8 +107,7 @@ def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedO
     waited = {
         seq: longest_lines(view.record(caller), calls, model) for seq, (caller, calls) in order.interrupted.items()
     }
-    view = recosted(view, {seq: view.cost_of(seq) + tokens for seq, tokens in waited.items()})
-    return msgspec.structs.replace(view, brings=brings)
+    return msgspec.structs.replace(dearer(view, waited), brings=brings)
 
 
 class _Selected(msgspec.Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Each message's cost in a model's tokens, from columns of records."""
 
 import math
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from operator import add
 from typing import Any, Final
 
@@ -30,7 +30,12 @@ def message_costs(records: Records, model: Model) -> Number:
     for priced, costs in records.costs:
         if priced is model:
             return costs
-    found = _costs_of_rows(records, model) if records.details else np.array(_plain_costs(records, model), np.int64)
+    if records.details:
+        said = np.array(records.said, np.int64) - 1 if records.said else None
+        cost = message_cost(records.columns_for(model), model, MANY, place=records.places, said=said)
+        found = _with_rare(records, cost, partial(record_cost, model=model))
+    else:
+        found = np.array(_plain_costs(records, model), np.int64)
     records.costs.append((model, found))
     return found
 
@@ -41,13 +46,11 @@ def listed_costs(records: Records, model: Model) -> list[int]:
     return found
 
 
-def _costs_of_rows(records: Records, model: Model) -> Number:
-    said = np.array(records.said, np.int64) - 1 if records.said else None
-    costs = for_each(
-        message_cost(records.columns_for(model), model, MANY, place=records.places, said=said), len(records)
-    )
+def _with_rare(records: Records, cost: Number, of_one: Callable[[Record], int]) -> Number:
+    """The costs of rows as an array, with those of the messages whose costs do not follow from a row."""
+    costs = for_each(cost, len(records))
     for index in records.rare:
-        costs[index] = record_cost(records[index], model)
+        costs[index] = of_one(records[index])
     return costs
 
 
@@ -104,9 +107,7 @@ def reference_costs(records: Records, column: int) -> Number:
             return costs
     place = records.places & Flags.PARALLEL
     cost = message_cost(records.columns, model, MANY, place=place) + thoughts_of(records.columns, column)
-    costs = for_each(cost, len(records))
-    for index in records.rare:
-        costs[index] = reference_cost(records[index], column)
+    costs = _with_rare(records, cost, partial(reference_cost, column=column))
     records.costs.append((model, costs))
     return costs
 

@@ -1,6 +1,6 @@
 """The pictures, files and sounds of a history, and the bytes of its messages, as a form sends them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import form_number
 from sash.core.counts.without_media import LINE_BYTES
-from sash.core.law.records import RECORD_BYTES, Record, Records, media_in
+from sash.core.law.records import Record, Records
 from sash.core.law.view import History
 from sash.core.providers import PROVIDERS
 
@@ -41,21 +41,15 @@ class Enclosed(NamedTuple):
 def enclosures(history: History, form: str) -> list[Enclosed]:
     """What the messages enclose that a request in ``form`` sends, in the order of the messages."""
     first, records = history.first_seq, history.records
-    found = [each for seq in sorted(history.outside) for each in _of(history.outside[seq], seq, form)]
+    found = {seq: record.enclosed for seq, record in sorted(history.outside.items())}
     if records.details:
-        for index, media in records.media.items():
-            found += _sent(media, records.roles[index], first + index, form)
-    return found
-
-
-def _of(record: Record, seq: int, form: str) -> Iterator[Enclosed]:
-    return _sent(media_in(record.measure.extra, record.whole_size), record.measure.role, seq, form)
-
-
-def _sent(media: Sequence[Medium], role: int, seq: int, form: str) -> Iterator[Enclosed]:
-    for number, medium in enumerate(media):
-        if is_sent(medium, role, form):
-            yield Enclosed(seq, number, medium)
+        found |= {first + index: media for index, media in records.media.items()}
+    return [
+        Enclosed(seq, number, medium)
+        for seq, media in found.items()
+        for number, medium in enumerate(media)
+        if is_sent(medium, history.role(seq), form)
+    ]
 
 
 def is_sent(medium: Medium, role: int, form: str) -> bool:
@@ -83,7 +77,7 @@ def text_bytes(history: History, form: str) -> tuple[Number, Mapping[int, int]]:
 def text_bytes_of(record: Record, form: str) -> int:
     """Bytes of one message in a request, with lines in place of its media."""
     extra = record.measure.extra
-    media, beside = media_in(extra, record.whole_size), extra.beside if extra is not None else None
+    media, beside = record.enclosed, extra.beside if extra is not None else None
     size = record.whole_size + MESSAGE_BYTES * (1 + record.calls)
     if beside is not None and beside.format == form and beside.sent:
         size = beside.sent + MESSAGE_BYTES
@@ -121,14 +115,10 @@ def with_records(history: History, changed: Mapping[int, Record]) -> History:
 
 def most_bytes(records: Records, outside: Mapping[int, Record], model: Model) -> int:
     """An upper bound of the messages' bytes in any form, which is quick to tell."""
-    words = np.frombuffer(records.packed, "<u4")
-    calls = np.frombuffer(records.calls, np.uint8)
-    size = int(words[3 :: RECORD_BYTES // 4].sum(dtype=np.int64)) + MESSAGE_BYTES * len(records.flags)
-    size += MESSAGE_BYTES * int(calls.sum(dtype=np.int64))
-    if not (records.details or outside):
-        return size
-    rare = [records.details[index].extra for index in records.rare] if records.details else []
-    rare += [record.measure.extra for record in outside.values()]
-    size += sum(extra.beside.sent for extra in rare if extra is not None and extra.beside is not None)
-    size += int(np.sum(records.columns_for(model)["sent"])) if records.details else 0
-    return size + sum(record.whole_size + MESSAGE_BYTES * (1 + record.calls) for record in outside.values())
+    size = sum(records.sizes()) + MESSAGE_BYTES * (len(records) + sum(records.calls))
+    size += sum(record.whole_size + MESSAGE_BYTES * (1 + record.calls) for record in outside.values())
+    extras = [record.measure.extra for record in outside.values()]
+    if records.details:
+        extras += [records.details[index].extra for index in records.rare]
+        size += int(np.sum(records.columns_for(model)["sent"]))
+    return size + sum(extra.beside.sent for extra in extras if extra is not None and extra.beside is not None)

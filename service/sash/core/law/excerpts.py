@@ -117,11 +117,5 @@ def go_on(seq: int, skip: int = 0) -> str:
 
 def _longest(before: str, body: str, seq: int, skipped: int, fits: Fits) -> int:
     """The most characters of a message that fit; at least one, so that a reader always gets on."""
-    low, high = 1, len(body)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(before + body[:middle] + go_on(seq, skipped + middle)):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    longer = range(2, len(body) + 1)
+    return 1 + bisect_right(longer, 0, key=lambda end: int(not fits(before + body[:end] + go_on(seq, skipped + end))))

@@ -174,9 +174,8 @@ def does_not_fit(
 
     ``grounding`` are the documents' tokens, if they may not be trimmed. Where all fits without them, the problem is theirs.
     """
-    alone = (Reason.QUESTION, Reason.NEWEST)
-    named = {why.value if why in alone else f"{why} messages": cost for why, cost in always.items()}
-    costs = {name: cost for name, cost in {**fixed, **named, "grounding": grounding}.items() if cost}
+    required = {why.part: cost for why, cost in always.items()}
+    costs = {name: cost for name, cost in {**fixed, **required, "grounding": grounding}.items() if cost}
     needed = sum(costs.values())
     said = ", ".join(f"{name} {cost}" for name, cost in costs.items())
     members = {"limit": "tokens", "budget": budget, "needed": needed, "shortfall": needed - budget, "costs": costs}

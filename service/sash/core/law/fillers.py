@@ -33,14 +33,9 @@ def filler_tokens(model: Model) -> int:
     return message_tokens(Measure(USER, *both(NOTHING_SAID)), model)
 
 
-def is_filled(measure: Measure, form: str) -> bool:
-    """Return whether ``form`` sends ``…`` for a message, because it is the user's and has no content."""
-    return measure.role == USER and _is_silent(measure, form)
-
-
 def with_filler(measure: Measure, cost: int, model: Model, form: str) -> int:
     """Return a message's tokens with what ``form`` adds: ``…`` in place of nothing, or beside a file, and files' names."""
-    if is_filled(measure, form):  # a name may cost more
+    if measure.role == USER and _is_silent(measure, form):  # a name may cost more
         return max(filler_tokens(model), cost)
     extra = measure.extra
     if not PROVIDERS[form].names_files or extra is None:
@@ -129,12 +124,9 @@ def few_shots_fillers(few_shots: Sequence[Measure], model: Model, form: str, *, 
     messages, and words for empty turns."""
     if not PROVIDERS[form].fills or not few_shots:
         return 0
-    filler = filler_tokens(model)
-    opening = filler if are_first and few_shots[0].role == ASSISTANT else 0
-    costs = [message_tokens(each, model) for each in few_shots]
-    return opening + sum(
-        with_filler(each, cost, model, form) - cost for each, cost in zip(few_shots, costs, strict=True)
-    )
+    opening = filler_tokens(model) if are_first and few_shots[0].role == ASSISTANT else 0
+    costs = ((each, message_tokens(each, model)) for each in few_shots)
+    return opening + sum(with_filler(each, cost, model, form) - cost for each, cost in costs)
 
 
 def bare_opening(model: Model, form: str) -> int:

@@ -27,7 +27,7 @@ from sash.core.law.history_media import HistoryMedia
 from sash.core.law.lines import medium_lines
 from sash.core.law.media_room import Left, Room, newest_first
 from sash.core.law.media_steps import lines_in_steps
-from sash.core.law.records import Record, media_in
+from sash.core.law.records import Record
 from sash.core.law.results import Edit
 from sash.core.law.stable import Cut
 from sash.core.law.terms import Terms
@@ -141,7 +141,7 @@ class _Fitting:
         measure, extra = record.measure, record.measure.extra
         if not numbers or extra is None:
             return record
-        media = tuple(media_in(extra, record.whole_size))
+        media = tuple(record.enclosed)
         if media != extra.media:
             measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
         lines = medium_lines(record, numbers, self.history.name(place), self.place)

@@ -98,7 +98,7 @@ class HistoryMedia:
             return
         parts: dict[str, list[Medium]] = {"few_shots": self._shots}
         for each in must:
-            parts.setdefault(_named(self.required[each.place]), []).append(each.medium)
+            parts.setdefault(self.required[each.place].part, []).append(each.medium)
         numbers = {name: _amount(media, limit) for name, media in parts.items()}
         if limit == "bytes":
             numbers["text"] = load.bytes - sum(numbers.values())
@@ -176,11 +176,6 @@ def _required(history: History, units: Units) -> dict[int, Reason]:
         if why is not Reason.RECALLED:
             found |= dict.fromkeys(range(first + starts[index], first + starts[index + 1]), why)
     return found
-
-
-def _named(why: Reason) -> str:
-    """What problems call the required messages of this reason."""
-    return why.value if why in _NEWEST else f"{why} messages"
 
 
 def _amount(media: Sequence[Medium], limit: str) -> int:

@@ -1,7 +1,7 @@
 """The lines that stand in place of missing tool results, with their tokens, and of pictures, files and sounds."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -9,18 +9,16 @@ import msgspec
 from sash.core.counts.counting import message_tokens
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import FUNCTION, TOOL
-from sash.core.counts.measures import Measure, measure
+from sash.core.counts.measures import measure
 from sash.core.counts.media_facts import Medium
 from sash.core.counts.models import Model
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.law.costs import record_cost
-from sash.core.law.records import Flags, Record, media_in
+from sash.core.law.records import Flags, Record
 from sash.core.providers.pieces import Object
 
 NO_RESULT: Final = "No result was recorded: the call was interrupted."
 """The text of such a line. It is constant, so that a provider's prompt cache holds."""
-
-
 _KINDS: Final = ("image", "file", "audio", "audio")
 
 
@@ -40,8 +38,7 @@ def medium_line(medium: Medium, seq: int, place: str) -> str:
 
 def medium_lines(record: Record, numbers: Sequence[int], seq: int, place: str) -> dict[int, str]:
     """The texts in place of a message's media of these numbers, as ``medium_line`` writes them."""
-    media = media_in(record.measure.extra, record.size)
-    return {number: medium_line(media[number], seq, place) for number in sorted(numbers)}
+    return {number: medium_line(record.enclosed[number], seq, place) for number in sorted(numbers)}
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -82,15 +79,8 @@ def longest_lines(record: Record, calls: int, model: Model) -> int:
     return calls * max(_line_tokens(model, TOOL, 0), _line_tokens(model, TOOL, Flags.PARALLEL | both))
 
 
+@lru_cache(maxsize=256)
 def _line_tokens(model: Model, role: int, place: int) -> int:
-    said = None if model.vocabulary is None else spoken_tokens(_line(role), model.vocabulary)
-    return message_tokens(_measure(role), model, parallel=place, said=said)
-
-
-def _line(role: int) -> Object:
-    return line_of({"id": ""} if role == TOOL else {"name": ""})
-
-
-@cache
-def _measure(role: int) -> Measure:
-    return measure(_line(role))
+    line = line_of({"id": ""} if role == TOOL else {"name": ""})
+    said = None if model.vocabulary is None else spoken_tokens(line, model.vocabulary)
+    return message_tokens(measure(line), model, parallel=place, said=said)

@@ -136,7 +136,7 @@ def _is_for(summary: Summary, history: History, view: str) -> bool:
     if not summary.seq:
         return summary.audience is None or view in summary.audience
     index = summary.seq - history.first_seq
-    return index >= 0 and history.records[index].author == view
+    return index >= 0 and history.records[index].party.author == view
 
 
 def _retired(records: Records, sight: Sight) -> Records:

@@ -16,6 +16,11 @@ class Reason(StrEnum):
         reason.text = text
         return reason
 
+    @property
+    def part(self) -> str:
+        """What problems call the required messages of this reason."""
+        return self.value if self in (Reason.QUESTION, Reason.NEWEST) else f"{self} messages"
+
     @classmethod
     def named(cls, name: str) -> Self:
         """The reason of this name. Raises ValueError if there is none."""

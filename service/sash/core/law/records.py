@@ -4,14 +4,10 @@ A record has 24 bytes for every message, so that a tail of records is read as co
 messages takes one addition for each. Facts that few messages have (tool calls, names, images, documents) are in
 ``Details``, which are read only if a flag says so::
 
-    0  flags   1  role   2  calls   3  128 if in progress, 64 if a provider's compaction, 16 with media beside the log,
-    8 if interrupted before a word came, 4 with an author or an audience
-    4-7  tokens in o200k_base   8-11  in cl100k_base   12-15  bytes of the body   16-23  digest of role and content; numbers
-    are little-endian
+    0  flags   1  role   2  calls   3  more flags   4-7  tokens in o200k_base   8-11  in cl100k_base
+    12-15  bytes of the body   16-23  digest of role and content; numbers are little-endian
 """
 
-import sys
-from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -44,34 +40,20 @@ RECORD_BYTES: Final = 24
 DIGEST_BYTES: Final = 8
 """The size of a content's digest, at the end of a record, and of an entry's, in its details."""
 _LAYOUT: Final = Struct("<BBBBIII8s")
-_WORDS: Final = RECORD_BYTES // 4
-_DIGEST_AT: Final = RECORD_BYTES // DIGEST_BYTES - 1
 _LARGEST: Final = 2**32 - 1
-_STORED: Final = 2**8 - 1
-_OPEN_BIT: Final = 128
-"""A bit in byte 3: the message is in progress. The lowest two bits are reserved, and 0."""
-_COMPACTION_BIT: Final = 64
-"""A bit in byte 3: the message is a provider's compaction."""
-_MEDIA_BIT: Final = 16
-"""A bit in byte 3: the message has pictures or files that are stored beside it."""
-_WORDLESS_BIT: Final = 8
-"""A bit in byte 3: the message is a reply that was interrupted before a word came."""
-_NAMED_BIT: Final = 4
-"""A bit in byte 3: the message has an author or an audience."""
-_COVERED_BIT: Final = 32
-"""A bit in byte 3 while a window is made, not stored: a compaction stands for the message."""
 
 
 class Flags:
-    """A record's flags.
+    """A record's flags: the lowest eight are its byte 0, the next eight its byte 3.
 
     PARALLEL: a result of one of several calls. LATE: a result that does not stand directly behind its call and the call's
     other results, or is not its first (``order.py``). RICH: the message's cost depends on its details. MIXED: its details
-    have its writing systems, which only estimates need, or its author and audience, which only views need. IN_PROGRESS: the
-    message is still being written; COMPACTION: it is a provider's compaction, which windows have as their summary; WORDLESS:
-    it is a reply that was interrupted before a word came (these three are stored in byte 3). WITHHELD: in progress or
-    wordless, which no window has. LIST_BEGINS, LIST_ENDS: the first and the last of several results (not stored: the
-    neighbours tell).
+    have its writing systems, which only estimates need, or its author and audience, which only views need. LIST_BEGINS,
+    LIST_ENDS: the first and the last of several results (not stored: the neighbours tell). NAMED: the message has an author
+    or an audience. WORDLESS: it is a reply that was interrupted before a word came. MEDIA: it has pictures or files that are
+    stored beside it. COVERED: a compaction stands for it, in one window (not stored). COMPACTION: it is a provider's
+    compaction, which windows have as their summary. IN_PROGRESS: it is still being written. WITHHELD: in progress or
+    wordless, which no window has.
     """
 
     PINNED: Final = 1
@@ -85,14 +67,20 @@ class Flags:
     MIXED: Final = 128
     LIST_BEGINS: Final = LIST_BEGINS
     LIST_ENDS: Final = LIST_ENDS
-    IN_PROGRESS: Final = 1024
-    COMPACTION: Final = 2048
-    WORDLESS: Final = 4096
+    NAMED: Final = 1 << 10
+    WORDLESS: Final = 1 << 11
+    MEDIA: Final = 1 << 12
+    COVERED: Final = 1 << 13
+    COMPACTION: Final = 1 << 14
+    IN_PROGRESS: Final = 1 << 15
     WITHHELD: Final = IN_PROGRESS | WORDLESS
 
 
 NOT_MENDED: Final[Mapping[int, tuple[int, int]]] = MappingProxyType({})
 _IN_DETAILS = Flags.RICH | Flags.MIXED
+_OF_DETAILS = _IN_DETAILS | Flags.MEDIA | Flags.NAMED
+"""Flags that follow from the details."""
+_ENDS = Flags.LIST_BEGINS | Flags.LIST_ENDS
 _THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
 _UNSENT = Flags.WITHHELD | Flags.COMPACTION
 _GROUPED = Flags.LEGACY_CALL | _UNSENT
@@ -103,7 +91,7 @@ _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 
 class Record(msgspec.Struct, frozen=True):
     """One message. ``size`` is the body's bytes in the log, ``calls`` its number of tool calls. ``grounding``, ``digits``,
-    ``links``, ``media``, ``author`` and ``audience`` are as in its details."""
+    ``links``, ``media`` and ``party`` are as in its details, which must have been read."""
 
     flags: int
     measure: Measure
@@ -116,8 +104,7 @@ class Record(msgspec.Struct, frozen=True):
     digits: int = 0
     links: str = ""
     media: tuple[StoredMedium, ...] = ()
-    author: str | None = None
-    audience: tuple[str, ...] = ()
+    party: Party = EVERYBODY
 
     @property
     def makes_calls(self) -> bool:
@@ -125,14 +112,14 @@ class Record(msgspec.Struct, frozen=True):
         return self.measure.role == ASSISTANT and (self.calls > 0 or bool(self.flags & Flags.LEGACY_CALL))
 
     @property
-    def party(self) -> Party:
-        """The agent that it is of, and those that may see it. Its details must have been read."""
-        return Party(self.author, self.audience)
-
-    @property
     def whole_size(self) -> int:
         """The body's bytes with its media in their places."""
         return self.size + sum(each.length - GAP for each in self.media)
+
+    @property
+    def enclosed(self) -> Sequence[Medium]:
+        """What the message encloses: pictures, files and sounds."""
+        return media_in(self.measure.extra, self.whole_size)
 
     @property
     def pinned(self) -> bool:
@@ -170,26 +157,16 @@ class Record(msgspec.Struct, frozen=True):
         extra = self.measure.extra
         return self.grounding is not None or bool(self.media) or (extra is not None and not extra.is_mix)
 
-    @property
-    def mixed(self) -> bool:
-        """Whether an estimate of its tokens depends on its scripts."""
-        return self.measure.extra is not None and self.measure.extra.mix is not None
-
 
 def encode_record(record: Record) -> bytes:
     """The record's 24 bytes. Its other facts are in its details."""
-    is_named = record.author is not None or bool(record.audience)
-    flags = record.flags & ~_IN_DETAILS | (Flags.RICH if record.rich else 0)
-    flags |= Flags.MIXED if record.mixed or is_named else 0
-    one = record.measure
+    one, is_named = record.measure, record.party != EVERYBODY
+    is_mixed = is_named or (one.extra is not None and one.extra.mix is not None)
+    flags = record.flags & ~(_OF_DETAILS | _ENDS) | (Flags.RICH if record.rich else 0)
+    flags |= (Flags.MIXED if is_mixed else 0) | (Flags.MEDIA if record.media else 0) | (Flags.NAMED if is_named else 0)
     o200k, cl100k = min(one.o200k, _LARGEST), min(one.cl100k, _LARGEST)
-    in_byte_3 = _OPEN_BIT if record.flags & Flags.IN_PROGRESS else 0
-    in_byte_3 |= _COMPACTION_BIT if record.flags & Flags.COMPACTION else 0
-    in_byte_3 |= _WORDLESS_BIT if record.flags & Flags.WORDLESS else 0
-    in_byte_3 |= _MEDIA_BIT if record.media else 0
-    in_byte_3 |= _NAMED_BIT if is_named else 0
     return _LAYOUT.pack(
-        flags & _STORED, one.role, record.calls, in_byte_3, o200k, cl100k, record.size, record.content_digest
+        flags & 255, one.role, record.calls, flags >> 8, o200k, cl100k, record.size, record.content_digest
     )
 
 
@@ -201,22 +178,17 @@ def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], dige
 
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message."""
-    short, stamp = short_form(identity)
-    row, extra = row_and_extra(record.measure.extra)
     return Details(
         identity.digest,
-        short,
-        stamp,
-        row,
-        extra,
+        *short_form(identity),
+        *row_and_extra(record.measure.extra),
         record.grounding,
         identity.status,
         record.digits,
         record.links,
         record.media,
-        record.author,
-        record.audience,
-        party_digest(record.author, record.audience),
+        *record.party,
+        party_digest(*record.party),
     )
 
 
@@ -226,15 +198,15 @@ def row_and_extra(extra: Extra | None) -> tuple[bytes, Extra | None]:
     return row or b"", None if row else extra
 
 
-def _places(flag: int) -> bytes:
-    return bytes(1 if byte & flag else 0 for byte in range(256))
+def _places(flags: int) -> bytes:
+    """A table for ``bytes.translate``: 1 for a byte of a record with one of these flags, which are all of the same byte."""
+    wanted = flags if flags < 1 << 8 else flags >> 8
+    return bytes(1 if byte & wanted else 0 for byte in range(256))
 
 
 _PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
-_OUT = _places(_OPEN_BIT | _COMPACTION_BIT | _WORDLESS_BIT | _COVERED_BIT)
-_COVERED = _places(_COVERED_BIT)
-_MEDIA = _places(_MEDIA_BIT)
-_NAMED = _places(_NAMED_BIT)
+_OUT, _COVERED = _places(_UNSENT | Flags.COVERED), _places(Flags.COVERED)
+_MEDIA, _NAMED = _places(Flags.MEDIA), _places(Flags.NAMED)
 _NOTHING = Details(b"", "")
 _A_RESULT = bytes((TOOL,))
 _DETAILED = _places(_IN_DETAILS)
@@ -317,28 +289,27 @@ class Records(Sequence[Record]):
         return part
 
     def _make(self, index: int) -> Record:
-        flags, role, calls, in_byte_3, o200k, cl100k, size, digest = _LAYOUT.unpack_from(
-            self.packed, index * RECORD_BYTES
-        )
-        extra, grounding, digits, links = None, None, 0, ""
-        media: tuple[StoredMedium, ...] = ()
+        low, role, calls, high, o200k, cl100k, size, digest = _LAYOUT.unpack_from(self.packed, index * RECORD_BYTES)
+        flags = (low | high << 8) & ~_ENDS
         if flags & Flags.PARALLEL:
             flags |= int(self.places[index])
-        if in_byte_3 & _OPEN_BIT:
-            flags |= Flags.IN_PROGRESS
-        if in_byte_3 & _COMPACTION_BIT:
-            flags |= Flags.COMPACTION
-        if in_byte_3 & _WORDLESS_BIT:
-            flags |= Flags.WORDLESS
-        if flags & Flags.RICH or (flags & Flags.MIXED and self.details):
-            details = self.details[index]
-            extra, grounding, digits, media = details.measured, details.grounding, details.digits, details.media
-        if self.details and (calls or role in _RESULTS or flags & _GROUPED):
-            links = self.details[index].links
-        party = self.details[index].party if self.details and in_byte_3 & _NAMED_BIT else EVERYBODY
-        measure = Measure(role, o200k, cl100k, extra)
+        is_linked = calls or role in _RESULTS or flags & (_GROUPED | _OF_DETAILS)
+        details = self.details[index] if flags & Flags.RICH or (is_linked and self.details) else _NOTHING
+        measure = Measure(role, o200k, cl100k, details.measured)
         said = self.said[index] - 1 if self.said and self.said[index] else None
-        return Record(flags & ~_IN_DETAILS, measure, size, calls, digest, grounding, said, digits, links, media, *party)
+        return Record(
+            flags & ~_OF_DETAILS,
+            measure,
+            size,
+            calls,
+            digest,
+            details.grounding,
+            said,
+            details.digits,
+            details.links,
+            details.media,
+            details.party,
+        )
 
     def before(self, newer: "Records") -> "Records":
         """These records, followed by the ``newer`` ones."""
@@ -351,9 +322,7 @@ class Records(Sequence[Record]):
         """These records with others in their place, by index."""
         packed, details, said = bytearray(self.packed), list(self.details), list(self.said)
         for index, record in records.items():
-            covered = packed[index * RECORD_BYTES + 3] & _COVERED_BIT
             packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] = encode_record(record)
-            packed[index * RECORD_BYTES + 3] |= covered
             details[index] = msgspec.structs.replace(details[index], row=b"", extra=record.measure.extra)
             if said and record.said is not None:
                 said[index] = record.said + 1
@@ -381,11 +350,13 @@ class Records(Sequence[Record]):
 
     def tokens(self, column: int) -> Sequence[int]:
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1)."""
-        return self._words[1 + column :: _WORDS]
+        found: list[int] = self._words[:, 1 + column].tolist()
+        return found
 
     def sizes(self) -> Sequence[int]:
         """Bytes of each message's body."""
-        return self._words[3::_WORDS]
+        found: list[int] = self._words[:, 3].tolist()
+        return found
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
@@ -397,9 +368,7 @@ class Records(Sequence[Record]):
 
     def repeats(self, start: int) -> bool:
         """Whether two messages from index ``start`` on have the same digest: as nearly never, where none repeats another."""
-        digests = (
-            memoryview(self.packed).cast("Q")[_DIGEST_AT :: RECORD_BYTES // DIGEST_BYTES][max(0, start) :].tolist()
-        )
+        digests = np.frombuffer(self.packed, "<u8").reshape(len(self), -1)[max(0, start) :, -1].tolist()
         return len(set(digests)) < len(digests)
 
     def pinned(self) -> Iterator[int]:
@@ -466,8 +435,7 @@ class Records(Sequence[Record]):
         return self._columns if self._columns is not None and self._has_mixes else self._read_columns(mixes=True)
 
     def _read_columns(self, *, mixes: bool) -> Row:
-        words = np.frombuffer(self.packed, "<u4").reshape(len(self), _WORDS).astype(np.int64)
-        roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
+        words, roles = self._words.astype(np.int64), np.frombuffer(self.roles, np.uint8).astype(np.int64)
         given = self.details
         rows = given.rows if isinstance(given, StoredDetails) else Rows.of([details.row for details in given])
         self._columns, self._has_mixes = columns_of(rows, roles, (words[:, 1], words[:, 2]), mixes=mixes), mixes
@@ -535,28 +503,26 @@ class Records(Sequence[Record]):
 
     def why_unsent(self, index: int) -> Reason:
         """Why no window has the message."""
-        byte = self.packed[index * RECORD_BYTES + 3]
-        if byte & _COMPACTION_BIT:
+        flags = self.packed[index * RECORD_BYTES + 3] << 8
+        if flags & Flags.COMPACTION:
             return Reason.COMPACTION
-        if byte & _WORDLESS_BIT:
+        if flags & Flags.WORDLESS:
             return Reason.WORDLESS
-        return Reason.IN_PROGRESS if byte & _OPEN_BIT else Reason.SUMMARY
+        return Reason.IN_PROGRESS if flags & Flags.IN_PROGRESS else Reason.SUMMARY
 
     def covered(self, places: Collection[int]) -> "Records":
         """These records, of which no window has those at ``places``, because a compaction stands for them."""
         packed = bytearray(self.packed)
         for index in places:
-            packed[index * RECORD_BYTES + 3] |= _COVERED_BIT
+            packed[index * RECORD_BYTES + 3] |= Flags.COVERED >> 8
         found = Records(bytes(packed), self.details, self.said, self.mended)
         found._columns, found._has_mixes, found.costs = self._columns, self._has_mixes, self.costs
         return found
 
     @cached_property
-    def _words(self) -> "array[int]":
-        words = array("I", self.packed)
-        if sys.byteorder == "big":
-            words.byteswap()
-        return words
+    def _words(self) -> Number:
+        """The records as rows of numbers of four bytes."""
+        return np.frombuffer(self.packed, "<u4").reshape(len(self), RECORD_BYTES // 4)
 
 
 def media_in(extra: Extra | None, size: int) -> Sequence[Medium]:

@@ -30,9 +30,9 @@ def redact_message(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _redact_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    if call["type"] == "custom":
-        return {"id": call["id"], "type": "custom", "custom": {"name": call["custom"]["name"], "input": ""}}
-    return {"id": call["id"], "type": "function", "function": {"name": call["function"]["name"], "arguments": "{}"}}
+    kind = call["type"]
+    empty = {"input": ""} if kind == "custom" else {"arguments": "{}"}
+    return {"id": call["id"], "type": kind, kind: {"name": call[kind]["name"], **empty}}
 
 
 def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:

@@ -5,6 +5,7 @@ does not change. ``build_window`` uses an upper bound of a cut result's tokens. 
 never costs more than the bound.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -71,9 +72,16 @@ def left_out_line(
 
 
 def line_costs(
-    records: Records, places: Sequence[int], seqs: Sequence[int], path: str, model: Model, *, exact: bool = False
+    records: Records,
+    places: Sequence[int],
+    seqs: Sequence[int],
+    path: str,
+    model: Model,
+    *,
+    alone: bool = True,
+    exact: bool = False,
 ) -> list[int]:
-    """Return the model's tokens of each of these results as one line that is sent alone, as ``line_cost`` does.
+    """Return the model's tokens of each of these results as one line, as ``line_cost`` does.
 
     ``places`` are their indexes in ``records``, and ``seqs`` their seqs.
 
@@ -90,7 +98,7 @@ def line_costs(
     lines = [left_out_line(10 ** (tokens - 1), 10 ** (seq - 1), path) for tokens, seq in kinds]
     texts = list(map(both, lines))
     row["text0"], row["text1"] = np.array(texts, np.int64)[which].T
-    for name in ("beside_estimated", "estimated", "pages", "paged", "pictured0", "pictured1"):
+    for name in ("beside_estimated", "estimated", "pages", "paged", "pictured0", "pictured1") if alone else ():
         row[name] = 0
     if model.ratios is not None:
         mixes = [mix_of(line, *counted) for line, counted in zip(lines, texts, strict=True)]
@@ -122,12 +130,12 @@ def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool
 def shared_limits(costs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     """Return each result's limit so that together they cost at most ``room`` tokens. The longest are cut first, and none
     is cut below its ``least``."""
-    low, high = 0, max(costs, default=0)
-    while low < high:
-        limit = (low + high + 1) // 2
-        total = sum(max(min(cost, limit), each) for cost, each in zip(costs, least, strict=True))
-        low, high = (limit, high) if total <= room else (low, limit - 1)
-    return [min(cost, max(low, each)) for cost, each in zip(costs, least, strict=True)]
+
+    def limited(limit: int) -> list[int]:
+        return [min(cost, max(limit, each)) for cost, each in zip(costs, least, strict=True)]
+
+    limits = range(1, max(costs, default=0) + 1)
+    return limited(bisect_right(limits, room, key=lambda limit: sum(limited(limit))))
 
 
 def cut_result(

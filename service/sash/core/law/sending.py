@@ -13,6 +13,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.counts.prices import reasoning_cost
 from sash.core.counts.rows import Row
+from sash.core.law.costs import for_each
 from sash.core.law.fillers import blank_line_tokens, joined_systems, unseen_tokens, with_filler
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
@@ -44,8 +45,7 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
         return view
     sent, whole = _of_each(view, model, partial(_sent_and_whole, view, model, options))
     left = {seq: tokens - sent.get(seq, 0) for seq, tokens in whole.items() if tokens > sent.get(seq, 0)}
-    costs = {seq: view.cost_of(seq) + tokens for seq, tokens in sent.items()}
-    view = msgspec.structs.replace(recosted(view, costs), reasoning=sent, reasoning_left=left)
+    view = msgspec.structs.replace(dearer(view, sent), reasoning=sent, reasoning_left=left)
     if options.stable:
         lasting, passing = _of_each(view, model, partial(_lasting_and_passing, model, options))
         view = msgspec.structs.replace(view, lasting=lasting, passing=passing)
@@ -57,7 +57,9 @@ def _sent_and_whole(
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that are sent, and of all that it has."""
     history, form = view.history, options.format
-    is_forgotten = (seq < history.question) & (model.rules.forgets and _knows_questions(model, form))
+    # Another provider's form may leave out a blank question.
+    knows_questions = PROVIDERS[form].is_chat_form or PROVIDERS[form].maker == model.provider
+    is_forgotten = (seq < history.question) & (model.rules.forgets and knows_questions)
     tokens = reasoning_cost(row, model, form, by, is_forgotten=is_forgotten)
     whole = by.where(tokens > 0, tokens, reasoning_cost(row, model, CHAT, by, is_forgotten=is_forgotten))
     if options.reasoning == "all":
@@ -70,11 +72,6 @@ def _sent_and_whole(
     if PROVIDERS[form].replies_are_items:  # free thoughts are left out too: they only make the request longer
         whole = by.where(is_left, reasoning_cost(row, model, CHAT, by), whole)
     return by.where(is_left, seals, tokens), whole
-
-
-def _knows_questions(model: Model, form: str) -> bool:
-    """Whether ``form`` sends every question as one. Another provider's form may leave out a blank one."""
-    return PROVIDERS[form].is_chat_form or PROVIDERS[form].maker == model.provider
 
 
 def _lasting_and_passing(
@@ -98,10 +95,9 @@ def _of_each(
     found: tuple[dict[int, int], dict[int, int]] = ({}, {})
     if records.details:
         apart |= {first + index: records[index] for index in records.rare}
-        for figures, numbers in zip(
-            found, rule(records.columns_for(model), first + np.arange(len(records)), MANY), strict=True
-        ):
-            listed = np.broadcast_to(numbers, len(records)).astype(np.int64)
+        of_all = rule(records.columns_for(model), first + np.arange(len(records)), MANY)
+        for figures, numbers in zip(found, of_all, strict=True):
+            listed = for_each(numbers, len(records))
             places = np.flatnonzero(listed)
             figures.update(zip((places + first).tolist(), listed[places].tolist(), strict=True))
     for seq, record in apart.items():
@@ -133,9 +129,7 @@ def with_links(view: View, model: Model) -> View:
     """
     first, history = view.history.first_seq, view.history
     seqs = [*view.outside, *(first + index for index in (history.records.media if history.records.details else ()))]
-    extra = {seq: unseen_tokens(history.record(seq).measure, model) for seq in seqs}
-    costs = {seq: view.cost_of(seq) + tokens for seq, tokens in extra.items() if tokens}
-    return recosted(view, costs) if costs else view
+    return dearer(view, {seq: unseen_tokens(history.record(seq).measure, model) for seq in seqs})
 
 
 def _turn_place(history: History) -> int:
@@ -146,15 +140,10 @@ def _roles_beside_apart(records: Records) -> bytes:
     """Roles of the messages. A late result, which is sent elsewhere or not at all, has that of the message before."""
     if not records.marked:
         return records.roles
-    is_late = (np.frombuffer(records.flags, np.uint8) & Flags.LATE != 0) & (
-        np.frombuffer(records.roles, np.uint8) >= TOOL
-    )
-    if not is_late.any():
-        return records.roles
-    roles = bytearray(records.roles)
-    for index in np.flatnonzero(is_late[1:]).tolist():
-        roles[index + 1] = roles[index]
-    return bytes(roles)
+    flags, roles = np.frombuffer(records.flags, np.uint8), np.frombuffer(bytearray(records.roles), np.uint8)
+    for index in np.flatnonzero((flags & Flags.LATE != 0) & (roles >= TOOL)).tolist():
+        roles[index] = roles[max(0, index - 1)]
+    return roles.tobytes()
 
 
 def begins_turn(history: History) -> int:
@@ -168,6 +157,11 @@ def is_turn_unknown(history: History, options: WindowQuery) -> bool:
         return False
     extras = (record.measure.extra for seq, record in history.outside.items() if seq < history.question)
     return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)
+
+
+def dearer(view: View, more: Mapping[int, int]) -> View:
+    """The view in which messages cost so many tokens more, by seq."""
+    return recosted(view, {seq: view.cost_of(seq) + tokens for seq, tokens in more.items() if tokens})
 
 
 def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | None = None) -> View:
@@ -203,7 +197,7 @@ class Trimming(msgspec.Struct, frozen=True):
         if limit is None:
             return view
         results = _results_in(view, view.history.outside, _groups(view))
-        return self._cut(view, {seq: limit for seq in results if view.cost_of(seq) > limit})
+        return self._cut(view, [seq for seq in results if view.cost_of(seq) > limit], limit)
 
     def overlong(self, view: View, room: int) -> View:
         """The view with tool groups larger than their share of ``room`` cut to it, wherever they are in the history.
@@ -216,7 +210,7 @@ class Trimming(msgspec.Struct, frozen=True):
         for index in np.flatnonzero(view.unit_costs > share).tolist():
             is_pinned = view.always.get(index) not in (None, Reason.NEWEST)
             if not (is_pinned or index in view.units.broken):
-                results = [seq for seq in _members(view, index) if _is_result(view, seq)]
+                results = _results_in(view, (), [index])
                 beside = int(view.unit_costs[index]) - sum(map(view.cost_of, results))
                 view = self._shared(view, results, share - beside)
         return view
@@ -256,68 +250,56 @@ class Trimming(msgspec.Struct, frozen=True):
         if kept is None:
             return view
         counted = [index for index in _groups(view) if view.seq(index) <= newest_seq]
-        if counted and newest_seq in _members(view, counted[-1]):
+        if counted and newest_seq < view.seq(counted[-1] + 1):
             kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
         old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
-        return self._cut(view, dict.fromkeys(_results_in(view, (), old), 0))
+        return self._cut(view, _results_in(view, (), old), 0)
 
     def _shared(self, view: View, results: Sequence[int], room: int) -> View:
         """The view with ``results`` cut so that together they cost ``room``, if possible."""
-        lines = [self._line(view, seq) for seq in results]
-        stored = view.history.whole_costs(results, self.model)
-        whole = list(stored.values())
-        if (limit := self.options.tool_result_max_tokens) is not None:
-            whole = [min(cost, max(limit, line)) for cost, line in zip(whole, lines, strict=True)]
-        least = [min(cost, line) for cost, line in zip(whole, lines, strict=True)]
-        costs = dict(zip(results, shared_limits(whole, least, room), strict=True))
-        changed = recosted(view, costs, {seq: self._edit(cost, stored[seq] - cost) for seq, cost in costs.items()})
-        edits = {seq: edit for seq, edit in changed.edits.items() if edit.saved}
-        return msgspec.structs.replace(changed, edits=edits)
+        lines, limit = self._lines(view, results), self.options.tool_result_max_tokens
+        whole = view.history.whole_costs(results, self.model)
+        if limit is not None:
+            whole = {seq: min(cost, max(limit, lines[seq])) for seq, cost in whole.items()}
+        least = [min(cost, lines[seq]) for seq, cost in whole.items()]
+        return self._sent(view, dict(zip(whole, shared_limits([*whole.values()], least, room), strict=True)))
 
-    def _cut(self, view: View, limits: Mapping[int, int]) -> View:
-        """The view with results cut to their limits, or to one line if that costs more. No result becomes longer."""
-        lines = self._lines(view, [seq for seq, limit in limits.items() if not limit])
-        for seq, limit in limits.items():
-            if limit:
-                lines[seq] = self._line(view, seq)
-        now = dict(zip(limits, view.costs_of(limits), strict=True))
-        costs = {seq: max(limit, lines[seq]) for seq, limit in limits.items()}
-        shorter = {seq: cost for seq, cost in costs.items() if cost < now[seq]}
-        whole = view.history.whole_costs(shorter, self.model)
-        edits = {seq: self._edit(cost if limits[seq] else 0, whole[seq] - cost) for seq, cost in shorter.items()}
-        return recosted(view, shorter, edits)
+    def _cut(self, view: View, results: Sequence[int], limit: int) -> View:
+        """The view with results cut to ``limit``, or to one line if that costs more or it is 0. None becomes longer."""
+        lines = self._lines(view, results, alone=not limit)
+        now = zip(results, view.costs_of(results), strict=True)
+        costs = {seq: cost for seq, before in now if (cost := max(limit, lines[seq])) < before}
+        return self._sent(view, costs, are_lines=not limit)
 
-    def _edit(self, limit: int, saved: int) -> Edit:
-        return Edit(limit=min(limit, self.options.tool_result_max_tokens or limit), saved=saved)
+    def _sent(self, view: View, costs: Mapping[int, int], *, are_lines: bool = False) -> View:
+        """The view with results cut so that they have these costs. One that has its whole cost is not cut."""
+        whole, most = view.history.whole_costs(costs, self.model), self.options.tool_result_max_tokens
+        edits = {
+            seq: Edit(limit=0 if are_lines else min(cost, most or cost), saved=whole[seq] - cost)
+            for seq, cost in costs.items()
+        }
+        changed = recosted(view, costs, edits)
+        return msgspec.structs.replace(changed, edits={seq: edit for seq, edit in changed.edits.items() if edit.saved})
 
-    def _line(self, view: View, seq: int, *, alone: bool = False) -> int:
-        return line_cost(view.record(seq), view.history.name(seq), self.place, self.model, alone=alone)
-
-    def _lines(self, view: View, seqs: Sequence[int]) -> dict[int, int]:
-        """Tokens of these results as one line each, which is sent alone."""
-        first, records = view.history.first_seq, view.history.records
-        apart = records.with_parts
-        places = [seq - first for seq in seqs if seq >= first and seq - first not in apart]
-        lines = {seq: self._line(view, seq, alone=True) for seq in seqs if seq < first or seq - first in apart}
-        names = [view.history.name(first + place) for place in places]
-        costs = line_costs(records, places, names, self.place, self.model) if places else []
-        return lines | {first + place: cost for place, cost in zip(places, costs, strict=True)}
+    def _lines(self, view: View, results: Sequence[int], *, alone: bool = False) -> dict[int, int]:
+        """Tokens of these results as one line each, with their images and files unless it is sent ``alone``."""
+        history, first, records = view.history, view.history.first_seq, view.history.records
+        plain = [seq for seq in results if seq >= first and seq - first not in records.with_parts]
+        places, names = [seq - first for seq in plain], list(map(history.name, plain))
+        costs = line_costs(records, places, names, self.place, self.model, alone=alone) if plain else []
+        lines = dict(zip(plain, costs, strict=True))
+        others = (seq for seq in results if seq not in lines)
+        return lines | {
+            seq: line_cost(view.record(seq), history.name(seq), self.place, self.model, alone=alone) for seq in others
+        }
 
 
 def _results_in(view: View, before: Iterable[int], indexes: Iterable[int]) -> list[int]:
     """Seqs of the tool results among messages before the tail, and of those in these units."""
-    first, starts, roles = view.history.first_seq, view.units.starts, view.history.records.roles
+    history, first, starts = view.history, view.history.first_seq, view.units.starts
     inside = (place for index in indexes for place in range(starts[index], starts[index + 1]))
-    return [*(seq for seq in before if _is_result(view, seq)), *[first + at for at in inside if roles[at] in RESULTS]]
-
-
-def _is_result(view: View, seq: int) -> bool:
-    return view.history.role(seq) in RESULTS
-
-
-def _members(view: View, index: int) -> range:
-    first, starts = view.history.first_seq, view.units.starts
-    return range(first + starts[index], first + starts[index + 1])
+    found = [seq for seq in before if history.role(seq) in RESULTS]
+    return [*found, *(first + place for place in inside if history.records.roles[place] in RESULTS)]
 
 
 def _groups(view: View) -> list[int]:

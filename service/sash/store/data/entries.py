@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from sash.core.chat.audiences import Party
 from sash.core.chat.messages import (
     NO_CALLS,
     BareEntry,
@@ -245,8 +246,7 @@ def measure_entry(
         grounding=added,
         digits=digits,
         links=calls.links,
-        author=entry.author,
-        audience=tuple(dict.fromkeys(entry.audience or ())),
+        party=Party(entry.author, tuple(dict.fromkeys(entry.audience or ()))),
     )
     return record, body, grounding
 
