@@ -27,15 +27,19 @@ def message_costs(records: Records, model: Model) -> Number:
     for priced, costs in records.costs:
         if priced is model:
             return costs
-    found = _costs_of_rows(records, model) if records.details else np.array(_plain_costs(records, model), np.int64)
+    found = _costs_of_rows(records, model) if records.details else np.array(listed_costs(records, model), np.int64)
     records.costs.append((model, found))
     return found
 
 
 def listed_costs(records: Records, model: Model) -> list[int]:
-    """The same as a list, which for some hundred plain messages takes less time than an array."""
-    found: list[int] = _plain_costs(records, model) if not records.details else message_costs(records, model).tolist()
-    return found
+    """The same as a list, which for some hundred plain messages takes less time than an array. Do not change it either."""
+    if records.details:
+        found: list[int] = message_costs(records, model).tolist()
+        return found
+    if records.listed is None or records.listed[0] is not model:
+        records.listed = model, _plain_costs(records, model)
+    return records.listed[1]
 
 
 def _costs_of_rows(records: Records, model: Model) -> Number:
