@@ -74,7 +74,7 @@ class Context(msgspec.Struct, frozen=True):
 
 def context_of(request: Req) -> Context:
     """The context of a request's application."""
-    context: Context = request.app.state.context
+    context: Context = request.scope["litestar_app"].state["context"]
     return context
 
 

@@ -322,7 +322,7 @@ async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail |
 
 
 def _no_window(request: Req, problem: Problem) -> bytes:
-    return b',"window":null,"window_error":' + msgspec.json.encode(problem.document(request.url.path))
+    return b',"window":null,"window_error":' + msgspec.json.encode(problem.document(request.scope["path"]))
 
 
 def _tell(

@@ -111,7 +111,7 @@ def receipt_of(stub: Stub, body: bytes, total: int) -> bytes:
     packed = _encode((*parts, stub.parameters))
     if len(packed) > _ROOM:
         packed = _encode((*parts, _digest(bytes(stub.parameters))))
-    text = b2a_base64(checksum(life, body, packed) + packed, newline=False).rstrip(b"=").translate(_TO_URL)
+    text = b2a_base64(checksum(life, body, packed) + packed).translate(_TO_URL, b"=\n")
     return b"w1." + life + change.encode() + text
 
 

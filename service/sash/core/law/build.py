@@ -108,7 +108,9 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     room = terms.budget - sum(fixed_tokens.values())
     has_groups = TOOL in records.roles
     may_cut = has_groups and _may_cut(records, model, options, room)
-    recalled = _take_out(history, costs, model) if history.recalled else 0
+    recalled = 0
+    if history.recalled:
+        recalled, costs = _without_recalled(history, costs, model)
     room -= terms.aside + recalled + _kept_free(history, model, fixed, options)
     if room < 0 or may_cut:
         return None
@@ -152,15 +154,15 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     )
 
 
-def _take_out(history: History, costs: list[int], model: Model) -> int:
-    """Take the recalled messages out of the costs. Returns their tokens."""
-    first, taken = history.first_seq, 0
+def _without_recalled(history: History, costs: list[int], model: Model) -> tuple[int, list[int]]:
+    """The tokens of the recalled messages, and the costs without them."""
+    first, taken, costs = history.first_seq, 0, [*costs]
     for seq in history.recalled:
         if seq < first:
             taken += record_cost(history.outside[seq], model)
         else:
             taken, costs[seq - first] = taken + costs[seq - first], 0
-    return taken
+    return taken, costs
 
 
 def _kept_free(history: History, model: Model, fixed: Fixed, options: WindowQuery) -> int:

@@ -35,6 +35,9 @@ class ReachedTier(msgspec.Struct, frozen=True):
     factor: float
 
 
+_FIRST_TIER = ReachedTier(0, 1.0)
+
+
 class InputPrices(NamedTuple):
     """The prices of a request's input in dollars for a million tokens: uncached, read from the cache, and written to it."""
 
@@ -94,9 +97,10 @@ def cost_of(
         cache = "warm" if history.pause_ms <= lives_ms else "cold"
     elif rules is not None and not window.dropped["messages"] and ASSISTANT not in history.records.roles:
         cache = "cold"  # the first window; one that leaves messages out does not know whether a reply is among them
+    if_warm = round(warm, 9)
     return Cost(
-        usd=round(warm if cache == "warm" else cold, 9),
-        if_warm=round(warm, 9),
+        usd=if_warm if cache == "warm" else round(cold, 9),
+        if_warm=if_warm,
         cache=cache,
         tier=prices.tier,
         expected_read_tokens=read,
@@ -113,4 +117,5 @@ def input_prices(model: Model, total: int, lifetime: Lifetime | None = None) -> 
     cached = prices.cached_input_price if prices.cached_input_price is not None else uncached
     written = lifetime.write_price * uncached if lifetime else prices.cache_write_price or uncached
     above = prices.above if isinstance(prices, PriceTier) else 0
-    return InputPrices(uncached, cached, written, ReachedTier(above, round(uncached / first, 4)))
+    tier = ReachedTier(above, round(uncached / first, 4)) if above else _FIRST_TIER
+    return InputPrices(uncached, cached, written, tier)

@@ -241,6 +241,8 @@ class Records(Sequence[Record]):
         self._has_mixes = False
         self.costs: list[tuple[Model, Number]] = []
         """These messages' costs, for each model that was asked for."""
+        self.listed: tuple[Model, list[int]] | None = None
+        """The same of plain messages as a list, for the model that was asked for last."""
         self.units: Units | None = None
         """These messages' units, once they were asked for."""
 
