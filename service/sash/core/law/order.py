@@ -26,7 +26,7 @@ from sash.core.counts.families import ASSISTANT, FUNCTION, SYSTEM, TOOL
 from sash.core.law.lines import Gap
 from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
 from sash.core.law.runs import runs
-from sash.core.law.units import group_units
+from sash.core.law.units import callers, group_units, is_short
 from sash.core.law.view import History, Order
 
 _RESULTS: Final = bytes((TOOL, FUNCTION))
@@ -53,22 +53,16 @@ def _is_in_order(records: Records, *, is_whole: bool) -> bool:
     """Whether each result stands behind its call, and each call has its result. ``is_whole``: no message is before."""
     if records.plain and TOOL not in records.roles and FUNCTION not in records.roles:
         return True
-    roles, flags, calls, is_open = (
-        np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.unsent)
-    )
-    asks = (roles == ASSISTANT) & (is_open == 0)
+    asks, is_legacy = callers(records)
     if records.marked or FUNCTION in records.roles:
+        roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
         if ((roles == TOOL) & (flags & Flags.LATE != 0)).any():
             return False
-        is_legacy = asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
         is_answer = roles == FUNCTION
         if (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
             return False
     units = group_units(records)
-    if units.single:
-        return not (asks & (calls > 0)).any()
-    first, sizes = units.begins, np.diff(units.begins, append=len(records))
-    return not (asks[first] & (sizes <= calls[first])).any()
+    return not is_short(records, asks, units.begins, np.append(units.begins[1:], len(records))).any()
 
 
 class _Group(msgspec.Struct):
@@ -83,15 +77,6 @@ class _Group(msgspec.Struct):
     results: dict[str, int] = {}
     members: list[int] = []
     late: set[int] = set()
-
-    def answer(self, link: str, index: int, *, is_late: bool) -> set[int]:
-        """Note the newest result of the call with this link. Returns the index of an older one."""
-        older = self.results.get(link)
-        self.results[link] = index
-        self.members.append(index)
-        if is_late:
-            self.late.add(index)
-        return set() if older is None else {older}
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -109,10 +94,11 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
     apart: set[int] = set()
     leading = len(records) - len(records.roles.lstrip(_RESULTS))  # the call of these may be before the tail
     before = -1  # the newest message that is no result
+    is_caller = np.logical_or(*callers(records)).tolist()
     for index, role in enumerate(records.roles):
         if role not in _RESULTS:
             before = index
-            if _is_call(records, index):
+            if is_caller[index]:
                 groups.append(group := _Group(index, links_in(records.details[index].links), members=[index]))
                 makers |= dict.fromkeys(group.links, group)
             continue
@@ -121,7 +107,10 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
         maker = makers.get(link) if role == TOOL else _called_right_before(records, groups, index)
         if maker is not None:
             link = link if role == TOOL else maker.links[0]
-            apart |= maker.answer(link, index, is_late=is_late or maker.head != before)
+            apart |= {maker.results[link]} if link in maker.results else set()  # an older result of the call
+            maker.results[link] = index
+            maker.members.append(index)
+            maker.late |= {index} if is_late or maker.head != before else set()
         elif is_late or is_whole or index >= (leading if role == TOOL else 1):
             apart.add(index)
     return groups, apart
@@ -131,11 +120,6 @@ def _called_right_before(records: Records, groups: Sequence[_Group], index: int)
     """The group of a call in the form before tool calls, if the message right before makes one."""
     is_call = bool(groups) and groups[-1].head == index - 1 and not records.calls[index - 1]
     return groups[-1] if is_call else None
-
-
-def _is_call(records: Records, index: int) -> bool:
-    is_call = records.calls[index] or records.flags[index] & Flags.LEGACY_CALL
-    return bool(is_call) and records.roles[index] == ASSISTANT and not records.unsent[index]
 
 
 def _needs_its_call(records: Records, apart: set[int]) -> bool:

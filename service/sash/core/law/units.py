@@ -71,21 +71,31 @@ def group_units(records: Records) -> Units:
     return records.units
 
 
-def _grouped(records: Records) -> Units:
-    roles, flags, calls, is_open = (
+def callers(records: Records) -> tuple[Number, Number]:
+    """Which messages make tool calls, and which a call in the form before these, as arrays: those that may be sent."""
+    roles, flags, calls, unsent = (
         np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.unsent)
     )
+    asks = (roles == ASSISTANT) & (unsent == 0)
+    return asks & (calls > 0), asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
+
+
+def is_short(records: Records, asks: Number, first: Number, ends: Number) -> Number:
+    """Which units from ``first`` to ``ends`` have fewer results than calls; ``asks`` are the messages with tool calls."""
+    return asks[first] & (ends - first <= np.frombuffer(records.calls, np.uint8)[first])
+
+
+def _grouped(records: Records) -> Units:
+    roles, flags, unsent = (np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.unsent))
+    asks, is_legacy = callers(records)
     is_beside = flags & Flags.LATE == 0
     is_result, is_answer = (roles == TOOL) & is_beside, (roles == FUNCTION) & is_beside
-    asks = (roles == ASSISTANT) & (is_open == 0)
-    is_legacy = asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
-    asks &= calls > 0
     follows = np.zeros(len(records), bool)
     follows[1:] = is_result[1:] & (is_result | asks)[:-1] | is_answer[1:] & is_legacy[:-1]
     starts = np.append(np.flatnonzero(np.logical_not(follows)), len(records))
     first, ends = starts[:-1], starts[1:]
-    is_short = asks[first] & (ends - first <= calls[first]) & (ends < len(records))
     is_apart = (roles[first] == TOOL) | (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)
-    broken = np.flatnonzero((is_open[first] != 0) | is_apart | is_short)
+    lacks = is_short(records, asks, first, ends) & (ends < len(records))
+    broken = np.flatnonzero((unsent[first] != 0) | is_apart | lacks)
     whole = {int(np.searchsorted(first, index)) for index in records.mended}
     return Units(starts, frozenset(broken.tolist()).difference(whole))
