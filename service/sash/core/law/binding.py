@@ -95,34 +95,27 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
 
     Their results, or the newest question's documents of ``asked`` tokens, were shorter in that window than they are now.
     """
-    history, units = view.history, view.units
-    first, roles = history.first_seq, history.records.roles
+    history, first, roles = view.history, view.history.first_seq, view.history.records.roles
     free = room - sum(cost for why, cost in view.always_costs().items() if why not in _NEWEST)
     free -= _cut_from_pinned(view, model, options, room)
     question = view.cost_of(history.question) + asked if 0 < history.question < first else 0
-    stands = 0
-    covered = view.covered
-    for index, start in enumerate(units.starts[:-1]):
-        end = units.starts[index + 1]
-        cost = 0
+    stands, covered = 0, view.covered
+    for index, now in enumerate(view.unit_costs.tolist()):
+        seqs, role, cost = view.members(index), view.role(index), 0
         if index in covered:
             continue
-        if roles[start] == USER:
-            question = view.unit_costs[index] + (asked if first + start == history.question else 0)
-        elif roles[start] == ASSISTANT and roles[end - 1] in RESULTS:
-            seqs = range(first + start, first + end)
+        if role == USER:
+            question = now + (asked if seqs[0] == history.question else 0)
+        elif role == ASSISTANT and roles[seqs[-1] - first] in RESULTS:
             cost = sum(max(view.cost_of(seq), _whole(view, seq, model, options)) for seq in seqs)
-            is_cut = cost > view.unit_costs[index]
             if options.stable and cost > share_of(room):  # cut to the same length wherever it is
-                cost = max(share_of(room), view.unit_costs[index])
-            elif (
-                is_cut and not options.stable and index not in view.always
-            ):  # it had all the room while it was the newest
-                stands = first + end + 1
+                cost = max(share_of(room), now)
+            elif cost > now and not options.stable and index not in view.always:  # it had all the room as the newest
+                stands = seqs[-1] + 2
         else:
             continue
         if cost + question > free:
-            stands = first + end + 1
+            stands = seqs[-1] + 2
     return stands
 
 

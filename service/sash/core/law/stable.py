@@ -38,7 +38,7 @@ from sash.core.law.records import Flags, Record
 from sash.core.law.results import RESULTS
 from sash.core.law.terms import Terms
 from sash.core.law.units import Units
-from sash.core.law.view import View, unit_at
+from sash.core.law.view import View, unit_at, unit_costs
 
 _RESULT = bytes(role in RESULTS for role in range(256))
 
@@ -161,28 +161,26 @@ def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
     """
     history, units, records = view.history, view.units, view.history.records
     count, starts, first = len(units), units.begins, history.first_seq
-    roles = np.frombuffer(records.roles, np.uint8)[starts] if count else np.zeros(0, np.uint8)
-    passing = _by_message(view, view.passing)
+    roles, flags = (np.frombuffer(each, np.uint8)[starts] for each in (records.roles, records.flags))
     # Other reasoning counts in its turn only.
     lasting = view.costs - _by_message(view, view.reasoning) + _by_message(view, view.lasting)
-    cost, reasoning, length = (_sums(each, starts) for each in (lasting, passing, history.line_lengths()))
+    cost, reasoning, length = (
+        unit_costs(units, each) for each in (lasting, _by_message(view, view.passing), history.line_lengths())
+    )
     required = roles <= DEVELOPER
     required[[unit_at(units, index) for index in records.pinned()]] = True
     steady = int(cost[required].sum())
     cost[required] = 0
     beside, while_open = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    if history.grounding_messages:
-        for index in range(count):
-            if roles[index] == USER and records.flags[starts[index]] & Flags.GROUNDED:
-                before, beside[index] = _placed(records[int(starts[index])], terms)
-                cost[index] += before
+    for index in np.flatnonzero((roles == USER) & (flags & Flags.GROUNDED != 0)).tolist():
+        before, beside[index] = _placed(records[units.starts[index]], terms)
+        cost[index] += before
     if history.seen is not None and len(history.seen.behind) and count:
         gone = np.minimum(message_costs(history.seen.retired, terms.model), max(0, room))
         np.add.at(cost, np.searchsorted(starts, history.seen.behind, side="right") - 1, gone)
-    if history.covered and count:
-        is_covered = np.frombuffer(records.covered_marks, np.uint8)[starts] != 0
-        for each in (cost, reasoning, beside):
-            each[is_covered] = 0
+    if history.covered:
+        is_sent = np.frombuffer(records.covered_marks, np.uint8)[starts] == 0
+        cost, reasoning, beside = (each * is_sent for each in (cost, reasoning, beside))
     for index in {unit_at(units, seq - first) for seq in view.edits if seq >= first}:
         while_open[index] = _while_open(view, index, room, terms.options.tool_result_max_tokens)
     for seq, tokens in view.brings.items():
@@ -205,20 +203,12 @@ def _by_message(view: View, tokens: Mapping[int, int]) -> Number:
     return found
 
 
-def _sums(numbers: Number, starts: Number) -> Number:
-    """The sums over units that begin at ``starts``."""
-    return np.add.reduceat(numbers, starts) if len(starts) else numbers[:0]
-
-
 def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
     """The tokens that a tool group has lost since its last results came, because its results are cut now.
 
-    Before, the group was sent whole if it fit into ``room``.
-
-    ``limit`` is the ``tool_result_max_tokens`` parameter.
+    Before, the group was sent whole if it fit into ``room``. ``limit`` is the ``tool_result_max_tokens`` parameter.
     """
-    starts, first = view.units.starts, view.history.first_seq
-    seqs = range(first + starts[index], first + starts[index + 1])
+    seqs = view.members(index)
     if len(seqs) == 1:
         return 0
     costs = list(map(view.cost_of, seqs))
