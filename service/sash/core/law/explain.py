@@ -69,21 +69,16 @@ def with_documents(
 
     ``mode`` is the window's ``grounding``, and ``question`` is the seq of the newest user message.
     """
-    return [
-        _with_documents(line, documents, sent, mode, is_asked=line.seq == question)
-        if line.seq in documents.sources
-        else line
-        for line in lines
-    ]
 
+    def told(line: Explained, given: Sequence[tuple[str | None, str]]) -> Explained:
+        fates = [APART_FROM] * len(given)
+        if line.kept:
+            fates = documents.fates(line.seq, sent, mode, is_asked=line.seq == question)
+        found = [ExplainedDocument(identity, *fate) for (identity, _), fate in zip(given, fates, strict=True)]
+        return msgspec.structs.replace(line, documents=found)
 
-def _with_documents(
-    line: Explained, documents: Documents, sent: Mapping[int, Grounded], mode: str, *, is_asked: bool
-) -> Explained:
-    given = documents.sources[line.seq].grounding.documents
-    fates = documents.fates(line.seq, sent, mode, is_asked=is_asked) if line.kept else [APART_FROM] * len(given)
-    told = [ExplainedDocument(identity, *fate) for (identity, _), fate in zip(given, fates, strict=True)]
-    return msgspec.structs.replace(line, documents=told)
+    sources = documents.sources
+    return [told(each, sources[each.seq].grounding.documents) if each.seq in sources else each for each in lines]
 
 
 def explain(
@@ -94,8 +89,7 @@ def explain(
     ``sent`` and ``left`` are tokens of reasoning by seq: those in the request, and those that are left out.
     """
     history, starts, kept = view.history, view.units.starts, set(taken.kept)
-    covered = view.covered
-    first, others = history.first_seq, Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
+    covered, others = view.covered, Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     lines = [_line(view, seq, view.why(seq), sent, left, is_kept=True) for seq in sorted(view.outside)]
     for index in range(int(view.headless), len(view.units)):
         is_kept = index in kept or index in view.always
@@ -106,8 +100,7 @@ def explain(
             why = Reason.STANDS if why is Reason.COMPACTION and is_summary else why
         elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
             why = Reason.APART
-        seqs = range(first + starts[index], first + starts[index + 1])
-        lines += [_line(view, seq, why, sent, left, is_kept=is_kept) for seq in seqs]
+        lines += [_line(view, seq, why, sent, left, is_kept=is_kept) for seq in view.members(index)]
     return lines
 
 

@@ -12,8 +12,8 @@ With ``stable`` the beginning of the request must stay as it is. Then the cut is
 it moves, or else in steps (``media_steps``).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -36,6 +36,7 @@ from sash.core.law.window import ALL, Allowed, NeedOlder, Window
 
 Build = Callable[[History, Allowed], Window | NeedOlder]
 """Makes the window of a history, inside what is allowed."""
+T = TypeVar("T", int, str)
 _ROUNDS: Final = 64
 
 
@@ -46,7 +47,9 @@ def fitted(history: History, terms: Terms, build: Build) -> Window | NeedOlder:
         return build(history, ALL)  # it asks for older messages
     media = HistoryMedia(history, grouped[0], terms.model, terms.fixed, terms.options)
     fitting = _Fitting(media, build, terms.model, terms.place)
-    return fitting.stable() if terms.options.stable else fitting.sliding()
+    if terms.options.stable:
+        return fitting.stable()
+    return fitting.settled(media.refused | media.beyond_kept(media.found, media.required.keys()))
 
 
 class _Fitting:
@@ -56,11 +59,6 @@ class _Fitting:
         self.media, self.history, self.build = media, media.history, build
         self.model, self.place = model, place
         self.lined: Mapping[int, Record] = {}
-
-    def sliding(self) -> Window | NeedOlder:
-        """The window without a stable cut."""
-        media = self.media
-        return self._settled(media.refused | media.beyond_kept(media.found, media.required.keys()))
 
     def stable(self) -> Window | NeedOlder:
         """The window with a stable cut, which is found first."""
@@ -72,9 +70,9 @@ class _Fitting:
         left, changed = lines_in_steps(self.media, cut)
         if dearest is self.history and not left and self._bytes(first, left) <= self.media.most_bytes:
             return first
-        return self._settled(left, cut, changed)
+        return self.settled(left, cut, changed)
 
-    def _settled(self, left: Left, cut: Cut | None = None, changed: int = 0) -> Window | NeedOlder:
+    def settled(self, left: Left, cut: Cut | None = None, changed: int = 0) -> Window | NeedOlder:
         """The window with these media and more as lines, until the request is not too large."""
         media = self.media
         whole = [each for each in media.found if each.key not in left]
@@ -111,12 +109,7 @@ class _Fitting:
 
     def _dearest(self) -> History:
         """The history with the records that cost more: with media, or with lines in their place."""
-        numbers: dict[int, list[int]] = {}
-        for each in self.media.found:
-            numbers.setdefault(each.place, []).append(each.number)
-        always: dict[int, list[int]] = {}
-        for place, number in self.media.refused:
-            always.setdefault(place, []).append(number)
+        numbers, always = _by_place(each.key for each in self.media.found), _by_place(self.media.refused)
         changed = {}
         for place in numbers.keys() | always.keys():
             shown = self._record(place, always.get(place, []))
@@ -128,10 +121,7 @@ class _Fitting:
 
     def _built(self, lines: Left, allowed: Allowed) -> Window | NeedOlder:
         """The window of the history with these lines."""
-        numbers: dict[int, list[int]] = {}
-        for place, number in lines:
-            numbers.setdefault(place, []).append(number)
-        self.lined = {place: self._record(place, each) for place, each in numbers.items()}
+        self.lined = {place: self._record(place, each) for place, each in _by_place(lines).items()}
         is_lined = len(lines) > len(self.media.refused)
         return self.build(with_records(self.history, self.lined), msgspec.structs.replace(allowed, is_lined=is_lined))
 
@@ -153,12 +143,8 @@ class _Fitting:
     def _told(self, window: Window, lines: Left) -> Window:
         """The window with the lines among its edits and its figures."""
         sent, history = set(window.seqs), self.history
-        numbers: dict[int, list[int]] = {}
-        reasons: dict[int, list[str]] = {}
-        for (place, number), reason in sorted(lines.items()):
-            if place in sent:
-                numbers.setdefault(place, []).append(number)
-                reasons.setdefault(place, []).append(reason)
+        told = [(key, reason) for key, reason in sorted(lines.items()) if key[0] in sent]
+        numbers, reasons = _by_place(key for key, _ in told), _by_place((key[0], reason) for key, reason in told)
         if not numbers:
             return window
         edits = dict(window.edits)
@@ -169,7 +155,7 @@ class _Fitting:
         found = {each.key: each.medium for each in self.media.all}
         media = [found[place, number] for place, each in numbers.items() for number in each]
         images = sum(medium.kind == IMAGE for medium in media)
-        why = {reason for each in reasons.values() for reason in each} - {"images_kept"}
+        why = {reason for _, reason in told} - {"images_kept"}
         stop = window.stop_reason
         if stop == "complete" and why:
             stop = "bytes" if "bytes" in why else "images"
@@ -187,6 +173,14 @@ class _Fitting:
                 "media_bytes": sum(map(bytes_of, media)),
             },
         )
+
+
+def _by_place(pairs: Iterable[tuple[int, T]]) -> dict[int, list[T]]:
+    """The second items of pairs, by the first."""
+    found: dict[int, list[T]] = {}
+    for place, item in pairs:
+        found.setdefault(place, []).append(item)
+    return found
 
 
 def _explained(line: Explained, reasons: Sequence[str]) -> Explained:
