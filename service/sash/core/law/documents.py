@@ -44,9 +44,7 @@ class Documents(msgspec.Struct, frozen=True):
         if source is None:
             return self._unread(seq, model, room)
         keys = keys_of(source)
-        fresh: Sequence[int] = range(len(keys))
-        if self.dedupe:
-            fresh = [place for place in first_places(keys) if keys[place] not in seen]
+        fresh = self._fresh(keys, seen)
         if not fresh:
             return None
         given: Leveled = [source.grounding.levels(place) for place in fresh]
@@ -97,14 +95,13 @@ class Documents(msgspec.Struct, frozen=True):
         if mode != "all" and not (mode == "latest" and is_asked):
             return [EARLIER if mode == "latest" else UNASKED] * len(keys)
         found = [TWICE] * len(keys)
-        later = {key for at, each in sent.items() if at > seq for key in each.keys} if self.dedupe else set()
-        places = first_places(keys) if self.dedupe else range(len(keys))
-        fresh = [place for place in places if keys[place] not in later]
-        for place in places:
-            found[place] = SENT_LATER if keys[place] in later else NO_ROOM
-        if chosen is None:
-            return found
+        for place in self._fresh(keys):
+            found[place] = SENT_LATER
+        fresh = self._fresh(keys, {key for at, each in sent.items() if at > seq for key in each.keys})
         for number, place in enumerate(fresh):
+            found[place] = NO_ROOM
+            if chosen is None:
+                continue
             if number < chosen.kept:
                 level = chosen.levels[number] if chosen.levels else 0
                 found[place] = at_level(level, len(self.sources[seq].grounding.levels(place))) if level else SENT
@@ -113,6 +110,12 @@ class Documents(msgspec.Struct, frozen=True):
             elif number >= chosen.allowed:
                 found[place] = OVER_LIMIT
         return found
+
+    def _fresh(self, keys: Sequence[str], sent: AbstractSet[str] = frozenset()) -> list[int]:
+        """The places of documents that may be sent: all of them, or the first of each key that is not ``sent``."""
+        if not self.dedupe:
+            return list(range(len(keys)))
+        return [place for place in first_places(keys) if keys[place] not in sent]
 
     def _unread(self, seq: int, model: Model, room: int) -> Grounded | None:
         """The tokens of documents that were not read; None if there are none, or they do not fit and may not be trimmed."""
