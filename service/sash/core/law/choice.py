@@ -22,7 +22,7 @@ from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.law.binding import keeps_reasoning_from
 from sash.core.law.caching import below_a_tier, caching_of, cut_length, most_tokens
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
-from sash.core.law.fillers import came_in, filler_tokens, longest_opening, opening_tokens
+from sash.core.law.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.fixed import Fixed, Line, fixed_costs, has_calls
 from sash.core.law.grounding import Grounded
 from sash.core.law.lines import longest_lines
@@ -185,9 +185,10 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         state = self._ask(summary, room)
         aside = terms.aside + self.spared
         # Documents of required messages before the question may not take the opening's tokens.
-        held = min(state.room, aside + (self._least_opening() if terms.options.grounding == "all" else 0))
+        held = min(state.room, aside + (self._least_opening if terms.options.grounding == "all" else 0))
         state.room -= held
-        cut = self._cut(beside + sum(self.always.values()) - aside - self._longest_opening())
+        opening = longest_opening(terms.model, terms.options.format) if self._is_opened else 0
+        cut = self._cut(beside + sum(self.always.values()) - aside - opening)
         if isinstance(cut, NeedOlder):
             return cut
         # A stable window clears results when its cut moves and not before, so that its beginning stays.
@@ -199,12 +200,13 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if self.is_priced and taken.stop == "budget":
             taken.stop = taken.rest = "price"
         # Leading few-shots are fixed costs.
-        opening = open_request(taken, view, self._opening) if self._is_opened() else 0
+        opening = open_request(taken, view, self._opening) if self._is_opened else 0
         if opening > taken.room + held:
             raise self._refusal(summary)
         taken.room = max(0, taken.room - opening)
         return _Selected(taken, view, cut, opening, _seqs(view, taken), summary, noted)
 
+    @cached_property
     def _is_opened(self) -> bool:
         """Whether the request costs more if the first message of the history is the assistant's."""
         if self.terms.fixed.few_shots or not PROVIDERS[self.terms.options.format].fills:
@@ -212,31 +214,28 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         summary = self.view.history.summary if self.terms.options.summary == "always" else None
         return summary is None or summary.compaction is None
 
-    def _longest_opening(self) -> int:
-        return longest_opening(self.terms.model, self.terms.options.format) if self._is_opened() else 0
-
     def _opening(self, seq: int) -> int:
         """The tokens that the request costs more if message ``seq`` is its first, beside system messages."""
-        form, record, role = self.terms.options.format, self.view.record, self.view.history.role
+        model, form = self.terms.model, self.terms.options.format
+        record, role = self.view.record, self.view.history.role
         systems = [each for each in self.view.always_seqs() if role(each) <= DEVELOPER]
         is_beside = any(came_in(record(each).measure, form) for each in systems)
         if role(seq) != ASSISTANT and not is_beside:  # as nearly always
             return 0
-        if seq != 1 and not is_beside:
-            return filler_tokens(self.terms.model)
         behind = range(seq + 1, self.view.history.length + 1) if seq >= self.view.history.first_seq else ()
         is_followed = next((role(each) for each in behind if role(each) > DEVELOPER), None) == ASSISTANT
         return opening_tokens(
-            record(seq), self.terms.model, form, is_oldest=seq == 1, is_beside_system=is_beside, is_followed=is_followed
+            record(seq), model, form, is_oldest=seq == 1, is_beside_system=is_beside, is_followed=is_followed
         )
 
     def _beside_messages(self) -> int:
         """The tokens beside the required messages that a window of these alone needs: an opening, and whole documents."""
-        return self._least_opening() + self._whole_documents()
+        return self._least_opening + self._whole_documents()
 
+    @cached_property
     def _least_opening(self) -> int:
         """The additional tokens of a request that has the required messages alone and begins with the assistant."""
-        first = first_required(self.view) if self._is_opened() else 0
+        first = first_required(self.view) if self._is_opened else 0
         return self._opening(first) if 0 < first <= self.view.history.length else 0
 
     def _whole_documents(self) -> int:
@@ -254,7 +253,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""
-        fixed = self._fixed_costs(self.view, (summary,), self._least_opening())
+        fixed = self._fixed_costs(self.view, (summary,), self._least_opening)
         return does_not_fit(self.budget, fixed, self.always, self._whole_documents())
 
     def _ask(self, summary: Summary | None, room: int) -> Walk:
@@ -262,7 +261,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         state = Walk(room=room, grounding={}, seen=set())
         seq = self.view.history.question
         if seq and self.terms.options.grounding != "none":
-            chosen = self._documents(seq, max(0, room - self._least_opening()))
+            chosen = self._documents(seq, max(0, room - self._least_opening))
             if chosen is not None and chosen.cost > room:
                 raise self._refusal(summary)
             if chosen is not None:
