@@ -17,7 +17,7 @@ from sash.core.counts.models import find_model
 from sash.core.counts.numbers import MANY
 from sash.core.counts.prices import message_cost, reasoning_cost
 from sash.core.counts.rows import Rows, columns_of, extra_of, stored_row
-from sash.core.counts.unicode_scripts import Mix, family_tokens
+from sash.core.counts.unicode_scripts import RATIOS, Mix, family_tokens
 from sash.core.law.costs import message_costs
 from sash.core.law.records import Records
 from sash.core.providers import PROVIDERS
@@ -134,12 +134,12 @@ def test_a_message_of_claude_in_a_window_of_gemini() -> None:
     )
     (cost,) = message_cost(columns, model, MANY).tolist()
 
-    a, b = 0.9, 0.29  # a Latin text's factors for Gemini, of its tokens in o200k_base and in cl100k_base
+    a, b = RATIOS["gemini"]["latin"]  # of a Latin text's tokens in o200k_base and in cl100k_base
     rules, extra = model.rules, measured.extra
     text = np.ceil(a * measured.o200k + b * measured.cl100k)
     name = np.ceil(a * extra.call_names[0] + b * extra.call_names[1])
     arguments = np.ceil(a * extra.call_arguments[0] + b * extra.call_arguments[1])
-    assert cost == text + rules.names * name + arguments + rules.call
+    assert cost == text + rules.names * name + arguments + rules.call == 32
     assert reasoning_cost(columns, model, "gemini", MANY) == 0  # Claude's thoughts are not sent to Gemini
 
 
