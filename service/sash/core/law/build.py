@@ -16,10 +16,8 @@ from sash.core.law.costs import (
     listed_costs,
     message_costs,
     record_cost,
-    reference_cost,
-    reference_costs,
 )
-from sash.core.law.explain import NO_MEDIA_LEFT
+from sash.core.law.explain import NO_MEDIA_LEFT, counted_tokens
 from sash.core.law.fillers import longest_opening
 from sash.core.law.fitting import fitted
 from sash.core.law.fixed import Fixed, reserved_tools
@@ -148,7 +146,7 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
         summary=None,
         note=0,
         tokens={"total": sum(tokens.values()), **tokens},
-        dropped=_NOTHING_DROPPED if whole and history.seen is None else _dropped(history, model, messages, seqs, kept),
+        dropped=_NOTHING_DROPPED if whole and history.seen is None else _dropped(history, model, messages, seqs),
         stop_reason="complete" if whole else "limit" if limited else "budget",
         explain=None,
     )
@@ -244,17 +242,11 @@ def _is_more_than_a_tail(options: WindowQuery) -> bool:
     return options.note or bool(options.stable) or options.overflow == "skip" or options.start == "user"
 
 
-def _dropped(history: History, model: Model, messages: int, seqs: Sequence[int], kept: int) -> dict[str, int]:
-    """The figures of a plain chat's left-out messages. Those with ``seqs`` cost ``messages`` tokens; the last ``kept`` of
-    them are the newest messages, and others are recalled."""
-    counted, first, column = messages, history.first_seq, history.column
-    if history.seen is not None or not costs_as_counted(history.records, model, column):
-        costs, outside = reference_costs(history.records, column), history.outside
-        counted = int(costs[-kept:].sum())
-        for seq in seqs[:-kept]:
-            counted += int(costs[seq - first]) if seq >= first else reference_cost(outside[seq], column)
+def _dropped(history: History, model: Model, messages: int, seqs: Sequence[int]) -> dict[str, int]:
+    """The figures of a plain chat's left-out messages. Those with ``seqs`` cost ``messages`` tokens."""
+    is_counted = history.seen is None and costs_as_counted(history.records, model, history.column)
     return {
         **_NOTHING_DROPPED,
         "messages": history.length + history.unseen - len(seqs),
-        "tokens": history.tokens - counted,
+        "tokens": history.tokens - (messages if is_counted else counted_tokens(history, seqs)),
     }

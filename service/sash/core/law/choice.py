@@ -422,9 +422,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         history = self.view.history
         stands = history.covered
         between = [seq for seq in seqs if history.numbered(seq) <= stands and history.role(seq) > DEVELOPER]
-        asked = (
-            history.question + 1 if self.terms.aside else 0
-        )  # another question had other recalled messages before it
+        # Another question had other recalled messages before it.
+        asked = history.question + 1 if self.terms.aside else 0
         if not (between or self.terms.fixed.few_shots):
             return asked
         if not summary.seq:  # it was put at an unknown time

@@ -113,9 +113,8 @@ class Documents(msgspec.Struct, frozen=True):
 
     def _fresh(self, keys: Sequence[str], sent: AbstractSet[str] = frozenset()) -> list[int]:
         """The places of documents that may be sent: all of them, or the first of each key that is not ``sent``."""
-        if not self.dedupe:
-            return list(range(len(keys)))
-        return [place for place in first_places(keys) if keys[place] not in sent]
+        first = {key: place for place, key in reversed([*enumerate(keys)])}
+        return [place for place, key in enumerate(keys) if not self.dedupe or (first[key] == place and key not in sent)]
 
     def _unread(self, seq: int, model: Model, room: int) -> Grounded | None:
         """The tokens of documents that were not read; None if there are none, or they do not fit and may not be trimmed."""
@@ -140,8 +139,3 @@ class Documents(msgspec.Struct, frozen=True):
 def keys_of(source: Source) -> list[str]:
     """Return the key of each of a message's documents."""
     return [document_key(identity, text) for identity, text in source.grounding.documents]
-
-
-def first_places(keys: Sequence[str]) -> list[int]:
-    """Return the place of each key's first occurrence, ascending."""
-    return sorted({key: place for place, key in reversed(list(enumerate(keys)))}.values())

@@ -10,13 +10,14 @@ from msgspec import Meta
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.models import Model
+from sash.core.counts.numbers import Number
 from sash.core.law.costs import costs_as_counted, reference_cost, reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.grounding import Grounded
 from sash.core.law.reasons import APART_FROM, OUTCOMES, Reason
 from sash.core.law.records import Summary
 from sash.core.law.runs import runs
-from sash.core.law.view import View
+from sash.core.law.view import History, View
 from sash.core.law.walk import Walk
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
 
@@ -127,10 +128,12 @@ def dropped(
 ) -> dict[str, int]:
     """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding."""
     history, left = view.history, left_out(view, seqs, summary)
+    alike = not view.edits and not history.is_numbered_anew
+    costs = view.costs if alike and costs_as_counted(history.records, model, history.column) else None
     stands = reference_tokens(summary.measure)[history.column] if summary is not None and _is_message(summary) else 0
     return {
         "messages": left,
-        "tokens": history.tokens - _counted(view, seqs, model) - stands if left else 0,
+        "tokens": history.tokens - counted_tokens(history, seqs, costs) - stands if left else 0,
         "duplicates": taken.duplicates,
         "grounding_messages": history.grounding_messages - len(grounding),
         **NO_MEDIA_LEFT,
@@ -148,12 +151,10 @@ def _is_message(summary: Summary) -> bool:
     return bool(summary.seq) and summary.compaction is not None
 
 
-def _counted(view: View, seqs: Sequence[int], model: Model) -> int:
-    """The tokens of the window's messages, counted as in the conversation's totals."""
-    history = view.history
+def counted_tokens(history: History, seqs: Sequence[int], costs: Number | None = None) -> int:
+    """The tokens of messages, counted as in the conversation's totals; ``costs`` are those of the tail, if known."""
     first, column = history.first_seq, history.column
-    alike = not view.edits and not history.is_numbered_anew and costs_as_counted(history.records, model, column)
-    costs = view.costs if alike else reference_costs(history.records, column)
+    costs = reference_costs(history.records, column) if costs is None else costs
     inside = seqs[bisect_left(seqs, first) :]
     outside = (history.stored.get(seq) or history.outside[seq] for seq in seqs[: len(seqs) - len(inside)])
     before = (reference_cost(record, column) for record in outside)

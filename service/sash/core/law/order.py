@@ -144,7 +144,7 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
         b"".join(_row(records, index, is_late=index in apart, is_single=index in single) for index in order),
         [records.details[index] for index in order],
         [records.said[index] for index in order] if records.said else (),
-        {place: (gap.last, len(gap.calls) if place in gaps.lines else 0) for place, gap in gaps.all.items()},
+        {place: (gap.last, len(gap.calls) if place in gaps.lines else 0) for place, gap in gaps.mended.items()},
     )
     order_of = Order(
         original=history,
@@ -167,7 +167,7 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
 
 
 class _Gaps(msgspec.Struct):
-    """Calls without a result, by the place of their message in the tail: those that get lines, that are left out, and all.
+    """Calls without a result, by the place of their message in the tail: those that get lines, and that are left out.
 
     ``gone`` are the places of messages that only called. ``alone`` are the groups of which one result remains. ``waiting``
     are the calls at the end.
@@ -175,10 +175,14 @@ class _Gaps(msgspec.Struct):
 
     lines: dict[int, Gap] = {}
     dropped: dict[int, Gap] = {}
-    all: dict[int, Gap] = {}
     gone: list[int] = []
     alone: list[_Group] = []
     waiting: tuple[int, Gap] | None = None
+
+    @property
+    def mended(self) -> dict[int, Gap]:
+        """Those of groups that may be sent."""
+        return {**self.lines, **self.dropped, **dict([self.waiting] if self.waiting else [])}
 
 
 def _gaps(
@@ -201,8 +205,6 @@ def _gaps(
                 found.alone.append(group)
         else:
             found.gone.append(place)
-            continue
-        found.all[place] = gap
     return found
 
 

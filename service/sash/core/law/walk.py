@@ -90,10 +90,7 @@ def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
     oldest = max(newest, bisect_left(units.starts, bounds.oldest_seq - view.history.first_seq, 0, count))
     sums = np.cumsum(costs[::-1])
     end = max(oldest, count - int(np.searchsorted(sums, state.room, side="right")))
-    state.kept = list(range(count - 1, end - 1, -1))
-    for index in sorted(free):
-        if index >= end:
-            del state.kept[count - 1 - index]
+    state.kept = [index for index in range(count - 1, end - 1, -1) if index not in free]
     state.taken = int(sums[count - 1 - end]) if end < count else 0
     state.room -= state.taken
     state.reasons = {index: Reason.UNANSWERED for index in units.broken - view.always.keys() if index >= end}
