@@ -99,13 +99,8 @@ class _Fitting:
 
     def _allowed(self, documents: int, cut: Cut | None = None, changed: int = 0) -> Allowed:
         """What the limits of bytes and of messages allow. ``documents`` are the bytes of those that are sent."""
-        media = self.media
-        return Allowed(
-            bytes_seq=media.oldest_by_bytes(documents),
-            messages_seq=media.oldest_by_number(),
-            cut=cut,
-            changed_seq=changed,
-        )
+        oldest, first = self.media.oldest_by_bytes(documents), self.media.oldest_by_number()
+        return Allowed(bytes_seq=oldest, messages_seq=first, cut=cut, changed_seq=changed)
 
     def _dearest(self) -> History:
         """The history with the records that cost more: with media, or with lines in their place."""
@@ -153,7 +148,7 @@ class _Fitting:
             edit = edits.get(place, Edit())
             edits[place] = msgspec.structs.replace(edit, media=each, saved=edit.saved + saved)
         found = {each.key: each.medium for each in self.media.all}
-        media = [found[place, number] for place, each in numbers.items() for number in each]
+        media = [found[key] for key, _ in told]
         images = sum(medium.kind == IMAGE for medium in media)
         why = {reason for _, reason in told} - {"images_kept"}
         stop = window.stop_reason
