@@ -8,15 +8,18 @@ one seq: reasoning is sent from there on.
 
 from typing import Final
 
-from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
+import numpy as np
+
+from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
+from sash.core.law.costs import message_costs
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Flags
-from sash.core.law.results import RESULTS, share_of
+from sash.core.law.results import share_of
 from sash.core.law.stable import Cut
 from sash.core.law.terms import Terms
-from sash.core.law.view import History, View, unit_at
+from sash.core.law.view import History, View, unit_at, unit_costs
 from sash.core.providers import PROVIDERS
 
 _NEWEST: Final = (Reason.NEWEST, Reason.QUESTION)
@@ -95,28 +98,27 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
 
     Their results, or the newest question's documents of ``asked`` tokens, were shorter in that window than they are now.
     """
-    history, first, roles = view.history, view.history.first_seq, view.history.records.roles
+    history, units, first, now = view.history, view.units, view.history.first_seq, view.unit_costs
     free = room - sum(cost for why, cost in view.always_costs().items() if why not in _NEWEST)
     free -= _cut_from_pinned(view, model, options, room)
-    question = view.cost_of(history.question) + asked if 0 < history.question < first else 0
-    stands, covered = 0, view.covered
-    for index, now in enumerate(view.unit_costs.tolist()):
-        seqs, role, cost = view.members(index), view.role(index), 0
-        if index in covered:
-            continue
-        if role == USER:
-            question = now + (asked if seqs[0] == history.question else 0)
-        elif role == ASSISTANT and roles[seqs[-1] - first] in RESULTS:
-            cost = sum(max(view.cost_of(seq), _whole(view, seq, model, options)) for seq in seqs)
-            if options.stable and cost > share_of(room):  # cut to the same length wherever it is
-                cost = max(share_of(room), now)
-            elif cost > now and not options.stable and index not in view.always:  # it had all the room as the newest
-                stands = seqs[-1] + 2
-        else:
-            continue
-        if cost + question > free:
-            stands = seqs[-1] + 2
-    return stands
+    limit = options.tool_result_max_tokens
+    whole = message_costs(history.records, model)
+    whole = unit_costs(units, np.maximum(view.costs, whole if limit is None else np.minimum(whole, limit)))
+    roles, begins = np.frombuffer(history.records.roles, np.uint8), units.begins
+    ends = np.append(begins[1:], len(roles))
+    is_sent = np.frombuffer(history.records.covered_marks, np.uint8)[begins] == 0
+    asks = (roles[begins] == USER) & is_sent
+    groups = (roles[begins] == ASSISTANT) & (roles[ends - 1] >= TOOL) & is_sent
+    earlier = view.cost_of(history.question) + asked if 0 < history.question < first else 0
+    question = np.append(now + np.where(first + begins == history.question, asked, 0), earlier)
+    question = question[np.maximum.accumulate(np.where(asks, np.arange(len(units)), -1))]  # at -1 the earlier one
+    if options.stable:  # a group is cut to the same length wherever it is
+        whole = np.where(whole > share_of(room), np.maximum(share_of(room), now), whole)
+    pressed = (asks | groups) & (np.where(groups, whole, 0) + question > free)
+    if not options.stable:  # a group had all the room while it was the newest
+        groups[[*view.always]] = False
+        pressed |= groups & (whole > now)
+    return first + int(ends[pressed].max()) + 1 if pressed.any() else 0
 
 
 def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) -> int:

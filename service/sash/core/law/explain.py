@@ -90,7 +90,8 @@ def explain(
     ``sent`` and ``left`` are tokens of reasoning by seq: those in the request, and those that are left out.
     """
     history, starts, kept = view.history, view.units.starts, set(taken.kept)
-    covered, others = view.covered, Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
+    covered, first = view.covered, history.first_seq
+    others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     lines = [_line(view, seq, view.why(seq), sent, left, is_kept=True) for seq in sorted(view.outside)]
     for index in range(int(view.headless), len(view.units)):
         is_kept = index in kept or index in view.always
@@ -101,7 +102,8 @@ def explain(
             why = Reason.STANDS if why is Reason.COMPACTION and is_summary else why
         elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
             why = Reason.APART
-        lines += [_line(view, seq, why, sent, left, is_kept=is_kept) for seq in view.members(index)]
+        seqs = range(first + starts[index], first + starts[index + 1])
+        lines += [_line(view, seq, why, sent, left, is_kept=is_kept) for seq in seqs]
     return lines
 
 

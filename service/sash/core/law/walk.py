@@ -40,7 +40,10 @@ class Bounds(msgspec.Struct, frozen=True):
 
     def reason(self, seq: int) -> Stop | None:
         """Why history must not include ``seq``; None if it may."""
-        return next((why for why, first in self.firsts if seq < first), None)
+        for why, first in self.firsts:
+            if seq < first:
+                return why
+        return None
 
 
 class Walk(msgspec.Struct):
