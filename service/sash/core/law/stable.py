@@ -161,7 +161,7 @@ def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
     """
     history, units, records = view.history, view.units, view.history.records
     count, starts, first = len(units), units.begins, history.first_seq
-    roles, flags = (np.frombuffer(each, np.uint8)[starts] for each in (records.roles, records.flags))
+    roles = np.frombuffer(records.roles, np.uint8)[starts]
     # Other reasoning counts in its turn only.
     lasting = view.costs - _by_message(view, view.reasoning) + _by_message(view, view.lasting)
     cost, reasoning, length = (
@@ -172,7 +172,8 @@ def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
     steady = int(cost[required].sum())
     cost[required] = 0
     beside, while_open = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    for index in np.flatnonzero((roles == USER) & (flags & Flags.GROUNDED != 0)).tolist():
+    is_grounded = np.frombuffer(records.flags, np.uint8)[starts] & Flags.GROUNDED != 0
+    for index in np.flatnonzero((roles == USER) & is_grounded).tolist():
         before, beside[index] = _placed(records[units.starts[index]], terms)
         cost[index] += before
     if history.seen is not None and len(history.seen.behind) and count:

@@ -73,11 +73,10 @@ def group_units(records: Records) -> Units:
 
 def callers(records: Records) -> tuple[Number, Number]:
     """Which messages make tool calls, and which a call in the form before these, as arrays: those that may be sent."""
-    roles, flags, calls, unsent = (
-        np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls, records.unsent)
-    )
-    asks = (roles == ASSISTANT) & (unsent == 0)
-    return asks & (calls > 0), asks & (calls == 0) & (flags & Flags.LEGACY_CALL != 0)
+    asks = (np.frombuffer(records.roles, np.uint8) == ASSISTANT) & (np.frombuffer(records.unsent, np.uint8) == 0)
+    calls = np.frombuffer(records.calls, np.uint8)
+    is_legacy = np.frombuffer(records.flags, np.uint8) & Flags.LEGACY_CALL != 0
+    return asks & (calls > 0), asks & (calls == 0) & is_legacy
 
 
 def is_short(records: Records, asks: Number, first: Number, ends: Number) -> Number:
@@ -86,7 +85,7 @@ def is_short(records: Records, asks: Number, first: Number, ends: Number) -> Num
 
 
 def _grouped(records: Records) -> Units:
-    roles, flags, unsent = (np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.unsent))
+    roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
     asks, is_legacy = callers(records)
     is_beside = flags & Flags.LATE == 0
     is_result, is_answer = (roles == TOOL) & is_beside, (roles == FUNCTION) & is_beside
@@ -96,6 +95,6 @@ def _grouped(records: Records) -> Units:
     first, ends = starts[:-1], starts[1:]
     is_apart = (roles[first] == TOOL) | (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)
     lacks = is_short(records, asks, first, ends) & (ends < len(records))
-    broken = np.flatnonzero((unsent[first] != 0) | is_apart | lacks)
+    broken = np.flatnonzero((np.frombuffer(records.unsent, np.uint8)[first] != 0) | is_apart | lacks)
     whole = {int(np.searchsorted(first, index)) for index in records.mended}
     return Units(starts, frozenset(broken.tolist()).difference(whole))

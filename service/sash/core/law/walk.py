@@ -36,7 +36,7 @@ class Bounds(msgspec.Struct, frozen=True):
     @property
     def oldest_seq(self) -> int:
         """The oldest seq that may be kept."""
-        return max((first for _, first in self.firsts), default=1)
+        return max([first for _, first in self.firsts], default=1)
 
     def reason(self, seq: int) -> Stop | None:
         """Why history must not include ``seq``; None if it may."""
