@@ -16,10 +16,13 @@ Where to begin, by what you want to know::
     a model     counts.models       its encoding, limits and rules, from openai_models, listings, families and vendors
                 counts.counting     a measure's tokens for it; ``law.costs`` counts thousands of records at once
                 counts.estimates    the same without its vocabulary, by the writing systems of the text
-    a window    law.build           the law: a sum for a plain chat, and all rules (``choice``) for others
+    a window    law.terms           what it is made of beside the history, and for which model
+                law.build           the law: a sum for a plain chat, and all rules (``choice``) for others
                 law.view            a history for one model, in units that are kept or left out together
                                     then ``sending``, ``fixed``, ``documents``, ``stable``, ``walk``, ``binding``: its steps
                 law.fitting         pictures and bytes inside the provider's limits, before the law chooses messages
     a request   law.render          stored bodies spliced into it; ``law.expected`` knows what a cache keeps of it
     recall      law.recall          older messages, found by ``words`` and ``ranking``
+
+The way of one message from its reading to its cost, with a test: tests/README.md, "From a message to its cost".
 """

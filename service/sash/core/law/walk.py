@@ -14,6 +14,7 @@ from sash.core.law.records import Records
 from sash.core.law.view import View
 
 Choose = Callable[[int, int, "Walk"], Grounded | None]
+"""The documents of a message that fit a room, beside those that a walk has."""
 SKIP_HORIZON = 256
 """Messages that ``overflow=skip`` considers after the first that is too large: its cost does not grow with the history."""
 _SMALLEST_COST = 1
@@ -24,8 +25,8 @@ Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "hori
 
 class Bounds(msgspec.Struct, frozen=True):
     """Where history may begin, and the options of a walk. ``firsts`` are the first seqs that it may have, each with the
-    reason why not the seqs before; of several reasons the first is told. ``documents`` gives those of a message that fit a
-    room, beside those that the walk has, if all messages have theirs."""
+    reason why not the seqs before; of several reasons the first is told. ``documents`` chooses those of each message; None
+    if not all messages have theirs."""
 
     firsts: tuple[tuple[Stop, int], ...] = ()
     skip: bool = False
