@@ -65,6 +65,7 @@ class Documents(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(chosen, keys=sent, allowed=len(given))
 
     def _whole_or_cut(self, message: Joining, texts: Sequence[str], room: int) -> Grounded | None:
+        """All of them if they fit; else what ``overflow`` says: cut to what fits, none, or all the same."""
         whole = message.whole(texts)
         if whole.room <= room or self.overflow == "error":
             return whole
