@@ -6,6 +6,7 @@ with its documents and without.
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 import msgspec
 
@@ -44,12 +45,17 @@ class Joining:
     def __init__(self, source: Source, template: Template, documents: Leveled, model: Model) -> None:
         self.source, self.template, self.model = source, template, model
         self.factor = _factor_of(source.record, [text for texts in documents for text in texts], model)
+        self._joined_cost = cache(self._cost_beside)
 
     def cost(self, texts: Sequence[str]) -> int:
         """The tokens that these documents add, in the model's tokens."""
         if self.factor is not None:
             return self._joined_cost(*self.template.around(self.template.separator.join(texts)))
         return self._added_cost(self._counted(texts))
+
+    def fits(self, texts: Sequence[str], room: int) -> bool:
+        """Whether these documents fit a room by their tokens of the encoding, too, which is quicker to tell."""
+        return self._added_cost(self._counted(texts)) <= room and (self.factor is None or self.cost(texts) <= room)
 
     def whole(self, texts: Sequence[str], levels: tuple[int, ...] = ()) -> Grounded:
         """These documents, uncut; ``levels`` are those of their texts."""
@@ -89,7 +95,7 @@ class Joining:
         larger = Measure(plain.role, plain.o200k + tokens, plain.cl100k + tokens, plain.extra)
         return message_tokens(larger, self.model) - message_tokens(plain, self.model)
 
-    def _joined_cost(self, before: str, after: str) -> int:
+    def _cost_beside(self, before: str, after: str) -> int:
         """The tokens that texts add if scripts, numbers or parts matter: the message is measured with and without them.
 
         If the message is counted in the model's own vocabulary, so is the text with its documents.

@@ -66,9 +66,8 @@ class Documents(msgspec.Struct, frozen=True):
 
     def _whole_or_cut(self, message: Joining, texts: Sequence[str], room: int) -> Grounded | None:
         """All of them if they fit; else what ``overflow`` says: cut to what fits, none, or all the same."""
-        whole = message.whole(texts)
-        if whole.room <= room or self.overflow == "error":
-            return whole
+        if self.overflow == "error" or message.fits(texts, room):
+            return message.whole(texts)
         return message.cut(texts, room) if self.overflow == "trim" else None
 
     def _by_steps(self, message: Joining, given: Leveled, room: int) -> Grounded | None:
