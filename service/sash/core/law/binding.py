@@ -12,8 +12,8 @@ from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, USER
 from sash.core.counts.models import Model
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
-from sash.core.law.records import Flags
-from sash.core.law.results import RESULTS, share_of
+from sash.core.law.records import RESULTS, Flags
+from sash.core.law.results import share_of
 from sash.core.law.stable import Cut
 from sash.core.law.terms import Terms
 from sash.core.law.view import History, View, unit_at

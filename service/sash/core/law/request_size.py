@@ -11,7 +11,6 @@ from sash.core.law.documents import Documents
 from sash.core.law.enclosing import MESSAGE_BYTES, is_sent, most_bytes
 from sash.core.law.fixed import Fixed
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Record
 from sash.core.law.view import History
 from sash.core.providers.request_limits import NO_LIMITS
 from sash.problems import WindowDoesNotFit
@@ -36,7 +35,11 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
         check_tools(fixed.tools, model)
     if limits is NO_LIMITS and options.images_kept is None:
         return True
-    if fixed.has_media or (records.details and records.media) or (history.outside and _has_media(history.outside)):
+    if (
+        fixed.has_media
+        or (records.details and records.media)
+        or any(each.enclosed for each in history.outside.values())
+    ):
         return False
     if limits.messages is not None and 2 * history.length + fixed_messages(fixed) > limits.messages:
         return False
@@ -46,11 +49,6 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
     if history.summary is not None or options.recall_max_tokens:
         most += told_bytes(history, options)
     return most + most_bytes(records, history.outside, model) <= limits.bytes
-
-
-def _has_media(outside: Mapping[int, Record]) -> bool:
-    extras = (record.measure.extra for record in outside.values())
-    return any(extra is not None and (extra.media or extra.images) for extra in extras)
 
 
 def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str = "") -> None:

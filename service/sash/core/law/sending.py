@@ -17,8 +17,8 @@ from sash.core.law.costs import for_each
 from sash.core.law.fillers import blank_line_tokens, joined_systems, unseen_tokens, with_filler
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
-from sash.core.law.records import Flags, Records
-from sash.core.law.results import RESULTS, Edit, line_cost, line_costs, share_of, shared_limits
+from sash.core.law.records import RESULTS, Flags
+from sash.core.law.results import Edit, line_cost, line_costs, share_of, shared_limits
 from sash.core.law.view import History, View, unit_at, unit_costs
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.chat_mends import STRICT_MAKER
@@ -113,7 +113,7 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     between system texts. ``has_system``: a system prompt comes before the messages."""
     first, records = view.history.first_seq, view.history.records
     names_files = PROVIDERS[form].names_files
-    is_empty = (np.asarray(records.tokens(0)) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
+    is_empty = (records.tokens(0) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
     seqs = {*view.outside, *(first + np.flatnonzero(is_empty)).tolist()}
     if names_files and records.details:
         seqs.update(first + index for index in records.media)
@@ -132,28 +132,21 @@ def with_links(view: View, model: Model) -> View:
     return dearer(view, {seq: unseen_tokens(history.record(seq).measure, model) for seq in seqs})
 
 
-def _turn_place(history: History) -> int:
-    return turn_place(_roles_beside_apart(history.records), history.question - history.first_seq)
-
-
-def _roles_beside_apart(records: Records) -> bytes:
-    """Roles of the messages. A late result, which is sent elsewhere or not at all, has that of the message before."""
-    if not records.marked:
-        return records.roles
-    flags, roles = np.frombuffer(records.flags, np.uint8), np.frombuffer(bytearray(records.roles), np.uint8)
-    for index in np.flatnonzero((flags & Flags.LATE != 0) & (roles >= TOOL)).tolist():
-        roles[index] = roles[max(0, index - 1)]
-    return roles.tobytes()
-
-
 def begins_turn(history: History) -> int:
     """Return the seq of the question that began the newest turn; of a question before the tail where that is not known."""
-    return history.first_seq + _turn_place(history)
+    roles, records = history.records.roles, history.records
+    if records.marked:  # a late result, which is sent elsewhere or not at all, counts as the message before it
+        shown = bytearray(roles)
+        for index in np.flatnonzero(np.frombuffer(records.flags, np.uint8) & Flags.LATE).tolist():
+            if roles[index] >= TOOL:
+                shown[index] = shown[max(0, index - 1)]
+        roles = bytes(shown)
+    return history.first_seq + turn_place(roles, history.question - history.first_seq)
 
 
 def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
-    if options.reasoning == "all" or history.is_whole or _turn_place(history) > 0:
+    if options.reasoning == "all" or history.is_whole or begins_turn(history) > history.first_seq:
         return False
     extras = (record.measure.extra for seq, record in history.outside.items() if seq < history.question)
     return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)

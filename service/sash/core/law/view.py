@@ -11,7 +11,7 @@ import numpy as np
 from sash.core.counts.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
-from sash.core.law.costs import listed_costs, message_costs, record_cost, reference_costs
+from sash.core.law.costs import message_costs, record_cost, reference_costs
 from sash.core.law.lines import Gap, lines_tokens
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Record, Records, Summary, indexes_of
@@ -147,9 +147,8 @@ class History(msgspec.Struct, frozen=True):
 
     def whole_costs(self, seqs: Iterable[int], model: Model) -> dict[int, int]:
         """The same of several messages, by seq."""
-        records, first, outside = self.records, self.first_seq, self.outside
-        costs = message_costs(records, model) if records.details else listed_costs(records, model)
-        return {seq: int(costs[seq - first]) if seq >= first else record_cost(outside[seq], model) for seq in seqs}
+        costs, first, outside = message_costs(self.records, model), self.first_seq, self.outside
+        return {seq: costs.item(seq - first) if seq >= first else record_cost(outside[seq], model) for seq in seqs}
 
 
 class Perspective(msgspec.Struct, frozen=True, kw_only=True):
