@@ -12,7 +12,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import form_number
 from sash.core.counts.without_media import LINE_BYTES
-from sash.core.law.records import RECORD_BYTES, Record, Records
+from sash.core.law.records import Record, Records
 from sash.core.law.view import History
 from sash.core.providers import PROVIDERS
 

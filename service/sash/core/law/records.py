@@ -237,6 +237,7 @@ class Records(Sequence[Record]):
         self.flags = packed[::RECORD_BYTES]
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
+        self.more = packed[3::RECORD_BYTES]
         self._made: list[Record | None] = []
         self._columns: Row | None = None
         self._has_mixes = False
@@ -386,12 +387,12 @@ class Records(Sequence[Record]):
     @cached_property
     def with_media(self) -> list[int]:
         """Indexes of messages with media that are stored beside the log, ascending."""
-        return [*indexes_of(self.packed[3::RECORD_BYTES].translate(_MEDIA))]
+        return [*indexes_of(self.more.translate(_MEDIA))]
 
     @cached_property
     def named(self) -> Number:
         """Indexes of messages with an author or an audience, ascending."""
-        return np.flatnonzero(np.frombuffer(self.packed[3::RECORD_BYTES].translate(_NAMED), np.uint8))
+        return np.flatnonzero(np.frombuffer(self.more.translate(_NAMED), np.uint8))
 
     def parties(self) -> tuple[Number, Sequence[Party]]:
         """The number of each message's party, as an array, and the parties. The details must have been read.
@@ -487,22 +488,21 @@ class Records(Sequence[Record]):
     @property
     def plain(self) -> bool:
         """Whether no message has a tool call, and each may be sent."""
-        grouped = self.calls.strip(b"\0") or self.flags.translate(_LEGACY).strip(b"\0")
-        return not grouped and not self.packed[3::RECORD_BYTES].translate(_OUT).strip(b"\0")
+        return not self.calls.strip(b"\0") and not self.marked and 1 not in self.unsent
 
     @cached_property
     def unsent(self) -> bytes:
         """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
-        return self.packed[3::RECORD_BYTES].translate(_OUT)
+        return self.more.translate(_OUT)
 
     @property
     def covered_marks(self) -> bytes:
         """1 for each message that a compaction stands for in this window, 0 for the others."""
-        return self.packed[3::RECORD_BYTES].translate(_COVERED)
+        return self.more.translate(_COVERED)
 
     def why_unsent(self, index: int) -> Reason:
         """Why no window has the message."""
-        flags = self.packed[index * RECORD_BYTES + 3] << 8
+        flags = self.more[index] << 8
         if flags & Flags.COMPACTION:
             return Reason.COMPACTION
         if flags & Flags.WORDLESS:

@@ -58,7 +58,7 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
     """
     limits = model.limits
     if limits.tools is not None and len(tools) > limits.tools:
-        raise over("tools", limits.tools, {"tools": len(tools)}, pointer)
+        raise WindowDoesNotFit.over("tools", limits.tools, {"tools": len(tools)}, pointer)
     if limits.tool_name is None:
         return
     for index, tool in enumerate(tools):
@@ -66,12 +66,7 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
         name = body.get("name") if isinstance(body, dict) else None
         if isinstance(name, str) and len(name) > limits.tool_name:
             place = f"{pointer}/{index}/{tool['type']}/name" if pointer else ""
-            raise over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
-
-
-def over(limit: str, most: int, parts: Mapping[str, int], pointer: str = "") -> WindowDoesNotFit:
-    """The problem of required parts that are over a limit. ``parts`` are their numbers."""
-    return WindowDoesNotFit.over(limit, most, {name: number for name, number in parts.items() if number}, pointer)
+            raise WindowDoesNotFit.over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
 
 
 def fixed_media(fixed: Fixed, form: str) -> list[Medium]:
