@@ -19,7 +19,7 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import RESULTS, Flags
 from sash.core.law.results import Edit, line_cost, line_costs, share_of, shared_limits
-from sash.core.law.view import History, View, unit_at, unit_costs
+from sash.core.law.view import History, View, unit_at
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.chat_mends import STRICT_MAKER
 from sash.core.providers.openai import OPENAI
@@ -158,7 +158,7 @@ def dearer(view: View, more: Mapping[int, int]) -> View:
 
 
 def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | None = None) -> View:
-    """The view with new costs and edits of some messages, by seq."""
+    """The view with new costs and edits of some messages, by seq. An edit that saves nothing is none."""
     if not costs:
         return view
     first = view.history.first_seq
@@ -168,13 +168,8 @@ def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | N
             inside[seq - first] = cost
         else:
             outside[seq] = cost
-    return msgspec.structs.replace(
-        view,
-        costs=inside,
-        outside=outside,
-        unit_costs=unit_costs(view.units, inside),
-        edits={**view.edits, **(edits or {})},
-    )
+    sent = {seq: edit for seq, edit in {**view.edits, **(edits or {})}.items() if edit.saved}
+    return msgspec.structs.replace(view, costs=inside, outside=outside, edits=sent)
 
 
 class Trimming(msgspec.Struct, frozen=True):
@@ -271,8 +266,7 @@ class Trimming(msgspec.Struct, frozen=True):
             seq: Edit(limit=0 if are_lines else min(cost, most or cost), saved=whole[seq] - cost)
             for seq, cost in costs.items()
         }
-        changed = recosted(view, costs, edits)
-        return msgspec.structs.replace(changed, edits={seq: edit for seq, edit in changed.edits.items() if edit.saved})
+        return recosted(view, costs, edits)
 
     def _lines(self, view: View, results: Sequence[int], *, alone: bool = False) -> dict[int, int]:
         """Tokens of these results as one line each, with their images and files unless it is sent ``alone``."""

@@ -219,14 +219,13 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
-class View(msgspec.Struct, frozen=True):
+class View(msgspec.Struct, frozen=True, dict=True):
     """The tail's units and their costs for one model. ``always`` are the indexes of required units, with the reason."""
 
     history: History
     costs: Number
     """The tokens of each message of the tail, as an array."""
     units: Units
-    unit_costs: Number
     always: dict[int, Reason]
     outside: dict[int, int]
     """Tokens of required messages before the tail, by seq."""
@@ -244,6 +243,11 @@ class View(msgspec.Struct, frozen=True):
     """Cuts of tool results, by seq. The costs are those after the cut."""
     brings: Mapping[int, int] = {}
     """Tokens of the group that a late result brings while it is the newest message, by seq."""
+
+    @cached_property
+    def unit_costs(self) -> Number:
+        """The tokens of each unit, as an array."""
+        return unit_costs(self.units, self.costs)
 
     @property
     def covered(self) -> AbstractSet[int]:
@@ -316,7 +320,7 @@ def view_history(history: History, model: Model) -> View | None:
     records, (units, headless) = history.records, grouped
     costs = _with_lines(history, message_costs(records, model), model)
     outside = {seq: record_cost(record, model) for seq, record in history.outside.items()}
-    return View(history, costs, units, unit_costs(units, costs), always_units(history, units), outside, headless)
+    return View(history, costs, units, always_units(history, units), outside, headless)
 
 
 def grouped_units(history: History) -> tuple[Units, bool] | None:
