@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from sash.core.counts.families import USER
-from sash.core.counts.media_facts import IMAGE, Medium
+from sash.core.counts.media_facts import Medium
 from sash.core.counts.models import Model
 from sash.core.law.enclosing import Enclosed, bytes_of, enclosures, text_bytes
 from sash.core.law.fixed import Fixed
@@ -100,10 +100,11 @@ class HistoryMedia:
         parts: dict[str, list[Medium]] = {"few_shots": self._shots}
         for each in must:
             parts.setdefault(self.required[each.place].part, []).append(each.medium)
-        numbers = {name: _amount(media, limit) for name, media in parts.items()}
-        if limit == "bytes":
+        kind = "images" if limit == "many_images" else limit
+        numbers = {name: getattr(Load().and_of(media, self.limits), kind) for name, media in parts.items()}
+        if kind == "bytes":
             numbers["text"] = load.bytes - sum(numbers.values())
-        raise WindowDoesNotFit.over("images" if limit == "many_images" else limit, getattr(self.limits, limit), numbers)
+        raise WindowDoesNotFit.over(kind, getattr(self.limits, limit), numbers)
 
     def required_at(self, place: int) -> AbstractSet[int]:
         """The places of messages that were required while this one was the newest, beside those that always are."""
@@ -170,10 +171,3 @@ def _required(history: History, units: Units) -> dict[int, Reason]:
         if why is not Reason.RECALLED:
             found |= dict.fromkeys(range(first + starts[index], first + starts[index + 1]), why)
     return found
-
-
-def _amount(media: Sequence[Medium], limit: str) -> int:
-    """What these media add to a limit."""
-    if limit == "pages":
-        return sum(medium.pages for medium in media)
-    return sum(map(bytes_of, media)) if limit == "bytes" else sum(medium.kind == IMAGE for medium in media)
