@@ -116,6 +116,8 @@ def with_records(history: History, changed: Mapping[int, Record]) -> History:
 def most_bytes(records: Records, outside: Mapping[int, Record], model: Model) -> int:
     """An upper bound of the messages' bytes in any form, which is quick to tell."""
     size = sum(records.sizes()) + MESSAGE_BYTES * (len(records) + sum(records.calls))
+    if not (records.details or outside):
+        return size
     size += sum(record.whole_size + MESSAGE_BYTES * (1 + record.calls) for record in outside.values())
     extras = [record.measure.extra for record in outside.values()]
     if records.details:

@@ -426,7 +426,7 @@ class Records(Sequence[Record]):
     @property
     def columns(self) -> Row:
         """The numbers of all messages; those of ``rare`` ones are not complete. The details must have been read."""
-        return self._read_columns(mixes=False)
+        return self._read_columns(mixes=False) if self._columns is None else self._columns
 
     def columns_for(self, model: Model) -> Row:
         """The numbers of all messages, with the mixes if the model's tokens are estimated."""
@@ -488,7 +488,7 @@ class Records(Sequence[Record]):
     @property
     def plain(self) -> bool:
         """Whether no message has a tool call, and each may be sent."""
-        return not self.calls.strip(b"\0") and not self.marked and 1 not in self.unsent
+        return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LEGACY) or 1 in self.more.translate(_OUT))
 
     @cached_property
     def unsent(self) -> bytes:

@@ -30,7 +30,7 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
 
     Raises WindowDoesNotFit for tools that are over a limit.
     """
-    limits, records = model.limits, history.records
+    limits, records, outside = model.limits, history.records, history.outside
     if fixed.tools:
         check_tools(fixed.tools, model)
     if limits is NO_LIMITS and options.images_kept is None:
@@ -38,7 +38,7 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
     if (
         fixed.has_media
         or (records.details and records.media)
-        or any(each.enclosed for each in history.outside.values())
+        or (outside and any(each.enclosed for each in outside.values()))
     ):
         return False
     if limits.messages is not None and 2 * history.length + fixed_messages(fixed) > limits.messages:
@@ -48,7 +48,7 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
     most = fixed_bytes(fixed) + (_documents_bytes(documents) if documents.sources else 0)
     if history.summary is not None or options.recall_max_tokens:
         most += told_bytes(history, options)
-    return most + most_bytes(records, history.outside, model) <= limits.bytes
+    return most + most_bytes(records, outside, model) <= limits.bytes
 
 
 def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str = "") -> None:
