@@ -56,7 +56,7 @@ def _plain_costs(records: Records, model: Model) -> Number:
     around = np.array(model.rules.role_costs)  # tokens around a text, by role
     around[TOOL] = 0
     texts = records.tokens(model.column) if model.ratios is None else _estimated(records, model.ratios)
-    costs: Number = around[np.frombuffer(records.roles, np.uint8)] + texts
+    costs: Number = around.take(np.frombuffer(records.roles, np.uint8)) + texts
     costs = costs if model.margin == 1.0 else np.ceil(costs * model.margin).astype(np.int64)
     if not PROVIDERS[model.format].is_chat_form:  # other forms leave some of these out
         for index in np.flatnonzero(texts == 0).tolist():

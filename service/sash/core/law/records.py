@@ -518,7 +518,7 @@ class Records(Sequence[Record]):
         found._columns, found._has_mixes, found.costs = self._columns, self._has_mixes, self.costs
         return found
 
-    @cached_property
+    @property
     def _words(self) -> Number:
         """The records as rows of numbers of four bytes."""
         return np.frombuffer(self.packed, "<u4").reshape(len(self), RECORD_BYTES // 4)
