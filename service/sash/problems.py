@@ -438,12 +438,13 @@ class WindowDoesNotFit(Unprocessable):
     @classmethod
     def over(cls, limit: str, most: int, costs: Mapping[str, int], pointer: str = "") -> Self:
         """The problem of required parts that are over a limit other than tokens; ``pointer`` is their place, if known."""
+        costs = {name: cost for name, cost in costs.items() if cost}
         needed = max(costs.values()) if limit in _OF_ONE else sum(costs.values())
         detail = (
             f"What must be in the window has {needed} {MOST_CALLED.get(limit, limit)}, and the model takes {most}: "
             f"{needed - most} over"
         )
-        members = {"limit": limit, "budget": most, "needed": needed, "shortfall": needed - most, "costs": dict(costs)}
+        members = {"limit": limit, "budget": most, "needed": needed, "shortfall": needed - most, "costs": costs}
         return cls(f"{detail}.", errors=[Pointer(pointer, detail)] if pointer else (), members=members)
 
 

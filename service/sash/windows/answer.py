@@ -396,7 +396,7 @@ def _plain_lines(
     native, apart = records.columns["form"], records.with_parts
     lines = (seq - first for seq, each in edits.items() if each.limit == 0 and seq >= first)
     places = [place for place in lines if place not in apart and not (isinstance(native, np.ndarray) and native[place])]
-    tokens, other = records.tokens(model.column), records.tokens(1 - model.column)
+    tokens, other = (records.tokens(column).tolist() for column in (model.column, 1 - model.column))
     names = {place: history.name(first + place) for place in places}
     # The bound is of the larger number. It is exact where the other number has as many digits.
     unsure = [

@@ -16,7 +16,7 @@ import msgspec
 
 from sash.core.counts.families import FUNCTION, TOOL
 from sash.core.law.compaction import compacted
-from sash.core.law.costs import listed_costs
+from sash.core.law.costs import message_costs
 from sash.core.law.documents import Documents
 from sash.core.law.history_tools import with_history_tools
 from sash.core.law.order import arranged
@@ -205,7 +205,7 @@ def _is_too_long(asked: Asked, history: History) -> bool:
     records, limits = history.records, asked.limits
     if TOOL in records.roles or FUNCTION in records.roles or history.summary is not None:
         return False
-    return sum(listed_costs(records, limits.model)) > limits.budget
+    return int(message_costs(records, limits.model).sum()) > limits.budget
 
 
 def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window, SeenHistory, int]]:

@@ -24,7 +24,7 @@ from sash.core.chat.packed import Packed
 from sash.core.counts.counting import reasoning_tokens, seals_tokens
 from sash.core.counts.families import FUNCTION, TOOL, USER
 from sash.core.counts.models import Model
-from sash.core.law.costs import listed_costs, record_cost, written_cost
+from sash.core.law.costs import message_costs, record_cost, written_cost
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, explained
@@ -76,7 +76,8 @@ def costs_of(records: Mapping[int, Record], model: Model, query: WindowQuery) ->
         for seq, record in records.items()
         if record.measure.extra is None and record.grounding is None and record.said is None
     ]
-    costs = dict(zip(plain, listed_costs(Records.bare(records[seq] for seq in plain), model), strict=True))
+    found = message_costs(Records.bare(records[seq] for seq in plain), model)
+    costs = dict(zip(plain, found.tolist(), strict=True))
     costs |= {seq: record_cost(record, model) for seq, record in records.items() if seq not in costs}
     if query.reasoning == "none":
         return costs
@@ -149,7 +150,7 @@ def shortlist(
     With ``user_first`` each candidate begins with a user's message. For a ``view`` there are more, as it may not see all.
     """
     most = (_WIDE if view is None else _WIDER) * room
-    tokens = old.records.tokens(column)
+    tokens = old.records.tokens(column).tolist()
     scores, _ = scores_of_words(old.words, question.words)
     ranked = _best_first(old, question, scores, max(_FEWEST, room // _USUAL_COST))
     wanted, total = [], 0

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import msgspec
 
-from sash.core.law.records import Record
-from sash.core.law.sight import RESULT_ROLES, text_record
+from sash.core.law.records import RESULTS, Record
+from sash.core.law.sight import text_record
 from sash.core.providers.interrupted import text_alone
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
@@ -22,7 +22,7 @@ async def seen_page(reader: Reader, target: Target, page: Page, view: str | None
     """
     if view is None:
         return page
-    apart = [message for message in page.messages if message.record.measure.role in RESULT_ROLES]
+    apart = [message for message in page.messages if message.record.measure.role in RESULTS]
     callers = await reader.callers(target, apart, made=page.made) if apart else {}
     seen = (_seen(message, callers, view) for message in page.messages)
     return msgspec.structs.replace(page, messages=[message for message in seen if message is not None])

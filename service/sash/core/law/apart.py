@@ -16,6 +16,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -56,6 +57,7 @@ _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,60}/[a-z0-9][a-z0-9!#$&^
 _UNKNOWN: Final = "application/octet-stream"
 _TEXT: Final = "text/"
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
+_NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class StoredMedium(msgspec.Struct, array_like=True, frozen=True):
@@ -219,37 +221,27 @@ class Shown:
         yield "media", {"digest": digest, "type": medium.type, "bytes": medium.size, "width": width, "height": height}
 
 
-def _without(value: Any, gap: Callable[[_Found], str]) -> Any:
-    """Return the value with a gap in each string that leaves it."""
+def _without(value: Any, gap: Callable[[_Found], str], holder: Mapping[str, Any] = _NOBODY, name: str = "") -> Any:
+    """Return the value, which is the member ``name`` of its ``holder``, with a gap in each string that leaves it."""
     match value:
         case dict():
-            return {name: _member_without(value, name, each, gap) for name, each in value.items()}
+            return {member: _without(each, gap, value, member) for member, each in value.items()}
         case list():
             return [_without(each, gap) for each in value]
+        case str() if len(value) > LARGE and (found := _found(holder, name, value)) and len(found.data) > LARGE:
+            return value[: -len(found.data)] + gap(found)
         case _:
             return value
 
 
-def _member_without(holder: Mapping[str, Any], name: str, value: Any, gap: Callable[[_Found], str]) -> Any:
-    if not isinstance(value, str):
-        return _without(value, gap)
-    if len(value) <= LARGE:
-        return value
-    for head, found in _found(holder, name, value):
-        if len(found.data) > LARGE:
-            return head + gap(found)
-    return value
-
-
-def _found(holder: Mapping[str, Any], name: str, value: str) -> Iterator[tuple[str, _Found]]:
-    """Yield the medium in a member of an object, with the beginning of the string that stays."""
+def _found(holder: Mapping[str, Any], name: str, value: str) -> _Found | None:
+    """Return the medium in a member of an object: the end of a data URL, or all of the string."""
     if name in _URLS and value[:5].lower() == "data:":
         end = value.find(",", 0, _HEAD) + 1
-        if end:
-            kind, *parameters = value[5 : end - 1].lower().split(";")
-            yield value[:end], _Found(_known(kind or "text/plain"), value[end:], "base64" in parameters)
-    elif (kind := _declared(holder, name)) and value[:64].isascii():
-        yield "", _Found(_known(kind), value, is_base64=True)
+        kind, *parameters = value[5 : max(5, end - 1)].lower().split(";")
+        return _Found(_known(kind or "text/plain"), value[end:], "base64" in parameters) if end else None
+    kind = _declared(holder, name)
+    return _Found(_known(kind), value, is_base64=True) if kind and value[:64].isascii() else None
 
 
 def _declared(holder: Mapping[str, Any], name: str) -> str:

@@ -13,7 +13,6 @@ from sash.core.counts.models import Model
 from sash.core.law.choice import choose
 from sash.core.law.costs import (
     costs_as_counted,
-    listed_costs,
     message_costs,
     record_cost,
 )
@@ -97,7 +96,7 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     records, first, model, fixed, options = history.records, history.first_seq, terms.model, terms.fixed, terms.options
     if not _is_plain(history, fixed, options):
         return None
-    costs = listed_costs(records, model)
+    costs: list[int] = message_costs(records, model).tolist()
     system, few_shots = fixed.message_costs(model) if fixed.system or fixed.few_shots else (0, 0)
     is_told = any(map(is_system, (*fixed.system, *fixed.few_shots)))
     lone = 0 if is_told or SYSTEM in records.roles or DEVELOPER in records.roles else model.lone

@@ -1,9 +1,7 @@
 """Each message's cost in a model's tokens, from columns of records."""
 
-import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
-from operator import add
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -35,19 +33,9 @@ def message_costs(records: Records, model: Model) -> Number:
         cost = message_cost(records.columns_for(model), model, MANY, place=records.places, said=said)
         found = _with_rare(records, cost, partial(record_cost, model=model))
     else:
-        found = np.array(listed_costs(records, model), np.int64)
+        found = _plain_costs(records, model)
     records.costs.append((model, found))
     return found
-
-
-def listed_costs(records: Records, model: Model) -> list[int]:
-    """The same as a list, which for some hundred plain messages takes less time than an array. Do not change it either."""
-    if records.details:
-        found: list[int] = message_costs(records, model).tolist()
-        return found
-    if records.listed is None or records.listed[0] is not model:
-        records.listed = model, _plain_costs(records, model)
-    return records.listed[1]
 
 
 def _with_rare(records: Records, cost: Number, of_one: Callable[[Record], int]) -> Number:
@@ -63,24 +51,25 @@ def for_each(numbers: Number, count: int) -> Number:
     return np.broadcast_to(numbers, count).astype(np.int64)
 
 
-def _plain_costs(records: Records, model: Model) -> list[int]:
+def _plain_costs(records: Records, model: Model) -> Number:
     """Each message's cost if it has text alone."""
+    around = np.array(model.rules.role_costs)  # tokens around a text, by role
+    around[TOOL] = 0
     texts = records.tokens(model.column) if model.ratios is None else _estimated(records, model.ratios)
-    costs = list(map(add, records.roles.translate(_around(model.rules.role_costs)), texts))
-    if model.margin != 1.0:
-        margin = model.margin
-        costs = [math.ceil(cost * margin) for cost in costs]
-    if not PROVIDERS[model.format].is_chat_form and 0 in texts:  # other forms leave some of these out
-        costs = [cost if texts[index] else record_cost(records[index], model) for index, cost in enumerate(costs)]
+    costs: Number = around.take(np.frombuffer(records.roles, np.uint8)) + texts
+    costs = costs if model.margin == 1.0 else np.ceil(costs * model.margin).astype(np.int64)
+    if not PROVIDERS[model.format].is_chat_form:  # other forms leave some of these out
+        for index in np.flatnonzero(texts == 0).tolist():
+            costs[index] = record_cost(records[index], model)
     return costs
 
 
-def _estimated(records: Records, ratios: str) -> list[int]:
+def _estimated(records: Records, ratios: str) -> Number:
     """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
     a, b = RATIOS[ratios]["latin"]
-    newer, older, said = records.tokens(0), records.tokens(1), records.said
-    texts = [math.ceil(a * o200k + b * cl100k) for o200k, cl100k in zip(newer, older, strict=True)]
-    return [counted - 1 if counted else text for counted, text in zip(said, texts, strict=True)] if said else texts
+    texts = np.ceil(a * records.tokens(0) + b * records.tokens(1)).astype(np.int64)
+    said = np.array(records.said, np.int64)
+    return np.where(said > 0, said - 1, texts) if len(said) else texts
 
 
 def record_cost(record: Record, model: Model) -> int:
@@ -132,12 +121,3 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
         and _OF_ITS_MODEL.isdisjoint(records.columns)
         and not records.places.any()
     )
-
-
-@lru_cache(maxsize=64)
-def _around(role_costs: tuple[int, ...]) -> bytes:
-    """Tokens around a plain message's text, by role, as a table for ``bytes.translate``."""
-    table = bytearray(256)
-    table[: len(role_costs)] = role_costs
-    table[TOOL] = 0
-    return bytes(table)

@@ -7,17 +7,18 @@ from typing import Final
 import numpy as np
 
 from sash.core.counts.families import USER
-from sash.core.counts.media_facts import IMAGE, Medium
+from sash.core.counts.media_facts import Medium
 from sash.core.counts.models import Model
 from sash.core.law.enclosing import Enclosed, bytes_of, enclosures, text_bytes
 from sash.core.law.fixed import Fixed
 from sash.core.law.media_room import Left, Load, Room, refused
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
-from sash.core.law.request_size import ASIDE_MESSAGES, fixed_bytes, fixed_media, fixed_messages, over, told_bytes
+from sash.core.law.request_size import ASIDE_MESSAGES, fixed_bytes, fixed_media, fixed_messages, told_bytes
 from sash.core.law.sending import begins_turn
 from sash.core.law.units import Units
 from sash.core.law.view import History, always_units, unit_at
+from sash.problems import WindowDoesNotFit
 
 _NEWEST: Final = (Reason.NEWEST, Reason.QUESTION)
 
@@ -36,7 +37,7 @@ class HistoryMedia:
         self.required = _required(history, units)
         self.texts, self._texts_outside = text_bytes(history, options.format)
         self._sums = np.concatenate(([0], np.cumsum(self.texts)))
-        thinks_from = _thinks_from(history, options)
+        thinks_from = {"all": 0, "turn": begins_turn(history)}.get(options.reasoning, history.length) + 1
         given = enclosures(history, options.format)
         self.all = [each for each in given if not each.medium.in_thought or each.place >= thinks_from]
         found = [each for each in self.all if self._may_be_sent(each.place)]
@@ -85,11 +86,11 @@ class HistoryMedia:
         for medium in self._shots:
             if name := refused(medium, self.limits):
                 size = medium.side if name == "image_side" else bytes_of(medium)
-                raise over(name, getattr(self.limits, name), {"few_shots": size})
+                raise WindowDoesNotFit.over(name, getattr(self.limits, name), {"few_shots": size})
         most = self.limits.messages
         needed = self._messages_beside - (0 if self.history.recalled else ASIDE_MESSAGES)  # recall gives way at once
         if most is not None and needed > most:
-            raise over("messages", most, {"messages": needed})
+            raise WindowDoesNotFit.over("messages", most, {"messages": needed})
         must = [each for each in self.found if each.place in self.required]
         load = self.loaded(must)
         load.bytes += self.required_bytes
@@ -99,10 +100,11 @@ class HistoryMedia:
         parts: dict[str, list[Medium]] = {"few_shots": self._shots}
         for each in must:
             parts.setdefault(self.required[each.place].part, []).append(each.medium)
-        numbers = {name: _amount(media, limit) for name, media in parts.items()}
-        if limit == "bytes":
+        kind = "images" if limit == "many_images" else limit
+        numbers = {name: getattr(Load().and_of(media, self.limits), kind) for name, media in parts.items()}
+        if kind == "bytes":
             numbers["text"] = load.bytes - sum(numbers.values())
-        raise over("images" if limit == "many_images" else limit, getattr(self.limits, limit), numbers)
+        raise WindowDoesNotFit.over(kind, getattr(self.limits, limit), numbers)
 
     def required_at(self, place: int) -> AbstractSet[int]:
         """The places of messages that were required while this one was the newest, beside those that always are."""
@@ -157,13 +159,6 @@ class HistoryMedia:
         return self._fixed_messages + lines + len(self.required.keys() | self.history.recalled)
 
 
-def _thinks_from(history: History, options: WindowQuery) -> int:
-    """The place from which thoughts may be sent."""
-    if options.reasoning == "turn":
-        return begins_turn(history) + 1
-    return 1 if options.reasoning == "all" else history.length + 1
-
-
 def _required(history: History, units: Units) -> dict[int, Reason]:
     """The places of required messages, with the reason. Recalled messages are shortened like others."""
     first, starts = history.first_seq, units.starts
@@ -176,10 +171,3 @@ def _required(history: History, units: Units) -> dict[int, Reason]:
         if why is not Reason.RECALLED:
             found |= dict.fromkeys(range(first + starts[index], first + starts[index + 1]), why)
     return found
-
-
-def _amount(media: Sequence[Medium], limit: str) -> int:
-    """What these media add to a limit."""
-    if limit == "pages":
-        return sum(medium.pages for medium in media)
-    return sum(map(bytes_of, media)) if limit == "bytes" else sum(medium.kind == IMAGE for medium in media)

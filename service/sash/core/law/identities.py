@@ -16,10 +16,8 @@ from typing import Final
 
 import msgspec
 
-ULID_BITS: Final = 128
-STAMP_BITS: Final = 68
-CHANCE_BITS: Final = ULID_BITS - STAMP_BITS
-"""Bits of an id of Sash's behind its stamp."""
+CHANCE_BITS: Final = 60
+"""Bits of an id of Sash's behind its stamp, which has 68."""
 STAMP_CHANCE_BITS: Final = 20
 """Bits of chance behind a stamp's milliseconds."""
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -16,7 +16,6 @@ Most tails are in order, and nothing is changed. A message's details have the li
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -24,12 +23,10 @@ import numpy as np
 from sash.core.chat.messages import links_in
 from sash.core.counts.families import ASSISTANT, FUNCTION, SYSTEM, TOOL
 from sash.core.law.lines import Gap
-from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
+from sash.core.law.records import RECORD_BYTES, RESULTS, Flags, Record, Records
 from sash.core.law.runs import runs
 from sash.core.law.units import callers, group_units, is_short
 from sash.core.law.view import History, Order
-
-_RESULTS: Final = bytes((TOOL, FUNCTION))
 
 
 def arranged(history: History, *, drops: bool) -> History | None:
@@ -92,11 +89,11 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
     groups: list[_Group] = []
     makers: dict[str, _Group] = {}
     apart: set[int] = set()
-    leading = len(records) - len(records.roles.lstrip(_RESULTS))  # the call of these may be before the tail
+    leading = records.leading_results  # the call of these may be before the tail
     before = -1  # the newest message that is no result
     is_caller = np.logical_or(*callers(records)).tolist()
     for index, role in enumerate(records.roles):
-        if role not in _RESULTS:
+        if role not in RESULTS:
             before = index
             if is_caller[index]:
                 groups.append(group := _Group(index, links_in(records.details[index].links), members=[index]))
@@ -212,7 +209,7 @@ def _row(records: Records, index: int, *, is_late: bool, is_single: bool) -> byt
     """A message's record in its place, where it is late if it is left out."""
     row = records.packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES]
     flags = row[0]
-    if records.roles[index] in _RESULTS:
+    if records.roles[index] in RESULTS:
         flags = flags & ~Flags.LATE | (Flags.LATE if is_late else 0)
     if is_single:
         flags &= ~Flags.PARALLEL
@@ -226,7 +223,7 @@ def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> 
     waiting: set[str] = set()
     caller = 0
     for index, role in enumerate(records.roles):
-        if role in _RESULTS:
+        if role in RESULTS:
             waiting.discard(records.details[index].links)
         elif not records.unsent[index]:
             if waiting:

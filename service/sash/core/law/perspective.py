@@ -29,7 +29,7 @@ from sash.core.counts.families import DEVELOPER, USER
 from sash.core.counts.numbers import Number
 from sash.core.law.costs import reference_costs
 from sash.core.law.records import Records, Summary
-from sash.core.law.sight import RESULT_ROLES, Sight, has_late_orphans, sight_of, sight_outside, taken
+from sash.core.law.sight import Sight, has_late_orphans, sight_of, sight_outside, taken
 from sash.core.law.units import group_units
 from sash.core.law.view import History, Perspective, unit_at
 
@@ -54,7 +54,7 @@ def as_seen_by(history: History, view: str, block: int) -> History | None:
         if has_late_orphans(records):
             return None
         # The call of results at the beginning may be another agent's: they count as before the tail.
-        leading = len(records) - len(records.roles.lstrip(RESULT_ROLES))
+        leading = records.leading_results
         if leading and (history.first_seq - 1 in history.outside or next(records.pinned(), leading) < leading):
             return None  # their group must be in the window, whole
         sight = sight._replace(kept=sight.kept[sight.kept >= leading])

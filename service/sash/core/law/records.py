@@ -84,7 +84,8 @@ _ENDS = Flags.LIST_BEGINS | Flags.LIST_ENDS
 _THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
 _UNSENT = Flags.WITHHELD | Flags.COMPACTION
 _GROUPED = Flags.LEGACY_CALL | _UNSENT
-_RESULTS = (TOOL, FUNCTION)
+RESULTS: Final = bytes((TOOL, FUNCTION))
+"""The roles of results."""
 _NO_CONTENT = digest(["assistant", None], DIGEST_BYTES)
 """The digest of all assistant messages without content (refusals, calls), which are not duplicates of each other."""
 
@@ -144,7 +145,7 @@ class Record(msgspec.Struct, frozen=True):
     @property
     def grouped(self) -> bool:
         """Whether the message is not sent alone: it is a call, a result, withheld, or a compaction."""
-        return bool(self.calls) or self.measure.role in _RESULTS or bool(self.flags & _GROUPED)
+        return bool(self.calls) or self.measure.role in RESULTS or bool(self.flags & _GROUPED)
 
     @property
     def parallel(self) -> int:
@@ -236,13 +237,12 @@ class Records(Sequence[Record]):
         self.flags = packed[::RECORD_BYTES]
         self.roles = packed[1::RECORD_BYTES]
         self.calls = packed[2::RECORD_BYTES]
+        self.more = packed[3::RECORD_BYTES]
         self._made: list[Record | None] = []
         self._columns: Row | None = None
         self._has_mixes = False
         self.costs: list[tuple[Model, Number]] = []
         """These messages' costs, for each model that was asked for."""
-        self.listed: tuple[Model, list[int]] | None = None
-        """The same of plain messages as a list, for the model that was asked for last."""
         self.units: Units | None = None
         """These messages' units, once they were asked for."""
 
@@ -295,7 +295,7 @@ class Records(Sequence[Record]):
         flags = (low | high << 8) & ~_ENDS
         if flags & Flags.PARALLEL:
             flags |= int(self.places[index])
-        is_linked = calls or role in _RESULTS or flags & (_GROUPED | _OF_DETAILS)
+        is_linked = calls or role in RESULTS or flags & (_GROUPED | _OF_DETAILS)
         details = self.details[index] if flags & Flags.RICH or (is_linked and self.details) else _NOTHING
         measure = Measure(role, o200k, cl100k, details.measured)
         said = self.said[index] - 1 if self.said and self.said[index] else None
@@ -350,15 +350,13 @@ class Records(Sequence[Record]):
         details = self.details[index]
         return Identity(*long_form(details.id, details.stamp), details.digest, details.status)
 
-    def tokens(self, column: int) -> Sequence[int]:
-        """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1)."""
-        found: list[int] = self._words[:, 1 + column].tolist()
-        return found
+    def tokens(self, column: int) -> Number:
+        """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1), as an array."""
+        return self._words[:, 1 + column].astype(np.int64)
 
-    def sizes(self) -> Sequence[int]:
+    def sizes(self) -> list[int]:
         """Bytes of each message's body."""
-        found: list[int] = self._words[:, 3].tolist()
-        return found
+        return self._words[:, 3].tolist()  # type: ignore[no-any-return]
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
@@ -389,12 +387,12 @@ class Records(Sequence[Record]):
     @cached_property
     def with_media(self) -> list[int]:
         """Indexes of messages with media that are stored beside the log, ascending."""
-        return [*indexes_of(self.packed[3::RECORD_BYTES].translate(_MEDIA))]
+        return [*indexes_of(self.more.translate(_MEDIA))]
 
     @cached_property
     def named(self) -> Number:
         """Indexes of messages with an author or an audience, ascending."""
-        return np.flatnonzero(np.frombuffer(self.packed[3::RECORD_BYTES].translate(_NAMED), np.uint8))
+        return np.flatnonzero(np.frombuffer(self.more.translate(_NAMED), np.uint8))
 
     def parties(self) -> tuple[Number, Sequence[Party]]:
         """The number of each message's party, as an array, and the parties. The details must have been read.
@@ -432,15 +430,15 @@ class Records(Sequence[Record]):
 
     def columns_for(self, model: Model) -> Row:
         """The numbers of all messages, with the mixes if the model's tokens are estimated."""
-        if model.ratios is None:
-            return self.columns
-        return self._columns if self._columns is not None and self._has_mixes else self._read_columns(mixes=True)
+        return self._read_columns(mixes=model.ratios is not None)
 
     def _read_columns(self, *, mixes: bool) -> Row:
-        words, roles = self._words.astype(np.int64), np.frombuffer(self.roles, np.uint8).astype(np.int64)
+        if self._columns is not None and self._has_mixes >= mixes:
+            return self._columns
+        roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
         given = self.details
         rows = given.rows if isinstance(given, StoredDetails) else Rows.of([details.row for details in given])
-        self._columns, self._has_mixes = columns_of(rows, roles, (words[:, 1], words[:, 2]), mixes=mixes), mixes
+        self._columns, self._has_mixes = columns_of(rows, roles, (self.tokens(0), self.tokens(1)), mixes=mixes), mixes
         return self._columns
 
     @property
@@ -470,7 +468,7 @@ class Records(Sequence[Record]):
     @property
     def leading_results(self) -> int:
         """The number of results that stand before all other messages."""
-        return len(self.roles) - len(self.roles.lstrip(_A_RESULT))
+        return len(self.roles) - len(self.roles.lstrip(RESULTS))
 
     @cached_property
     def marked(self) -> bool:
@@ -490,22 +488,21 @@ class Records(Sequence[Record]):
     @property
     def plain(self) -> bool:
         """Whether no message has a tool call, and each may be sent."""
-        grouped = self.calls.strip(b"\0") or self.flags.translate(_LEGACY).strip(b"\0")
-        return not grouped and not self.packed[3::RECORD_BYTES].translate(_OUT).strip(b"\0")
+        return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LEGACY) or 1 in self.more.translate(_OUT))
 
     @cached_property
     def unsent(self) -> bytes:
         """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
-        return self.packed[3::RECORD_BYTES].translate(_OUT)
+        return self.more.translate(_OUT)
 
     @property
     def covered_marks(self) -> bytes:
         """1 for each message that a compaction stands for in this window, 0 for the others."""
-        return self.packed[3::RECORD_BYTES].translate(_COVERED)
+        return self.more.translate(_COVERED)
 
     def why_unsent(self, index: int) -> Reason:
         """Why no window has the message."""
-        flags = self.packed[index * RECORD_BYTES + 3] << 8
+        flags = self.more[index] << 8
         if flags & Flags.COMPACTION:
             return Reason.COMPACTION
         if flags & Flags.WORDLESS:
@@ -521,7 +518,7 @@ class Records(Sequence[Record]):
         found._columns, found._has_mixes, found.costs = self._columns, self._has_mixes, self.costs
         return found
 
-    @cached_property
+    @property
     def _words(self) -> Number:
         """The records as rows of numbers of four bytes."""
         return np.frombuffer(self.packed, "<u4").reshape(len(self), RECORD_BYTES // 4)

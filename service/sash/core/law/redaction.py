@@ -45,7 +45,7 @@ def redact_record(record: Record, body: bytes) -> tuple[Record, bytes]:
         flags=flags,
         measure=measure(message),
         size=len(encoded),
-        content_digest=digest([message["role"], message["content"]], 8),
+        content_digest=digest([message["role"], message["content"]], DIGEST_BYTES),
         grounding=None,
         media=(),
     )

@@ -11,7 +11,6 @@ from sash.core.law.documents import Documents
 from sash.core.law.enclosing import MESSAGE_BYTES, is_sent, most_bytes
 from sash.core.law.fixed import Fixed
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Record
 from sash.core.law.view import History
 from sash.core.providers.request_limits import NO_LIMITS
 from sash.problems import WindowDoesNotFit
@@ -31,12 +30,16 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
 
     Raises WindowDoesNotFit for tools that are over a limit.
     """
-    limits, records = model.limits, history.records
+    limits, records, outside = model.limits, history.records, history.outside
     if fixed.tools:
         check_tools(fixed.tools, model)
     if limits is NO_LIMITS and options.images_kept is None:
         return True
-    if fixed.has_media or (records.details and records.media) or (history.outside and _has_media(history.outside)):
+    if (
+        fixed.has_media
+        or (records.details and records.media)
+        or (outside and any(each.enclosed for each in outside.values()))
+    ):
         return False
     if limits.messages is not None and 2 * history.length + fixed_messages(fixed) > limits.messages:
         return False
@@ -45,12 +48,7 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
     most = fixed_bytes(fixed) + (_documents_bytes(documents) if documents.sources else 0)
     if history.summary is not None or options.recall_max_tokens:
         most += told_bytes(history, options)
-    return most + most_bytes(records, history.outside, model) <= limits.bytes
-
-
-def _has_media(outside: Mapping[int, Record]) -> bool:
-    extras = (record.measure.extra for record in outside.values())
-    return any(extra is not None and (extra.media or extra.images) for extra in extras)
+    return most + most_bytes(records, outside, model) <= limits.bytes
 
 
 def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str = "") -> None:
@@ -60,7 +58,7 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
     """
     limits = model.limits
     if limits.tools is not None and len(tools) > limits.tools:
-        raise over("tools", limits.tools, {"tools": len(tools)}, pointer)
+        raise WindowDoesNotFit.over("tools", limits.tools, {"tools": len(tools)}, pointer)
     if limits.tool_name is None:
         return
     for index, tool in enumerate(tools):
@@ -68,12 +66,7 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
         name = body.get("name") if isinstance(body, dict) else None
         if isinstance(name, str) and len(name) > limits.tool_name:
             place = f"{pointer}/{index}/{tool['type']}/name" if pointer else ""
-            raise over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
-
-
-def over(limit: str, most: int, parts: Mapping[str, int], pointer: str = "") -> WindowDoesNotFit:
-    """The problem of required parts that are over a limit. ``parts`` are their numbers."""
-    return WindowDoesNotFit.over(limit, most, {name: number for name, number in parts.items() if number}, pointer)
+            raise WindowDoesNotFit.over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
 
 
 def fixed_media(fixed: Fixed, form: str) -> list[Medium]:

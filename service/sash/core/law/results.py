@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.counting import message_tokens
-from sash.core.counts.families import FUNCTION, TOOL
+from sash.core.counts.families import TOOL
 from sash.core.counts.measures import ZERO, Extra, Measure, listed_tokens
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY
@@ -30,7 +30,6 @@ from sash.core.providers.native import read_again
 from sash.core.providers.pieces import Object
 from sash.core.providers.sharing import restore
 
-RESULTS = frozenset({TOOL, FUNCTION})
 _CHARACTERS = 4  # of a token, approximately; a search starts with this number
 _ATTEMPTS = 12
 

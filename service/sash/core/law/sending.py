@@ -17,9 +17,9 @@ from sash.core.law.costs import for_each
 from sash.core.law.fillers import blank_line_tokens, joined_systems, unseen_tokens, with_filler
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
-from sash.core.law.records import Flags, Records
-from sash.core.law.results import RESULTS, Edit, line_cost, line_costs, share_of, shared_limits
-from sash.core.law.view import History, View, unit_at, unit_costs
+from sash.core.law.records import RESULTS, Flags
+from sash.core.law.results import Edit, line_cost, line_costs, share_of, shared_limits
+from sash.core.law.view import History, View, unit_at
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.chat_mends import STRICT_MAKER
 from sash.core.providers.openai import OPENAI
@@ -113,7 +113,7 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     between system texts. ``has_system``: a system prompt comes before the messages."""
     first, records = view.history.first_seq, view.history.records
     names_files = PROVIDERS[form].names_files
-    is_empty = (np.asarray(records.tokens(0)) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
+    is_empty = (records.tokens(0) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
     seqs = {*view.outside, *(first + np.flatnonzero(is_empty)).tolist()}
     if names_files and records.details:
         seqs.update(first + index for index in records.media)
@@ -132,28 +132,21 @@ def with_links(view: View, model: Model) -> View:
     return dearer(view, {seq: unseen_tokens(history.record(seq).measure, model) for seq in seqs})
 
 
-def _turn_place(history: History) -> int:
-    return turn_place(_roles_beside_apart(history.records), history.question - history.first_seq)
-
-
-def _roles_beside_apart(records: Records) -> bytes:
-    """Roles of the messages. A late result, which is sent elsewhere or not at all, has that of the message before."""
-    if not records.marked:
-        return records.roles
-    flags, roles = np.frombuffer(records.flags, np.uint8), np.frombuffer(bytearray(records.roles), np.uint8)
-    for index in np.flatnonzero((flags & Flags.LATE != 0) & (roles >= TOOL)).tolist():
-        roles[index] = roles[max(0, index - 1)]
-    return roles.tobytes()
-
-
 def begins_turn(history: History) -> int:
     """Return the seq of the question that began the newest turn; of a question before the tail where that is not known."""
-    return history.first_seq + _turn_place(history)
+    roles, records = history.records.roles, history.records
+    if records.marked:  # a late result, which is sent elsewhere or not at all, counts as the message before it
+        shown = bytearray(roles)
+        for index in np.flatnonzero(np.frombuffer(records.flags, np.uint8) & Flags.LATE).tolist():
+            if roles[index] >= TOOL:
+                shown[index] = shown[max(0, index - 1)]
+        roles = bytes(shown)
+    return history.first_seq + turn_place(roles, history.question - history.first_seq)
 
 
 def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
-    if options.reasoning == "all" or history.is_whole or _turn_place(history) > 0:
+    if options.reasoning == "all" or history.is_whole or begins_turn(history) > history.first_seq:
         return False
     extras = (record.measure.extra for seq, record in history.outside.items() if seq < history.question)
     return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)
@@ -165,7 +158,7 @@ def dearer(view: View, more: Mapping[int, int]) -> View:
 
 
 def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | None = None) -> View:
-    """The view with new costs and edits of some messages, by seq."""
+    """The view with new costs and edits of some messages, by seq. An edit that saves nothing is none."""
     if not costs:
         return view
     first = view.history.first_seq
@@ -175,13 +168,8 @@ def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | N
             inside[seq - first] = cost
         else:
             outside[seq] = cost
-    return msgspec.structs.replace(
-        view,
-        costs=inside,
-        outside=outside,
-        unit_costs=unit_costs(view.units, inside),
-        edits={**view.edits, **(edits or {})},
-    )
+    sent = {seq: edit for seq, edit in {**view.edits, **(edits or {})}.items() if edit.saved}
+    return msgspec.structs.replace(view, costs=inside, outside=outside, edits=sent)
 
 
 class Trimming(msgspec.Struct, frozen=True):
@@ -278,8 +266,7 @@ class Trimming(msgspec.Struct, frozen=True):
             seq: Edit(limit=0 if are_lines else min(cost, most or cost), saved=whole[seq] - cost)
             for seq, cost in costs.items()
         }
-        changed = recosted(view, costs, edits)
-        return msgspec.structs.replace(changed, edits={seq: edit for seq, edit in changed.edits.items() if edit.saved})
+        return recosted(view, costs, edits)
 
     def _lines(self, view: View, results: Sequence[int], *, alone: bool = False) -> dict[int, int]:
         """Tokens of these results as one line each, with their images and files unless it is sent ``alone``."""

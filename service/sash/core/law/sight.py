@@ -17,8 +17,6 @@ from sash.core.providers.chat_mends import NAMES
 
 _KEPT_FLAGS: Final = Flags.PINNED | Flags.NOTED | Flags.REDACTED
 _PLAIN: Final = Extra()
-RESULT_ROLES: Final = bytes((TOOL, FUNCTION))
-"""The roles of results."""
 
 
 class Sight(NamedTuple):
@@ -53,7 +51,7 @@ def sight_of(records: Records, view: str) -> Sight:
     is_call = _calls(records) & ~is_unsent
     heads = _heads(records, is_call)
     is_gone = _gone(heads, is_call, is_others, is_seen)
-    says = is_seen & (np.array(records.tokens(0)) > 0) & (roles == ASSISTANT) & ~is_unsent
+    says = is_seen & (records.tokens(0) > 0) & (roles == ASSISTANT) & ~is_unsent
     is_text = is_gone & is_call & says
     is_pinned = np.zeros(count, bool)
     is_pinned[heads[list(records.pinned())]] = True  # a pinned member pins its group
@@ -107,8 +105,7 @@ def _late(records: Records, is_call: Number) -> Iterator[tuple[int, int | None]]
 
 def has_late_orphans(records: Records) -> bool:
     """Whether the call of a late result is before these records, and not of those at their beginning."""
-    leading = len(records) - len(records.roles.lstrip(RESULT_ROLES))
-    return any(maker is None and index >= leading for index, maker in _late(records, _calls(records)))
+    return any(maker is None and index >= records.leading_results for index, maker in _late(records, _calls(records)))
 
 
 def _gone(heads: Number, is_call: Number, is_others: Number, is_seen: Number) -> Number:

@@ -34,8 +34,7 @@ import numpy as np
 from sash.core.counts.families import DEVELOPER, USER
 from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs
-from sash.core.law.records import Flags, Record
-from sash.core.law.results import RESULTS
+from sash.core.law.records import RESULTS, Flags, Record
 from sash.core.law.terms import Terms
 from sash.core.law.units import Units
 from sash.core.law.view import View, unit_at, unit_costs

@@ -11,7 +11,7 @@ import numpy as np
 from sash.core.counts.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
-from sash.core.law.costs import listed_costs, message_costs, record_cost, reference_costs
+from sash.core.law.costs import message_costs, record_cost, reference_costs
 from sash.core.law.lines import Gap, lines_tokens
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Record, Records, Summary, indexes_of
@@ -147,9 +147,8 @@ class History(msgspec.Struct, frozen=True):
 
     def whole_costs(self, seqs: Iterable[int], model: Model) -> dict[int, int]:
         """The same of several messages, by seq."""
-        records, first, outside = self.records, self.first_seq, self.outside
-        costs = message_costs(records, model) if records.details else listed_costs(records, model)
-        return {seq: int(costs[seq - first]) if seq >= first else record_cost(outside[seq], model) for seq in seqs}
+        costs, first, outside = message_costs(self.records, model), self.first_seq, self.outside
+        return {seq: costs.item(seq - first) if seq >= first else record_cost(outside[seq], model) for seq in seqs}
 
 
 class Perspective(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,14 +219,13 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
-class View(msgspec.Struct, frozen=True):
+class View(msgspec.Struct, frozen=True, dict=True):
     """The tail's units and their costs for one model. ``always`` are the indexes of required units, with the reason."""
 
     history: History
     costs: Number
     """The tokens of each message of the tail, as an array."""
     units: Units
-    unit_costs: Number
     always: dict[int, Reason]
     outside: dict[int, int]
     """Tokens of required messages before the tail, by seq."""
@@ -245,6 +243,11 @@ class View(msgspec.Struct, frozen=True):
     """Cuts of tool results, by seq. The costs are those after the cut."""
     brings: Mapping[int, int] = {}
     """Tokens of the group that a late result brings while it is the newest message, by seq."""
+
+    @cached_property
+    def unit_costs(self) -> Number:
+        """The tokens of each unit, as an array."""
+        return unit_costs(self.units, self.costs)
 
     @property
     def covered(self) -> AbstractSet[int]:
@@ -317,7 +320,7 @@ def view_history(history: History, model: Model) -> View | None:
     records, (units, headless) = history.records, grouped
     costs = _with_lines(history, message_costs(records, model), model)
     outside = {seq: record_cost(record, model) for seq, record in history.outside.items()}
-    return View(history, costs, units, unit_costs(units, costs), always_units(history, units), outside, headless)
+    return View(history, costs, units, always_units(history, units), outside, headless)
 
 
 def grouped_units(history: History) -> tuple[Units, bool] | None:
