@@ -106,11 +106,7 @@ def _answers_name(message: Mapping[str, Any]) -> str:
 
 def _add_image(data: str, piece: Piece) -> None:
     media_type = next((kind for begins, kind in _MAGIC if data.startswith(begins)), "image/png")
-    part = {"type": "image_url", "image_url": {"url": data_url(media_type, data)}}
-    if piece.role == "user":
-        piece.parts.append(part)
-    else:  # other forms have no place for it, or only some
-        piece.add_told("image", part if piece.role == "tool" else as_line(part))
+    piece.add_medium("image", {"type": "image_url", "image_url": {"url": data_url(media_type, data)}})
 
 
 def _unknown_kinds(message: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
