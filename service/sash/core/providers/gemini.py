@@ -26,7 +26,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
-from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
+from sash.core.providers.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.gemini_kinds import unknown_parts
 from sash.core.providers.gemini_mends import (
     MENDS,
@@ -538,12 +538,6 @@ def _caching(name: str, prices: CachePrices) -> Caching:
     return Caching(kind="implicit", minimum_tokens=minimum, lifetime_seconds=300, read_price=prices.read)
 
 
-def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> Block:
-    """Return the request as it is: its cache is implicit."""
-    del cache, places, key
-    return request
-
-
 class GeminiRequest(msgspec.Struct):
     """The arguments of ``client.models.generate_content``, except the model."""
 
@@ -593,7 +587,7 @@ GEMINI = Provider(
     with_result_text=_with_result_text,
     maker="google",
     caching=_caching,
-    mark=_mark,
+    mark=unmarked,
     own_members=_MEMBERS,
     limits=_limits,
     asking=_ASKING,
