@@ -136,7 +136,7 @@ def billed(
         parts = turn.blocks[rules.kind]
         if asked.nothing:  # the definitions and the system text are marked all the same
             parts = [*parts[:2], *(part._replace(marked=False, turn=False) for part in parts[2:])]
-        longer = rules.longer if asked.longer else None
+        longer = asked.longer
         bill = prompts.send(parts, at, longer.seconds if longer else None)
         write = longer.write_price if longer else rules.write_price
         cost = bill.read * rules.read_price + bill.written * write + bill.uncached

@@ -144,7 +144,7 @@ def _reads(line: Line, entries: Sequence[_Entry], rules: Caching) -> tuple[Numbe
 def _written(turns: Sequence[Asked], number: int, rules: Caching) -> list[_Entry]:
     """The entries that a turn's request writes, and a later one may begin with."""
     turn = turns[number]
-    lifetime = rules.longer.seconds if turn.asks.longer and rules.longer else rules.lifetime_seconds
+    lifetime = turn.asks.longer.seconds if turn.asks.longer else rules.lifetime_seconds
     return [_Entry(end, turn.seconds + lifetime, lifetime) for end in _ends(turns, number, rules)]
 
 
@@ -171,7 +171,7 @@ def _billed(line: Line, turn: Asked, rules: Caching, total: Numbers, read: Numbe
     """The cost of requests of ``total`` tokens of which so many are read, in uncached tokens."""
     if rules.kind == "implicit":
         return read * rules.read_price + total - read
-    longer = rules.longer if turn.asks.longer else None
+    longer = turn.asks.longer
     write = longer.write_price if longer else rules.write_price
     last = total - (turn.documents if rules.kind == "cache_control" else 0)
     if turn.asks.nothing:

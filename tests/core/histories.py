@@ -29,6 +29,7 @@ from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
 from sash.core.law.terms import Terms
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
+from sash.core.providers.mends import Mends
 from sash.core.providers.native import compaction_of
 from sash.problems import WindowDoesNotFit
 from sash.store.data.entries import check_entries, in_place, prepare
@@ -177,7 +178,7 @@ class Talk:
         extras = {seq: self.stored[0][seq - 1].measure.extra for seq in window.seqs}
         beside = {seq: extra.beside for seq, extra in extras.items() if extra is not None and extra.beside is not None}
         marked = Marked(beside=beside)
-        return chat_request(self.parts, chat_messages(self.parts, window, bodies, self.stored[2], marked))
+        return chat_request(self.parts, chat_messages(self.parts, window, bodies, self.stored[2], marked, Mends()))
 
 
 @dataclass(frozen=True)

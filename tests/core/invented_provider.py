@@ -12,7 +12,7 @@ import msgspec
 
 from sash.core.providers import PROVIDERS
 from sash.core.providers.asking import Asking
-from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
+from sash.core.providers.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.media import is_web, read_data_url
 from sash.core.providers.mends import AS_TEXT, Mend
 from sash.core.providers.own_members import OwnMembers
@@ -135,11 +135,6 @@ def caching(name: str, prices: CachePrices) -> Caching | None:
     return None
 
 
-def mark(request: Object, cache: CacheKind | None, places: Places, key: str) -> Object:
-    del cache, places, key
-    return request
-
-
 class Arguments(msgspec.Struct):
     """What the invented SDK takes."""
 
@@ -173,7 +168,7 @@ INVENTED: Final = Provider(
     parts_apart=True,
     maker="inventors",
     caching=caching,
-    mark=mark,
+    mark=unmarked,
     mends=(ANSWER_ORDER,),
     asking=Asking(url="https://invented.test", url_variables=(), key_variables=(), path="/count", tokens=("tokens",)),
     limits=lambda _name, _window: RequestLimits(images=3),

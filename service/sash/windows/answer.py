@@ -277,8 +277,8 @@ def _request(
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
     is_rich = history.records.details or history.outside
-    if parts.mended:
-        mends.add_names(parts.mended, 0)
+    if parts.has_foreign:
+        mends.add(FOREIGN_MEMBERS, 0)
     for seq in _with_foreign_members(window, history) if is_rich else ():
         mends.add(FOREIGN_MEMBERS, window.name(seq))
     drops, model = asked.query.uncarried == "drop", asked.limits.model
@@ -286,7 +286,7 @@ def _request(
         hinted = asked.query.cache == "auto"
         return other_request(form, parts, window, bodies, grounding, mends, model=model.id, drops=drops, hinted=hinted)
     if not (is_rich or parts.odd_shots):
-        return chat_messages(parts, window, bodies, grounding)
+        return chat_messages(parts, window, bodies, grounding, Marked(), mends)
     beside, odd = _marks(window, history)
     marked = Marked(beside, odd, model.provider, model.id, drops)
     return chat_messages(parts, window, bodies, grounding, marked, mends)

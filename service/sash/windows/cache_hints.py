@@ -61,7 +61,7 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
     now = CachedWindow(window, history, model, places)
     expected = expect(rules, then, now, differs_at=differs_at)
     key = asked.cache_key if model.provider == form.maker else ""  # for the maker's own cache alone
-    return Hints(rules, places, key, expected, rules.longer if asks.longer else None)
+    return Hints(rules, places, key, expected, asks.longer)
 
 
 def _asking(query: WindowQuery, window: Window, history: History, rules: Caching) -> tuple[Places, Asks]:
@@ -70,8 +70,8 @@ def _asking(query: WindowQuery, window: Window, history: History, rules: Caching
     asks = asks_of(history.records, rules) if query.price == "auto" else Asks()
     if asks.nothing:
         places = msgspec.structs.replace(places, before_question=False, newest=False, alone=True)
-    elif asks.longer and rules.longer:
-        places = msgspec.structs.replace(places, lifetime=rules.longer.name)
+    elif asks.longer:
+        places = msgspec.structs.replace(places, lifetime=asks.longer.name)
     return places, asks
 
 

@@ -101,9 +101,10 @@ def joined(parts: Sequence[tuple[Old, Question]]) -> tuple[Old, Question, Callab
     words: list[Packed] = []
     vectors: list[Packed] = []
     starts: list[int] = []
-    gap = Packed.of([b""] * NEIGHBOURS)
+    end, gap = 0, Packed.of([b""] * NEIGHBOURS)
     for old, _ in parts:
-        starts.append(sum(map(len, words)) if not starts else starts[-1] + len(words[-2]) + NEIGHBOURS)
+        starts.append(end)
+        end += len(old.words) + NEIGHBOURS
         words += (old.words, gap)
         vectors += (old.vectors, Packed.of([b""] * (len(old.words) - len(old.vectors))), gap)
     alike = zip(*(question.words for _, question in parts), strict=True)

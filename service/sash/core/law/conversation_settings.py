@@ -18,7 +18,6 @@ from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Templat
 from sash.core.law.parameters import Name, Reserve
 from sash.core.law.recall import DEFAULT_RECALL_TEMPLATE
 from sash.core.providers.members import NO_NAMES, Names, foreign_members, without_members
-from sash.core.providers.mends import FOREIGN_MEMBERS
 from sash.core.providers.recognition import foreign
 from sash.problems import BadRequest, InvalidEntry
 
@@ -94,8 +93,8 @@ class FixedParts(msgspec.Struct, frozen=True):
     tool_choice: bytes
     template: Template
     recall_template: str
-    mended: tuple[str, ...] = ()
-    """Names of the mends of the few-shots."""
+    has_foreign: bool = False
+    """Whether a few-shot is sent without members of the client's own."""
     odd_shots: tuple[int, ...] = ()
     """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
 
@@ -180,7 +179,7 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
             DEFAULT_SEPARATOR if settings.document_separator is None else settings.document_separator,
         ),
         recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
-        mended=(FOREIGN_MEMBERS.name,) if any(own) else (),
+        has_foreign=any(own),
         odd_shots=odd if any(odd) else (),
     )
 

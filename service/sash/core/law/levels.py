@@ -31,31 +31,21 @@ class LevelStep(NamedTuple):
     levels: tuple[int, ...]
 
 
-def last_step(documents: Leveled) -> int:
-    """The number of the step that sends everything."""
-    return sum(map(len, documents))
-
-
 def step_at(documents: Leveled, number: int) -> LevelStep:
     """The step of this number."""
-    risen = number - len(documents)
-    if risen <= 0:
-        levels = [len(texts) - 1 for texts in documents[:number]]
-    else:
-        before = accumulate((len(texts) - 1 for texts in documents), initial=0)
-        levels = [
-            max(0, len(texts) - 1 - max(0, risen - steps)) for texts, steps in zip(documents, before, strict=False)
-        ]
-    texts = [texts[level] for texts, level in zip(documents, levels, strict=False)]
+    sent, risen = documents[:number], number - len(documents)
+    before = accumulate((len(texts) - 1 for texts in sent), initial=0)
+    levels = [max(0, len(texts) - 1 - max(0, risen - steps)) for texts, steps in zip(sent, before, strict=False)]
+    texts = [texts[level] for texts, level in zip(sent, levels, strict=True)]
     return LevelStep(texts, tuple(levels))
 
 
 def highest(documents: Leveled, room: int, cost: Callable[[Sequence[str]], int], *, last: int | None = None) -> int:
-    """The highest step that costs at most ``room``, or 0. ``last`` is the highest that may be chosen.
+    """The highest step that costs at most ``room``, or 0. ``last`` is the highest that may be chosen, else all.
 
     The cost of the step is at most ``room``, and the next step's is more: both were counted.
     """
-    last = last_step(documents) if last is None else last
+    last = sum(map(len, documents)) if last is None else last
     if not last or cost(step_at(documents, last).texts) <= room:  # as nearly always
         return last
     return bisect_right(range(1, last), room, key=lambda number: cost(step_at(documents, number).texts))

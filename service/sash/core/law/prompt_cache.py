@@ -46,35 +46,24 @@ class PromptCache:
 
         Raises ValueError for too many breakpoints, which a provider refuses (400).
         """
-        rules, count = self.rules, len(blocks)
-        marks = [end for end, block in enumerate(blocks, 1) if block.marked]
+        rules, places = self.rules, [*range(1, len(blocks) + 1)]
+        marks = [end for end, block in zip(places, blocks, strict=True) if block.marked]
+        turns = [end for end, block in zip(places, blocks, strict=True) if block.turn]
         if len(marks) > BREAKPOINTS:
             raise ValueError(f"{len(marks)} breakpoints, and {BREAKPOINTS} are allowed")
-        looked: Sequence[int]
-        ends: Sequence[int]
         match rules.kind:
             case "implicit":
-                looked, ends = range(1, count + 1), range(1, count + 1)
+                looked, ends = places, places
             case "cache_control":
-                near = (range(max(1, end - LOOKBACK_BLOCKS + 1), end + 1) for end in marks)
-                looked, ends = [place for each in near for place in each], marks
+                looked, ends = [place for end in marks for place in places[max(0, end - LOOKBACK_BLOCKS) : end]], marks
             case "breakpoints":
-                turns = [end for end, block in enumerate(blocks, 1) if block.turn]
                 looked, ends = sorted({*marks, *turns})[-_MATCHED_BREAKPOINTS:], sorted({*marks[-3:], *turns[-1:]})
         lives = rules.lifetime_seconds if lives_seconds is None else lives_seconds
-        return self._bill(blocks, looked, ends, at_seconds, lives)
-
-    def _bill(
-        self, blocks: Sequence[Block], looked: Sequence[int], ends: Sequence[int], at_seconds: float, lives: float
-    ) -> Billed:
-        """Bill the longest cached prefix that ends in ``looked`` as read, and the rest up to the last end as written."""
-        rules = self.rules
         tokens = [0, *accumulate(block.tokens for block in blocks)]
-        prefixes = list(
-            accumulate((block.identity for block in blocks), lambda known, more: hash((known, more)), initial=0)
-        )
+        prefixes = [*accumulate((block.identity for block in blocks), lambda *known: hash(known), initial=0)]
         alive = {known for known, (used, lived) in self._used.items() if at_seconds - used <= lived}
         found = max((place for place in looked if prefixes[place] in alive), default=0)
+        # The longest cached prefix is read, and the rest up to the last end is written.
         read = tokens[found] // rules.step_tokens * rules.step_tokens
         read = read if read >= rules.minimum_tokens else 0
         long_enough = [end for end in ends if tokens[end] >= rules.minimum_tokens]

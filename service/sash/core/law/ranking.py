@@ -87,8 +87,6 @@ def _frequencies(
     numbers = np.array([number for number, _ in pairs], np.uint32)
     rows = np.array([row for _, row in pairs], np.int64)
     words = np.frombuffer(packed, "<u4")
-    if not len(numbers) or not len(words):
-        return np.zeros((0, len(sizes)), np.float32), np.zeros(0, np.int64)
     places, which, found = _occurrences(words, numbers)
     holding = np.zeros(len(question), np.int64)
     np.add.at(holding, rows, np.bincount(which, minlength=len(numbers)))

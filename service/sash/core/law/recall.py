@@ -52,16 +52,11 @@ class Recollection(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """Messages that are recalled together: the seqs of the found unit, and of its question or its answer."""
+    """Messages that are recalled together: the seqs of the found unit; and all, with those of its question or its answer."""
 
     score: float
     found: tuple[int, ...]
-    companions: tuple[int, ...]
-
-    @property
-    def seqs(self) -> tuple[int, ...]:
-        """All seqs, the unit's first."""
-        return self.found + self.companions
+    seqs: tuple[int, ...]
 
 
 def candidates(
@@ -79,7 +74,7 @@ def candidates(
         passed.update(found)
         if sent.isdisjoint(found):
             companions = (first_seq + each for each in _companion(records, unit))
-            yield Candidate(score, found, tuple(seq for seq in companions if seq not in sent))
+            yield Candidate(score, found, (*found, *(seq for seq in companions if seq not in sent)))
 
 
 def choose(

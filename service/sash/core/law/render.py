@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -37,9 +37,6 @@ class Marked(msgspec.Struct, frozen=True):
     maker: str = ""
     model: str = ""
     drops: bool = False
-
-
-_NOTHING: Final = Marked()
 
 
 Body = bytes | Pieces
@@ -81,15 +78,14 @@ def chat_messages(
     window: Window,
     bodies: Bodies,
     grounding: Mapping[int, StoredGrounding],
-    marked: Marked = _NOTHING,
-    mends: Mends | None = None,
+    marked: Marked,
+    mends: Mends,
 ) -> list[Body]:
     """The window's messages for chat completions, as JSON. Only messages that are ``marked`` as odd are decoded.
 
     ``mends`` gathers the changes. Raises FormatCannotCarry.
     """
     kept, few_shots, lines = sent_bodies(window, bodies, grounding), parts.few_shots, window.lines
-    mends = Mends() if mends is None else mends
     if marked.beside or marked.odd:
         refusals = Refusals(CHAT, mends, drops=marked.drops)
         for index, seq in enumerate(window.seqs):

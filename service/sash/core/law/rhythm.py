@@ -24,7 +24,7 @@ RECENT: Final = 8
 class Asks(NamedTuple):
     """What a window asks of the provider's cache: a longer lifetime, or that its messages are not written at all."""
 
-    longer: bool = False
+    longer: Lifetime | None = None
     nothing: bool = False
 
 
@@ -67,7 +67,7 @@ def asks_of(records: Records, rules: Caching) -> Asks:
     short, middle, long = (int(count[-1]) for count in (pauses.short, pauses.middle, pauses.long))
     if (short + middle + long) * (1 + TURN_OF_A_WINDOW) < min(_costs(rules, longer, short, middle, long)):
         return Asks(nothing=True)
-    return Asks(longer=bool(_is_longer_cheaper(rules, longer, short, middle, long)))
+    return Asks(rules.longer if _is_longer_cheaper(rules, longer, short, middle, long) else None)
 
 
 def _usual(rules: Caching) -> Lifetime:

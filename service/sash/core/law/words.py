@@ -146,29 +146,24 @@ def pack_words(texts: Iterable[str], number: Numbering = plain_number) -> list[b
 
 def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
     """A paragraph for each message, with its role and text. Redacted texts are left out, long ones cut in the middle."""
-    return "\n".join(line for message in messages for line in _lines(message))
+    told = ((each["role"], *part) for each in messages for part in _told(each, _content_text(each.get("content"))))
+    return "\n".join(
+        f"{role} {what}: {_shortened(text)}" if what else f"{role}: {_shortened(text)}" for role, what, text in told
+    )
 
 
 def told_in(message: Mapping[str, Any]) -> str:
     """A message's text and its calls, uncut, as one text for a reader. Redacted texts are left out."""
-    text = "\n".join(filter(None, (_content_text(message.get("content")), message.get("refusal"))))
-    calls = [f"calls {name}: {given}" for name, given in _calls_in(message)]
-    return "\n".join([*([text] if text and text != REDACTED_TEXT else []), *calls])
+    said = "\n".join(filter(None, (_content_text(message.get("content")), message.get("refusal"))))
+    return "\n".join(f"{what}: {text}" if what else text for what, text in _told(message, said))
 
 
-def _lines(message: Mapping[str, Any]) -> Iterable[str]:
-    role = message["role"]
-    text = _content_text(message.get("content"))
-    if text and text != REDACTED_TEXT:
-        yield f"{role}: {_shortened(text)}"
-    for name, given in _calls_in(message):
-        yield f"{role} calls {name}: {_shortened(given)}"
-
-
-def _calls_in(message: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
-    """A message's calls: each one's name and arguments."""
+def _told(message: Mapping[str, Any], said: str) -> Iterator[tuple[str, str]]:
+    """What a message said, and its calls: what is told, which is nothing for a text, and its text."""
+    if said and said != REDACTED_TEXT:
+        yield "", said
     for call in functions_called(message):
-        yield call.get("name"), str(call.get("arguments") or call.get("input") or "")
+        yield f"calls {call.get('name')}", str(call.get("arguments") or call.get("input") or "")
 
 
 def _content_text(content: Any) -> str:

@@ -626,12 +626,10 @@ def _caching(name: str, prices: CachePrices) -> Caching | None:
 
 
 def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> Block:
-    del key
-    return _with_cache_control(request, places) if cache == "cache_control" else request
-
-
-def _with_cache_control(request: Block, places: Places) -> Block:
     """The request with Claude's marks on the last block before each stable place."""
+    del key
+    if cache != "cache_control":
+        return request
     messages = [
         {**message, "content": content_parts(message["content"])} if isinstance(message["content"], str) else message
         for message in request["messages"]

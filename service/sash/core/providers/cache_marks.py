@@ -60,6 +60,12 @@ class Places(msgspec.Struct, frozen=True):
     """Whether only what is before the messages is written to the cache."""
 
 
+def unmarked(request: Object, cache: CacheKind | None, places: Places, key: str) -> Object:
+    """The request as it is: its form has no hints for a cache."""
+    del cache, places, key
+    return request
+
+
 def content_parts(content: Any, kind: str = "text") -> list[Object]:
     """The parts of a content, or the blocks in a tool result, which may have marks too. A text is one part of ``kind``."""
     if isinstance(content, str):

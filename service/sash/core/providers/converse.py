@@ -37,7 +37,6 @@ from sash.core.providers.converse_mends import (
     with_documents,
     without_media,
 )
-from sash.core.providers.hosted import media_line
 from sash.core.providers.known_kinds import UnknownKind, objects_at, unknown_name
 from sash.core.providers.media import Media, is_web, read_data_url, read_file
 from sash.core.providers.mends import AS_TEXT
@@ -147,18 +146,9 @@ def _read_said(block: Object, piece: Piece) -> None:
         case {"document": dict(held)} if text := document_text(held):
             piece.add_text(text)
         case _ if kind in KINDS and isinstance(body, dict) and (part := read_media(kind, body)):
-            _add_media(kind, part, piece)
+            piece.add_medium(kind, part)
         case _:
             piece.tell(kind, body if isinstance(body, dict) else block)
-
-
-def _add_media(kind: str, part: Object, piece: Piece) -> None:
-    if piece.role == "user":
-        piece.parts.append(part)
-    elif piece.role == "tool":
-        piece.add_told(kind, part)
-    else:  # other forms have no place for it in a reply
-        piece.add_told(kind, {"type": "text", "text": media_line(part)})
 
 
 def _kind(block: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
-from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
+from sash.core.providers.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.gemini_kinds import unknown_parts
 from sash.core.providers.gemini_mends import (
     MENDS,
@@ -38,7 +38,6 @@ from sash.core.providers.gemini_mends import (
     sign_calls,
     takes_media,
 )
-from sash.core.providers.hosted import media_line
 from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.part_kinds import PartKinds, kinds
@@ -158,7 +157,7 @@ def _read_result(names: _Names, part: Object, piece: Piece, pointer: str) -> Non
     piece.add_text(alone if isinstance(alone, str) else to_json(said) if said else "")
     for inner in response.parts or ():
         if found := _inline(member(inner, "inline_data")) or _file(member(inner, "file_data")):
-            piece.add_told(_kind(inner), found)
+            piece.add_medium(_kind(inner), found)
         else:
             piece.only.append(_kind(inner))
 
@@ -173,10 +172,7 @@ def _read_part(names: _Names, part: Object, piece: Piece, pointer: str) -> None:
         if part.get("thought") is not True:
             piece.add_text(text)
     elif found := _inline(inline) or _file(file):
-        if piece.role == "user":
-            piece.parts.append(found)
-        else:  # a picture that the model made; other forms have no place for it in a reply
-            piece.add_told(_kind(part), {"type": "text", "text": media_line(found)})
+        piece.add_medium(_kind(part), found)
     elif (kind := _kind(part)) in _HOSTED:
         piece.tell(kind, part)
     elif kind != "part":
@@ -542,12 +538,6 @@ def _caching(name: str, prices: CachePrices) -> Caching:
     return Caching(kind="implicit", minimum_tokens=minimum, lifetime_seconds=300, read_price=prices.read)
 
 
-def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> Block:
-    """Return the request as it is: its cache is implicit."""
-    del cache, places, key
-    return request
-
-
 class GeminiRequest(msgspec.Struct):
     """The arguments of ``client.models.generate_content``, except the model."""
 
@@ -597,7 +587,7 @@ GEMINI = Provider(
     with_result_text=_with_result_text,
     maker="google",
     caching=_caching,
-    mark=_mark,
+    mark=unmarked,
     own_members=_MEMBERS,
     limits=_limits,
     asking=_ASKING,

@@ -19,7 +19,6 @@ from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
 from sash.core.providers.gemini import GEMINI, FileLink, carried, system_text
 from sash.core.providers.gemini_mends import EMPTY_PART, MISSING_SIGNATURE, SKIPS, requires_signatures, takes_media
-from sash.core.providers.hosted import media_line
 from sash.core.providers.known_kinds import UnknownKind, objects_at, unknown_name
 from sash.core.providers.media import Media
 from sash.core.providers.mends import Mend
@@ -160,12 +159,7 @@ def _read_content(content: Object, piece: Piece, pointer: str) -> None:
     if kind == "text":
         piece.add_text(convert(content, Text, pointer).text)
     elif found := _medium(content):
-        if piece.role == "user":
-            piece.parts.append(found)
-        elif piece.role == "tool":
-            piece.add_told(str(kind), found)
-        else:  # a picture that the model made; other forms have no place for it in a reply
-            piece.add_told(str(kind), {"type": "text", "text": media_line(found)})
+        piece.add_medium(str(kind), found)
     else:
         piece.only.append(kind if isinstance(kind, str) else "part")
 

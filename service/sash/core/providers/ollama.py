@@ -17,7 +17,7 @@ import msgspec
 from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
-from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
+from sash.core.providers.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.known_kinds import UnknownKind, unknown_name
 from sash.core.providers.media import is_web, read_data_url, read_file
 from sash.core.providers.mends import AS_TEXT, Mend
@@ -106,11 +106,7 @@ def _answers_name(message: Mapping[str, Any]) -> str:
 
 def _add_image(data: str, piece: Piece) -> None:
     media_type = next((kind for begins, kind in _MAGIC if data.startswith(begins)), "image/png")
-    part = {"type": "image_url", "image_url": {"url": data_url(media_type, data)}}
-    if piece.role == "user":
-        piece.parts.append(part)
-    else:  # other forms have no place for it, or only some
-        piece.add_told("image", part if piece.role == "tool" else as_line(part))
+    piece.add_medium("image", {"type": "image_url", "image_url": {"url": data_url(media_type, data)}})
 
 
 def _unknown_kinds(message: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
@@ -250,11 +246,6 @@ def _caching(name: str, prices: CachePrices) -> Caching | None:
     return None
 
 
-def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> Block:
-    del cache, places, key
-    return request
-
-
 class OllamaRequest(msgspec.Struct):
     """The arguments of ``ollama.Client().chat``, except the model and ``options``."""
 
@@ -297,7 +288,7 @@ OLLAMA = Provider(
     with_result_text=_with_result_text,
     maker="ollama",
     caching=_caching,
-    mark=_mark,
+    mark=unmarked,
     limits=lambda _name, _window: NO_LIMITS,
     asking=_ASKING,
     mends=(RESULT_ORDER,),

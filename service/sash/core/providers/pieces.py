@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from sash.core.chat.mistakes import invalid
-from sash.core.providers.hosted import line_of
+from sash.core.providers.hosted import line_of, media_line
 from sash.core.providers.sharing import share
 
 T = TypeVar("T")
@@ -51,6 +51,13 @@ class Piece(msgspec.Struct, kw_only=True):
         """Add a part in place of a provider's own part of this kind."""
         self.told[len(self.parts)] = kind
         self.parts.append(part)
+
+    def add_medium(self, kind: str, part: Object) -> None:
+        """Add a picture, a file or a sound: a line in a reply, where other forms have no place for it."""
+        if self.role == "user":
+            self.parts.append(part)
+        else:
+            self.add_told(kind, part if self.role == "tool" else {"type": "text", "text": media_line(part)})
 
     def tell(self, kind: str, part: Mapping[str, Any]) -> None:
         """Add the line that tells a hosted tool's part, for other providers; without words, only its own can have it."""
@@ -200,12 +207,9 @@ def read_turn(
     groups = [*results, *said]
     pieces = []
     for number, group in enumerate(groups):
-        piece = Piece(
-            role=role, own={**own, key: [parts[index] for index in group]} if len(groups) > 1 or results else own
-        )
         is_answer = number < len(results)
-        if is_answer:
-            piece.role = "tool"
+        held = {**own, key: [parts[index] for index in group]} if len(groups) > 1 or results else own
+        piece = Piece(role="tool" if is_answer else role, own=held)
         piece.stands = role == "assistant" and len(group) == 1 and stands(parts[group[0]])
         for index in group:
             (read_result if is_answer else read_part)(parts[index], piece, f"{pointer}/{index}")
@@ -231,11 +235,8 @@ def rest_of(request: Mapping[str, Any], *known: str) -> Object:
 def has_part(message: Mapping[str, Any], kinds: frozenset[str]) -> bool:
     """Return whether a part of the message's content has one of these types."""
     content = message.get("content")
-    return isinstance(content, list) and any(
-        isinstance(part, dict) and part.get("type") in kinds
-        for part in content
-        if isinstance(part, dict) and isinstance(part.get("type"), str)
-    )
+    types = (part.get("type") for part in content if isinstance(part, dict)) if isinstance(content, list) else ()
+    return any(isinstance(kind, str) and kind in kinds for kind in types)
 
 
 def result_content(given: Any, text: str, kind: str, keeps: Keeps) -> Any:

@@ -190,21 +190,14 @@ def _read_part(part: Object, piece: Piece, pointer: str) -> None:
             piece.add_text(said)
         case {"type": "input_image", "image_url": str(url)} if piece.role in ("user", "tool"):
             detail = {"detail": part["detail"]} if isinstance(part.get("detail"), str) else {}
-            _add_media(piece, "input_image", {"type": "image_url", "image_url": {"url": url, **detail}})
+            piece.add_medium("input_image", {"type": "image_url", "image_url": {"url": url, **detail}})
         case {"type": "input_file"} if piece.role in ("user", "tool") and (found := _file(part)):
-            _add_media(piece, "input_file", found)
+            piece.add_medium("input_file", found)
         case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}} if piece.role == "user":
             piece.parts.append({"type": "input_audio", "input_audio": {"data": data, "format": form}})
         case _:
             kind = part.get("type")
             piece.only.append(kind if isinstance(kind, str) else "part")
-
-
-def _add_media(piece: Piece, kind: str, part: Object) -> None:
-    if piece.role == "user":
-        piece.parts.append(part)
-    else:
-        piece.add_told(kind, part)
 
 
 def _file(part: Object) -> Object | None:
