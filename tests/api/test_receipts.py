@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+import redis
 from dialogue import append, assistant, calling, result, statistics, user
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from msgspec import inspect
 from sash.core.law.parameters import WindowQuery
 from sash.store.data.layout import target_at
 from sash.store.data.replies import State
+from sash.store.redis.embedded import EmbeddedStore
 from sash.windows.receipts import (
     LONGEST,
     PARAMETERS,
@@ -235,6 +237,25 @@ async def test_an_erased_conversation_is_gone(client: httpx.AsyncClient, convers
     assert (await reason(client, conversation, receipt))["reason"] == "erased"
     await talk(client, conversation, 1)
     assert (await reason(client, conversation, receipt))["reason"] == "erased"
+
+
+@pytest.mark.parametrize("followed", [0, 1])
+async def test_a_write_that_the_store_lost_is_gone_from_the_history(
+    client: httpx.AsyncClient, conversation: str, store: EmbeddedStore, followed: int
+) -> None:
+    """A failover may lose a write that no replica had. Its window is gone, also if another one came in its place."""
+    await talk(client, conversation, 2)
+    before, body = await window(client, conversation)
+    with redis.Redis.from_url(store.url) as raw:
+        kept = {key: raw.dump(key) for key in raw.scan_iter(f"sash:{{default/{conversation}}}:*")}
+        await append(client, conversation, user("lost"))
+        receipt, _ = await window(client, conversation)
+        for key, value in kept.items():
+            raw.restore(key, 0, value, replace=True)
+    for number in range(followed):
+        await append(client, conversation, user(f"in its place {number}"))
+    assert (await reason(client, conversation, receipt))["reason"] == "history"
+    assert (await again(client, conversation, before)).content == body
 
 
 async def test_the_settings_of_eight_changes_are_kept(client: httpx.AsyncClient, conversation: str) -> None:

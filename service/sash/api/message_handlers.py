@@ -183,7 +183,7 @@ async def append_messages(request: Req) -> Answer:
         else:
             reply, tail = await context.store.conversations.append(target, entries, **writing), None
         _follow_up(request, target, entries, reply, (started, seconds))
-        window = await _window(request, target, query, tail) if tail is not None else b""
+        window = await _window(request, target, query, tail) if tail is not None else ()
         return _answer(target, entries, reply, window)
     except Problem as problem:
         (native or chat_entries(given)).point(problem)
@@ -302,8 +302,8 @@ def _follow_up(
         context.recall.indexer.appended(target, entries, reply)
 
 
-async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail | Problem) -> bytes:
-    """The answer's member ``window``, or ``window_error``. The turn is stored already, so a failure is not raised."""
+async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail | Problem) -> Sequence[bytes]:
+    """The answer's member ``window``, or ``window_error``, in pieces. The turn is stored, so a failure is not raised."""
     if isinstance(tail, Problem):
         return _no_window(request, tail)
     context, started = context_of(request), time.perf_counter()
@@ -318,11 +318,11 @@ async def _window(request: Req, target: Target, query: WindowQuery, tail: Tail |
     except Exception as error:  # noqa: BLE001 - a stored append is never answered with an error
         _log.error("window failed", operation="appendMessages", **describe(error))
         return _no_window(request, Internal("The service could not make the window; the turn is stored."))
-    return b',"window":' + made.body
+    return b',"window":', made.body
 
 
-def _no_window(request: Req, problem: Problem) -> bytes:
-    return b',"window":null,"window_error":' + msgspec.json.encode(problem.document(request.scope["path"]))
+def _no_window(request: Req, problem: Problem) -> Sequence[bytes]:
+    return b',"window":null,"window_error":', msgspec.json.encode(problem.document(request.scope["path"]))
 
 
 def _tell(
@@ -387,8 +387,8 @@ def _prepared(entries: list[Entry], template: Any, now: int, send: Names, earlie
     return prepare(entries, template, now, send)
 
 
-def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: bytes) -> Answer:
-    """What became of each entry, and ``window``, members of JSON."""
+def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes]) -> Answer:
+    """What became of each entry, and ``window``, pieces of members of JSON."""
     messages, seqs, status = [], [], 200
     for entry, step in zip(entries, reply.entries, strict=True):
         tokens = entry.tokens_parallel if step.parallel else entry.tokens
@@ -397,7 +397,7 @@ def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window:
         status = status if step.duplicate else 201
     waiting = reply.waiting or _legacy_call(entries[-1], reply.entries[-1]) or msgspec.UNSET
     appended = AppendedMessages(target.id, reply.version, f'"{reply.etag}"', min(seqs), max(seqs), messages, waiting)
-    return Answer(b"".join((msgspec.json.encode(appended)[:-1], window, b"}")), etag=reply.etag, status=status)
+    return Answer(b"".join((msgspec.json.encode(appended)[:-1], *window, b"}")), etag=reply.etag, status=status)
 
 
 def _legacy_call(entry: NewEntry, appended: Appended) -> list[str]:

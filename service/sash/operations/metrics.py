@@ -13,7 +13,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from sash import __version__
 from sash.operations.event_metrics import EventMetrics
-from sash.operations.logging import best_effort
+from sash.operations.logging import best_effort, milliseconds
 from sash.operations.registry import SECONDS, Registry
 from sash.operations.tracing import OpenTelemetry
 from sash.operations.window_metrics import WindowMetrics
@@ -115,7 +115,7 @@ def _took(name: str, seconds: float) -> None:
     """Add a duration to a field of the request's log line, in milliseconds. A request may do the same work repeatedly."""
     line = LINE.get()
     if line is not None:
-        line[name] = round(line.get(name, 0.0) + seconds * 1000, 2)
+        line[name] = milliseconds(seconds + line.get(name, 0.0) / 1000)
 
 
 class _Present:

@@ -51,7 +51,8 @@ def gone(receipt: Receipt, past: Past, *, recalls: bool = False) -> ReceiptGone:
         return ReceiptGone(detail, members={"reason": "index"})
     detail = (
         "The rules by which this window was made are not these any more: this release, the model's figures or the "
-        "deployment's settings differ; or this is not the receipt as it was given."
+        "deployment's settings differ; or this is not the receipt as it was given; or the store lost its last message, and "
+        "others came in its place."
     )
     return ReceiptGone(detail, members={"reason": "rules"})
 

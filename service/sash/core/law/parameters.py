@@ -46,7 +46,7 @@ AgentView = Annotated[
 ]
 
 
-class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, cache_hash=True):
     """A window's parameters."""
 
     model: Annotated[

@@ -19,7 +19,7 @@ from sash.store.data import scripts
 from sash.store.data.changes import ChangeKind, VersionChange, changes_since
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.histories import boundary
-from sash.store.data.layout import Target, decode_summary
+from sash.store.data.layout import Target, decode_summary, etag_of
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State, Tail, check_identity, tail_of
 from sash.store.data.scripts import PastTotals, Reach
@@ -88,8 +88,11 @@ class EarlierStates:
         if standing != life:
             return None
         since = Since(changes_since(then.version, version, reply.length, changes or b""), _times(times or b""))
+        # The store may have lost a write, and another one came in its place.
+        is_other = then.version == version and then.etag != etag_of(fields[1] or b"", *fields[2:4])
         if (
-            then.length > reply.length
+            is_other
+            or then.length > reply.length
             or then.version > version
             or any(rewound(each, then) for each in since.changes or ())
         ):

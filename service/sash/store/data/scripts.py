@@ -293,16 +293,17 @@ def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
 
 
 def _read_append(reply: list[Any]) -> AppendReply:
+    tail = None
     if reply and isinstance(reply[0], list):
-        appended, tail = reply
-        return msgspec.structs.replace(_read_append(appended), tail=TailReply(*tail[1:]) if tail else None)
+        reply, tail = reply
     if reply[:1] == [b"ok"]:
         entries = [
             Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
             for at in range(6, len(reply), 3)
         ]
         waiting = _read_open(reply[5]).p if reply[5] else []
-        return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries)
+        read = TailReply(*tail[1:]) if tail else None
+        return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries, read)
     match reply:
         case [b"conflict", index, why]:
             kind, detail, advice = _CONFLICTS[why]
