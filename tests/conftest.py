@@ -56,8 +56,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Call a test that is marked ``no_cover`` without coverage, which more than doubles the time of Python code."""
-    if item.get_closest_marker("no_cover") is None:
+    """Call a property, or a test that is marked ``no_cover``, without coverage, which doubles the time of Python code."""
+    is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    if item.get_closest_marker("no_cover") is None and not is_property:
         return (yield)
     with no_cover():
         return (yield)
@@ -217,11 +218,13 @@ class Served:
                 stderr=log,
             )
         give_up = time.monotonic() + _START_SECONDS
-        while time.monotonic() < give_up and self.process.poll() is None:
-            try:
-                if httpx.get(f"{self.url}/readyz", timeout=2).status_code == ready:
-                    return
-            except httpx.TransportError:
+        with httpx.Client(timeout=2) as client:  # one, as each reads the certificates of the web
+            while time.monotonic() < give_up and self.process.poll() is None:
+                try:
+                    if client.get(f"{self.url}/readyz").status_code == ready:
+                        return
+                except httpx.TransportError:
+                    pass
                 time.sleep(0.05)
         self._end()
         raise AssertionError((self.data_dir.parent / "serve.log").read_text())

@@ -192,7 +192,6 @@ drawn = settings(
 )
 
 
-@pytest.mark.no_cover
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize("form", DRAWN)
 @pytest.mark.parametrize("out", MESSAGES)

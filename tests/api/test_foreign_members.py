@@ -355,7 +355,6 @@ def _names(value: Any) -> set[str]:
     return set()
 
 
-@pytest.mark.no_cover
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns=st.lists(_messages(), min_size=1, max_size=5), most=st.sampled_from([60, 4000]))
 async def test_no_window_has_members_of_a_clients_own(
@@ -419,7 +418,6 @@ def _own_turn(draw: st.DrawFn, form: str) -> list[dict[str, Any]]:
     return draw(st.sampled_from([[{"role": "user", "content": said, **draw(_BESIDE)}], [call, output]]))
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("form", ["anthropic", "gemini", "responses"])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())

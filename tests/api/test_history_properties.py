@@ -5,7 +5,6 @@ from itertools import count
 from typing import Any
 
 import httpx
-import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -180,7 +179,6 @@ async def check_window(talk: Talk, query: dict[str, Any]) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, query=QUERIES)
-@pytest.mark.no_cover
 async def test_what_is_stored_adds_up(
     client: httpx.AsyncClient, store: Any, steps: list[tuple[str, Any]], query: dict[str, Any]
 ) -> None:
@@ -198,7 +196,6 @@ async def test_what_is_stored_adds_up(
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, query=QUERIES)
-@pytest.mark.no_cover
 async def test_a_receipt_holds_whatever_comes(
     client: httpx.AsyncClient, steps: list[tuple[str, Any]], query: dict[str, Any]
 ) -> None:

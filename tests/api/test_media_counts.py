@@ -161,7 +161,6 @@ drawn = settings(
 drawn_deeper = settings(drawn, max_examples=3000)
 
 
-@pytest.mark.no_cover
 @drawn
 @given(case=cases())
 async def test_a_window_with_media_fits_and_is_counted(small: httpx.AsyncClient, case: Case) -> None:
@@ -170,7 +169,6 @@ async def test_a_window_with_media_fits_and_is_counted(small: httpx.AsyncClient,
 
 
 @pytest.mark.nightly
-@pytest.mark.no_cover
 @settings(drawn, max_examples=1500)
 @given(case=cases())
 async def test_a_window_with_media_fits_deeper(small: httpx.AsyncClient, case: Case) -> None:

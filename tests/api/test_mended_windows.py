@@ -264,7 +264,6 @@ async def test_contents_in_snake_case_are_sent_in_camel_case(client: httpx.Async
     assert [own for each in kept for own in restore(each["message"])] == messages
 
 
-@pytest.mark.no_cover
 @settings(
     max_examples=40,
     deadline=None,

@@ -121,7 +121,6 @@ async def test_definitions_join_a_note_behind_an_empty_few_shot(client: httpx.As
     assert window["tokens"]["total"] == await counted(client, window, "responses")
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("form", ["responses", "anthropic", "gemini"])
 @pytest.mark.parametrize(
     "model", ["gpt-4o", "gpt-5", "o3-mini", "claude-sonnet-5", "gemini-2.5-pro", "qwen-3-32b", "deepseek-chat"]

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-import pytest
 from histories import Ask, Talk, calling, grounded, pinned, quick, result, said, talk, words
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -70,7 +69,6 @@ def last_thought(parts: list[dict[str, Any]]) -> str | None:
     return next((part["signature"] for part in reversed(parts) if "signature" in part), None)
 
 
-@pytest.mark.no_cover
 @quick
 @given(
     turns=st.lists(TURN, min_size=2, max_size=8),

@@ -96,7 +96,6 @@ def refused_by_gemini(before: dict[str, Any], content: dict[str, Any]) -> bool:
     return "functionResponse" in first & second or (before["role"] == "model" and "functionCall" in second)
 
 
-@pytest.mark.no_cover
 @slow
 @given(items())
 def test_every_kind_of_item_comes_back(messages: list[dict[str, Any]]) -> None:
@@ -104,7 +103,6 @@ def test_every_kind_of_item_comes_back(messages: list[dict[str, Any]]) -> None:
     comes_back("responses", messages)
 
 
-@pytest.mark.no_cover
 @slow
 @given(anthropic_messages())
 def test_every_kind_of_block_comes_back(messages: list[dict[str, Any]]) -> None:
@@ -112,7 +110,6 @@ def test_every_kind_of_block_comes_back(messages: list[dict[str, Any]]) -> None:
     comes_back("anthropic", messages)
 
 
-@pytest.mark.no_cover
 @slow
 @given(contents())
 def test_every_kind_of_part_comes_back(messages: list[dict[str, Any]]) -> None:
@@ -341,7 +338,6 @@ def test_thoughts_can_be_left_out(form: str) -> None:
     assert not any(word in text for word in ("thinking", "reasoning", "rs_1", "fc_1", "thought", "c2ln"))
 
 
-@pytest.mark.no_cover
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_a_native_member_that_is_not_ours_is_refused(value: Any) -> None:
     """A ``native`` member that Sash did not make is refused."""

@@ -104,7 +104,6 @@ def test_without_tokens_for_it_nothing_changes(seed: int, budget: int) -> None:
     assert window(said, max_tokens=budget, recall_max_tokens=0, recall_query="lake") == window(said, max_tokens=budget)
 
 
-@pytest.mark.no_cover
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**32))
 def test_a_stable_window_with_recall_keeps_its_prefix(seed: int) -> None:

@@ -248,7 +248,6 @@ def test_cut_results_are_counted_exactly(
     assert in_request == window.tokens["messages"] + window.tokens["reasoning"]
 
 
-@pytest.mark.no_cover
 @quick
 @given(st.lists(st.integers(0, 200), min_size=3, max_size=14), st.integers(200, 900), st.sampled_from([None, 0, 2]))
 def test_a_stable_prefix_stays_while_the_cut_stands(sizes: list[int], budget: int, kept: int | None) -> None:

@@ -21,7 +21,7 @@ class Scale:
     rollings: int = 1
     writers: int = 16
     requests: int = 1_500
-    pause_seconds: float = 0.02
+    pause_seconds: float = 0.05
     """A writer's pause between two turns while replicas start, which takes both processors of a CI machine."""
     absent_seconds: float = 2.0
     slow: int = 50

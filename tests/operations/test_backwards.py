@@ -11,10 +11,14 @@ from typing import Any
 import httpx
 import pytest
 from api.test_security import service
-from conftest import Served
+from conftest import Served, opened
+from store.entries import said
 from store.servers import Server, wait_until
 from structlog.testing import capture_logs
 
+from sash.operations.backwards import Backwards
+from sash.store.data.layout import target_at
+from sash.store.data.marks import Marks
 from sash.store.redis.embedded import EmbeddedStore, _bundled_binary
 
 
@@ -23,6 +27,18 @@ def say(served: Served, text: str) -> str:
     answer = httpx.post(f"{served.url}/conversations/c/messages", json=body, timeout=20)
     assert answer.status_code == 201
     return str(answer.json()["etag"])
+
+
+def mark(store: Server) -> int:
+    return int(str(store.connect().hget("sash:{mark}:time", "time") or 0))
+
+
+def say_and_mark(served: Served, store: Server, text: str) -> str:
+    """Append a message; return its version when the mark has followed."""
+    before = mark(store)
+    etag = say(served, text)
+    wait_until(lambda: mark(store) > before, 20)
+    return etag
 
 
 def status(served: Served) -> dict[str, Any]:
@@ -42,11 +58,11 @@ def test_a_restored_store_is_noticed(tmp_path: Path) -> None:
     served.data_dir.mkdir(parents=True)
     served.start()
     try:
-        say(served, "one")
-        time.sleep(2.5)  # the mark moves within a second of a write
+        say_and_mark(served, store, "one")
         shutil.copytree(store.directory / "appendonlydir", tmp_path / "backup")
-        etag = say(served, "two")
-        time.sleep(2.5)
+        time.sleep(1.1)
+        etag = say_and_mark(served, store, "two")
+        time.sleep(2.5)  # both workers look once a second
         assert status(served)["store"]["went_back"] is None
         store.kill()
         shutil.rmtree(store.directory / "appendonlydir")
@@ -67,6 +83,20 @@ def test_a_restored_store_is_noticed(tmp_path: Path) -> None:
     finally:
         served.stop()
         store.kill()
+
+
+async def test_the_mark_follows_the_writes_of_every_process(own: EmbeddedStore, conversation: str) -> None:
+    """What a process that does not lead its machine wrote moves the mark; while it writes nothing, the mark stands."""
+    async with opened(own.url) as conversations, opened(own.url) as others:
+        follows = Backwards(conversations._client, leads=False)
+        watches = Marks(others._client)
+        await follows.look()
+        before = (await watches.look()).time_ms
+        await follows.look()
+        assert (await watches.look()).time_ms == before
+        await conversations.append(target_at("default", conversation), said("one"), settings=b"", if_match="", now_ms=1)
+        await follows.look()
+        assert (await watches.look()).time_ms > before
 
 
 def test_a_restart_of_the_store_is_not_one_that_went_back(tmp_path: Path) -> None:

@@ -80,7 +80,6 @@ def told(reply: AppendReply | type[Problem], count: int) -> Any:
 @pytest.mark.parametrize("pinned", [False, True])
 @given(role=st.sampled_from(["user", "system"]), requests=REQUESTS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.no_cover
 async def test_both_ways_do_the_same(
     store: EmbeddedStore,
     role: str,

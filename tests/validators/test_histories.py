@@ -152,7 +152,6 @@ def lost(entries: list[Entry], window: Object, fixed: Object) -> dict[int, set[s
     return found
 
 
-@pytest.mark.no_cover
 @many
 @given(conversations(), parameters(), st.sampled_from(MODELS))
 @pytest.mark.parametrize("form", JUDGES)

@@ -87,7 +87,6 @@ def window_of(form: str, model: str, said: list[Group], limit: Object, **ways: A
     return found
 
 
-@pytest.mark.no_cover
 @many
 @given(albums(), most(), WAYS, st.sampled_from(MODELS))
 @pytest.mark.parametrize("form", JUDGES)
@@ -110,7 +109,6 @@ def test_a_window_is_inside_every_limit(form: str, said: list[Group], limit: Obj
         assert dropped["images"] + dropped["files"] + dropped["messages"] > 0
 
 
-@pytest.mark.no_cover
 @many
 @given(albums(), most(), st.sampled_from(MODELS), st.integers(1, 8), st.integers(0, 100_000))
 @pytest.mark.parametrize("form", JUDGES)

@@ -44,7 +44,6 @@ def named(entries: list[Entry], data: st.DataObject) -> list[Entry]:
     return found
 
 
-@pytest.mark.no_cover
 @some
 @given(conversations(), parameters(), st.sampled_from(MODELS), st.sampled_from(AGENTS), st.data())
 @pytest.mark.parametrize("form", JUDGES)

@@ -21,8 +21,8 @@ _log = get_logger()
 
 
 class Backwards:
-    """This process's view. ``look`` is called each second; only the process that ``leads`` its machine moves the mark and
-    logs."""
+    """This process's view. ``look`` is called each second. Every process moves the mark after its own writes; the one that
+    ``leads`` its machine also moves it while nobody writes, and logs."""
 
     def __init__(self, client: Client, *, leads: bool) -> None:
         self._client = client
@@ -60,12 +60,12 @@ class Backwards:
         ID_TIMES.saw(seen.time_ms)
         if self._leads:
             events += self._tell_clock(seen.time_ms)
-            await self._move()
+        await self._move()
         return events
 
     async def _move(self) -> None:
         now, writes = time.monotonic(), self._client.writes
-        if writes != self._writes or now > self._moved + _MOVE_SECONDS:
+        if writes != self._writes or (self._leads and now > self._moved + _MOVE_SECONDS):
             await self._marks.move(wall_ms())
             self._moved, self._writes = now, writes + 1  # the mark's own
 
