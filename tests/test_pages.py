@@ -80,6 +80,7 @@ RUN_BY = {
         ("## A long memory", "python"): "test_readme.py::test_turn_400_has_what_turn_3_said",
         ("## Several agents", "python"): "test_readme.py::test_each_of_several_agents_sees_its_part",
         ("## Tools for the model", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
+        ("## Tools over MCP", "python"): "test_readme.py::test_a_model_finds_what_its_window_leaves_out",
         ("## LlamaIndex", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## Microsoft Agent Framework", "python"): "test_readme.py::test_an_agent_of_chat_completions_runs_on_windows",
         ("## LiteLLM's proxy", "python"): "clients/test_litellm.py::test_a_tool_loop_is_kept",

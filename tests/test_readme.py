@@ -160,6 +160,8 @@ def test_a_model_finds_what_its_window_leaves_out(fresh_server: str) -> None:
     seen, *found = printed(done)
     assert "You see message 000" in seen
     assert "We restart the cart with: kubectl rollout restart deploy/cart" in found
+    over_mcp = run([sys.executable], block("python", CLIENTS, "## Tools over MCP"), server=fresh_server)
+    assert "We restart the cart with: kubectl rollout restart deploy/cart" in printed(over_mcp)
 
 
 def test_each_of_several_agents_sees_its_part(fresh_server: str) -> None:

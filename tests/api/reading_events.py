@@ -86,5 +86,6 @@ def applied(events: list[dict[str, Any]], messages: dict[int, str]) -> dict[int,
     for event in events:
         if "to_seq" in event:
             now = {seq: identity for seq, identity in now.items() if seq <= event["to_seq"]}
+        now = {seq: identity for seq, identity in now.items() if seq not in event.get("left_out", ())}
         now |= {message["seq"]: message["id"] for message in event.get("messages", ())}
     return now

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from api.dialogue import user
+from api.dialogue import calling, result, user
 from api.reading_events import applied, following
 from conftest import Served, serving_alone
 
@@ -108,6 +108,62 @@ async def test_a_reader_that_was_away_gets_what_came_since(one: httpx.AsyncClien
 async def begun(client: httpx.AsyncClient, name: str) -> str:
     await say(client, name, {"id": "first", **user("zero")})
     return name
+
+
+async def test_a_view_is_told_what_its_agent_sees(one: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
+    """A reader of a view gets an event a version, too: without what is for others, and `unseen` where that is all."""
+    name = await begun(one, fresh())
+    path, events = f"/conversations/{name}", f"/conversations/{name}/events"
+    fraud, triage = {"audience": ["fraud"]}, {"author": "triage"}
+
+    async def send(method: str, at: str, body: Any = None) -> None:
+        (await one.request(method, f"{path}{at}", json=body)).raise_for_status()
+
+    steps: list[tuple[str, Callable[[], Any]]] = [
+        ("appended", lambda: say(one, name, user("SECRET", id="s-1", **fraud), user("for all", id="m-1"))),
+        ("appended", lambda: say(one, name, reply("I look", "in_progress", "r-1") | triage)),
+        ("replaced", lambda: say(one, name, calling("SECRET-1", id="r-1", **triage))),
+        ("unseen", lambda: say(one, name, result("SECRET-1", "SECRET", **triage))),
+        ("unseen", lambda: say(one, name, reply("SECRET", "in_progress", "r-2") | fraud)),
+        ("unseen", lambda: say(one, name, reply("SECRET text", "completed", "r-2") | fraud)),
+        ("unseen", lambda: send("PATCH", "/messages/6", {"pinned": True})),
+        ("unseen", lambda: send("DELETE", "/messages/2")),
+        ("summary", lambda: send("PUT", "/summary", {"text": "SECRET", "through_seq": 5})),
+        ("settings", lambda: send("PATCH", "", {"metadata": {"title": "T"}})),
+        ("redacted", lambda: send("DELETE", "/messages/3")),
+        ("rewound", lambda: say(one, name, user("SECRET", id="s-2", **fraud), user("on", id="m-2"), after_seq=3)),
+    ]
+    async with (
+        following(one, events, after=1, view="billing", body="true") as heard,
+        following(one, events, after=1, view="billing") as named,
+        following(one, events, after=1, view="fraud", body="true") as fraudulent,
+        following(one, events, after=1) as every,
+    ):
+        readers = (heard, named, fraudulent, every)
+        for version, (_, change) in enumerate(steps, 2):
+            await change()
+            for reader in readers:
+                await reader.until(lambda reader=reader, version=version: reader.versions[-1:] == [version])
+        assert heard.types == named.types == [kind for kind, _ in steps]
+        assert "unseen" not in every.types
+        assert all(reader.versions == every.versions for reader in readers)
+        assert [each["seq"] for each in heard.events[0]["messages"]] == [3]
+        assert (heard.events[2]["left_out"], heard.events[2]["messages"]) == ([4], [])
+        assert heard.events[3] == {"type": "unseen", "conversation_id": name, "version": 5}
+        assert heard.events[9]["conversation"]["summary"] is None
+        assert fraudulent.events[9]["conversation"]["summary"]["text"] == "SECRET"
+        assert "SECRET" not in str([heard.events, named.events])
+        assert "entry" not in named.events[0]["messages"][0]
+    for view, live in (("billing", heard), ("fraud", fraudulent)):
+        listed = (await one.get(f"{path}/messages", params={"view": view})).json()["messages"]
+        ids = {message["seq"]: message["id"] for message in listed}
+        async with following(one, events, after=1, view=view, body="true") as later:
+            await later.until(lambda later=later: later.versions[-1:] == [13])
+            assert applied(later.events, {1: "first"}) == applied(live.events, {1: "first"}) == ids
+            assert later.ids[-1] == live.ids[-1]
+        async with following(one, events, headers={"Last-Event-ID": live.ids[4]}, view=view) as later:
+            await later.until(lambda later=later: later.versions[-1:] == [13])
+            assert later.versions == [*range(7, 14)]
 
 
 async def test_an_event_id_names_a_life(one: httpx.AsyncClient, fresh: Callable[[], str]) -> None:

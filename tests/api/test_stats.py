@@ -194,6 +194,18 @@ async def test_a_window_that_somebody_only_looks_at_is_not_counted(own: httpx.As
     assert (figures["windows"], figures["does_not_fit"]) == (0, 0)
 
 
+async def test_what_models_ask_is_counted(own: httpx.AsyncClient):
+    """Receipts that were given and asked for again, and calls of the history tools, have their figures."""
+    await say(own, "user", "Hello")
+    receipt = (await window(own))["receipt"]
+    assert (await own.get("/conversations/c-1/window", params={"receipt": receipt})).status_code == 200
+    call = {"call_id": "c", "arguments": {"first": 1}}
+    answer = (await own.post("/conversations/c-1/tools/history_read", json=call)).json()
+    figures = (await stats(own))["hour"]["requests"]
+    assert figures["receipts"] == {"given": 1, "again": 1, "gone": []}
+    assert figures["tools"] == {"searches": 0, "reads": 1, "over_mcp": 0, "tokens": answer["tokens"]}
+
+
 async def test_a_window_that_does_not_fit(own: httpx.AsyncClient):
     """A window that does not fit is counted, whether its messages are stored or in the body."""
     await say(own, "user", "This alone is more than the five tokens that are allowed.")

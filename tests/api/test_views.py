@@ -206,61 +206,42 @@ async def test_views_are_counted_without_names(client: httpx.AsyncClient, conver
     assert "billing" not in (await client.get("/metrics")).text
 
 
-async def everything_for(client: httpx.AsyncClient, conversation: str, view: str) -> dict[str, str]:
-    """The answers of all routes that take a view, by what was asked."""
-    found: dict[str, str] = {}
-    for name, query in {
-        "window": {},
-        "explained": {"explain": True, "note": True},
-        "claude": {"model": "claude-sonnet-4-5", "format": "anthropic", "cache": "auto", "stable": True},
-        "gemini": {"model": "gemini-2.5-pro", "format": "gemini", "overflow": "skip"},
-        "recall": {"max_tokens": 120, "recall_max_tokens": 60, "history_tools": False},
-        "tools": {"history_tools": True},
-    }.items():
-        asked = {"model": "gpt-4o-mini", "view": view, **query}
-        found[name] = (await client.get(f"/conversations/{conversation}/window", params=asked)).text
+async def test_a_message_for_others_is_not_there(client: httpx.AsyncClient, conversation: str) -> None:
+    """A message that a view does not have is 404 by its seq and its id, as one that is not stored; another is as listed."""
+    hidden = SECRET | {"id": "m-7"}
+    await append(client, conversation, ASKED, *TRIAGE, hidden, *BILLING)
+    path = f"/conversations/{conversation}/messages"
+    absent = problem(await client.get(f"{path}/99"), 404, "not-found")
+    for name in ("7", "id:m-7", "3", "4"):
+        answer = await client.get(f"{path}/{name}", params={"view": "billing"})
+        told = problem(answer, 404, "not-found")
+        assert told | {"instance": ""} == absent | {"instance": ""}
+        assert (await client.get(f"{path}/{name}", params={"view": "triage"})).status_code == 200
+    (await client.delete(f"{path}/3")).raise_for_status()
+    listed = await seen(client, conversation, "billing")
+    for entry in listed:
+        assert (await client.get(f"{path}/{entry['seq']}", params={"view": "billing"})).json() == entry
+
+
+async def test_an_export_of_a_view_is_no_whole(client: httpx.AsyncClient, conversation: str) -> None:
+    """An export with a view has what the agent sees and names the view, and an import of it is refused in plain words."""
+    await append(client, conversation, *ALL)
     path = f"/conversations/{conversation}"
-    found["messages"] = (await client.get(f"{path}/messages", params={"view": view, "format": "anthropic"})).text
-    found["search"] = (await client.get(f"{path}/search", params={"view": view, "query": "SECRET risk score"})).text
-    for name, arguments in (
-        ("history_search", {"query": "SECRET risk score"}),
-        ("history_read", {"first": 1, "last": 50}),
-        ("history_read", {"first": 3}),
-    ):
-        call = {"call_id": "c", "arguments": arguments, "view": view}
-        found[f"{name} {arguments}"] = (await client.post(f"{path}/tools/{name}", json=call)).text
-    append_too = {"messages": [{"id": f"more-{view}", "role": "user", "content": "more", "audience": [view]}]}
-    answer = await client.post(f"{path}/messages", params={"model": "gpt-4o-mini", "view": view}, json=append_too)
-    found["append"] = answer.text
-    return found
-
-
-async def test_no_route_with_a_view_tells_what_is_for_others(client: httpx.AsyncClient, conversation: str) -> None:
-    """Text, calls, results, documents and metadata of an entry for others are in no answer to another agent's view."""
-    await client.post("/conversations", json={"id": conversation, "recall": "lexical", "model": "gpt-4o-mini"})
-    await append(
-        client,
-        conversation,
-        ASKED,
-        user(
-            "SECRET",
-            audience=["fraud"],
-            grounding={"documents": [{"id": "SECRET", "text": "SECRET"}]},
-            metadata={"a": "SECRET"},
-        ),
-        SECRET,
-        calling("SECRET-1", text="SECRET", author="fraud", audience=["fraud"]),
-        result("SECRET-1", "SECRET", author="fraud", audience=["fraud"]),
-        *TRIAGE,
-        assistant("SECRET draft", id="d-1", status="in_progress", audience=["fraud"]),
-        user("SECRET pin", pinned=True, audience=["fraud"]),
-        *BILLING,
-    )
-    await client.put(f"/conversations/{conversation}/summary", json={"text": "SECRET summary", "through_seq": 6})
-    await indexed(client, conversation)
-    for asked, answer in (await everything_for(client, conversation, "billing")).items():
-        assert "SECRET" not in answer.replace('"query":"SECRET risk score"', ""), asked
-    assert "SECRET" in (await everything_for(client, conversation, "fraud"))["window"]
+    await client.put(f"{path}/summary", json={"text": "SECRET", "through_seq": 7})
+    exported = await client.get(f"{path}/export", params={"view": "billing"})
+    head, *lines = [json.loads(line) for line in exported.text.splitlines()]
+    assert (head["view"], head["summary"], head["messages"]["count"]) == ("billing", None, len(ALL))
+    assert lines == await seen(client, conversation, "billing")
+    assert (await client.get(f"{path}?view=billing")).json()["summary"] is None
+    assert (await client.get(f"{path}?view=fraud")).json()["summary"]["text"] == "SECRET"
+    again = {"If-None-Match": exported.headers["etag"]}
+    assert (await client.get(f"{path}/export?view=billing", headers=again)).status_code == 304
+    kind = {"Content-Type": "application/x-ndjson"}
+    refused = await client.post("/conversations/import?id=part", content=exported.content, headers=kind)
+    told = problem(refused, 400, "bad-request")
+    assert told["errors"][0]["pointer"] == "#/lines/1/view"
+    assert "export without view" in told["detail"]
+    assert (await client.get("/conversations/part")).status_code == 404
 
 
 @pytest.mark.parametrize("view", ["", "x" * 65, "bill\ning"])
@@ -269,7 +250,8 @@ async def test_a_wrong_view_is_refused(client: httpx.AsyncClient, conversation: 
     await append(client, conversation, ASKED)
     answer = await client.get(f"/conversations/{conversation}/window", params={"model": "gpt-4o", "view": view})
     assert problem(answer, 400, "bad-request")["errors"][0]["pointer"] == "#/query/view"
-    assert (await client.get(f"/conversations/{conversation}/messages", params={"view": view})).status_code == 400
+    for path in ("", "/messages", "/messages/1", "/export", "/events"):
+        assert (await client.get(f"/conversations/{conversation}{path}", params={"view": view})).status_code == 400
 
 
 async def test_an_unknown_agent_sees_what_all_see(client: httpx.AsyncClient, conversation: str) -> None:

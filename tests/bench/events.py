@@ -3,6 +3,7 @@
 Followers are open streams of ``GET …/events`` on one worker, on plain sockets. An event's time is from the moment at which
 its append was sent to the moment at which the follower has it. Kills: writers append, some texts grow, and followers come
 back with their last id; each must get each version once, in order, from the first to the last. A `reset` begins anew.
+Some follow by plain HTTP, some by the Python client, and some of these with a view, which has no question.
 """
 
 import argparse
@@ -28,6 +29,7 @@ import httpx
 import redis
 import uvloop
 
+from sash.clients.sash_client import Sash
 from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.load import load, request
 from tests.bench.memory import main_thread_seconds
@@ -271,6 +273,7 @@ class Heard:
     """What one follower has: its last id, and each version that it was told."""
 
     conversation: str
+    reader: str = "HTTP"
     last: str = "0"
     versions: list[int] = field(default_factory=list)
     texts: set[int] = field(default_factory=set)
@@ -311,7 +314,7 @@ async def write(url: str, name: str, done: asyncio.Event) -> dict[str, str]:
         while not done.is_set():
             number += 1
             reply = {"id": f"r{number}", "role": "assistant", "content": "a", "status": "in_progress"}
-            steps = [[{"id": f"q{number}", "role": "user", "content": "q"}], [reply]]
+            steps = [[{"id": f"q{number}", "role": "user", "content": "q", "audience": ["asker"]}], [reply]]
             steps += [[reply | {"content": "a" * size}] for size in (2, 3)]
             steps.append([reply | {"content": "aaaa", "status": "completed"}])
             for step in steps:
@@ -346,6 +349,16 @@ async def hear(url: str, heard: Heard) -> None:
                             elif "data" in fields:
                                 heard.take(fields["id"], json.loads(fields.pop("data")))
             await asyncio.sleep(0.1)
+
+
+VIEWS = {"HTTP": None, "Python client": None, "Python client, a view": "agent"}
+"""The readers, and what they see."""
+
+
+async def hear_by_client(url: str, heard: Heard) -> None:
+    """Follow a conversation with the Python client, which comes back by itself."""
+    async for event in Sash(url).follow(heard.conversation, after=0, view=VIEWS[heard.reader]):
+        heard.take("", event)
 
 
 @dataclass
@@ -421,8 +434,11 @@ async def cluster(folder: Path) -> AsyncIterator[Deployment]:
 DEPLOYMENTS = {"embedded": embedded, "Sentinel": sentinel, "cluster": cluster}
 
 
-async def killed(name: str, kills: int, conversations: int, followers: int) -> tuple[str, ...]:
-    """Kill the store and the service in turn, while conversations are written and followed; returns the row."""
+async def killed(name: str, kills: int, conversations: int, followers: int) -> list[tuple[str, ...]]:
+    """Kill the store and the service in turn, while conversations are written and followed; returns a row a reader.
+
+    ``followers`` of each conversation follow by HTTP, and one by each other way.
+    """
     with tempfile.TemporaryDirectory() as folder:
         async with DEPLOYMENTS[name](Path(folder)) as deployment:
             url, done = f"http://127.0.0.1:{deployment.service.port}", asyncio.Event()
@@ -430,8 +446,12 @@ async def killed(name: str, kills: int, conversations: int, followers: int) -> t
             async with httpx.AsyncClient(base_url=url, timeout=10) as client:
                 for each in names:
                     await _stored(client, each, [{"id": "first", "role": "user", "content": "x"}])
-            crowd = [Heard(each) for each in names for _ in range(followers)]
-            following = [asyncio.create_task(hear(url, each)) for each in crowd]
+            readers = ["HTTP"] * (followers - 1) + [*VIEWS]
+            crowd = [Heard(each, reader) for each in names for reader in readers]
+            following = [
+                asyncio.create_task(hear(url, each) if each.reader == "HTTP" else hear_by_client(url, each))
+                for each in crowd
+            ]
             writing = [asyncio.create_task(write(url, each, done)) for each in names]
             for number in range(kills):
                 await asyncio.sleep(random.uniform(0.3, 1.0))
@@ -441,25 +461,30 @@ async def killed(name: str, kills: int, conversations: int, followers: int) -> t
             await asyncio.gather(*writing)
             async with httpx.AsyncClient(base_url=url, timeout=10) as client:
                 last = {each: (await client.get(f"/conversations/{each}")).json()["version"] for each in names}
-                logs = {each: await _log(client, each) for each in names}
+                logs = {(each, reader): await _log(client, each, VIEWS[reader]) for each in names for reader in VIEWS}
             async with asyncio.timeout(60):
                 while any(each.versions[-1:] != [last[each.conversation]] for each in crowd):  # noqa: ASYNC110
                     await asyncio.sleep(0.1)
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
-    events = sum(each.events for each in crowd)
-    missed = sum(each.missed(last[each.conversation]) for each in crowd)
-    wrong = sum(each.messages != logs[each.conversation] for each in crowd if not each.resets)
-    doubled, resets = sum(each.doubled for each in crowd), sum(each.resets for each in crowd)
-    return name, str(kills), f"{events:,}", str(missed), str(doubled), str(wrong), str(resets)
+    rows = []
+    for reader in VIEWS:
+        some = [each for each in crowd if each.reader == reader]
+        events = sum(each.events for each in some)
+        missed = sum(each.missed(last[each.conversation]) for each in some)
+        wrong = sum(each.messages != logs[each.conversation, reader] for each in some if not each.resets)
+        doubled, resets = sum(each.doubled for each in some), sum(each.resets for each in some)
+        figures = (missed, doubled, wrong, resets)
+        rows.append((name, reader, str(len(some)), str(kills), f"{events:,}", *map(str, figures)))
+    return rows
 
 
-async def _log(client: httpx.AsyncClient, name: str) -> dict[int, str]:
+async def _log(client: httpx.AsyncClient, name: str, view: str | None) -> dict[int, str]:
     found: dict[int, str] = {}
     cursor: str | None = ""
     while cursor is not None:
-        query = {"limit": "1000"} | ({"cursor": cursor} if cursor else {})
+        query = {"limit": "1000"} | ({"cursor": cursor} if cursor else {}) | ({"view": view} if view else {})
         page = (await client.get(f"/conversations/{name}/messages", params=query)).json()
         found |= {message["seq"]: message["id"] for message in page["messages"]}
         cursor = page["next_cursor"]
@@ -474,9 +499,9 @@ async def run(arguments: argparse.Namespace) -> None:
         rows = await measure(arguments.followers, arguments.conversations, arguments.seconds, arguments.rounds)
         print(markdown(("what", "of", "found", "wanted"), rows, numbers=2), flush=True)
     if "kills" in arguments.parts:
-        head = ("deployment", "kills", "events", "missed", "doubled", "wrong messages", "resets")
+        head = ("deployment", "reader", "readers", "kills", "events", "missed", "doubled", "wrong messages", "resets")
         for name in arguments.deployments:
-            print("\n" + markdown(head, [await killed(name, arguments.kills, 8, 4)]), flush=True)
+            print("\n" + markdown(head, await killed(name, arguments.kills, 8, 4), numbers=2), flush=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         EmbeddedStore(Path(folder)) as store,

@@ -74,6 +74,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 TENANTS = {"acme": "key-of-acme-0123456789", "beta": "key-of-beta-0123456789"}
 PLACES = one_of(*[("acme", 0)] * 6, *[("acme", 1)] * 3, ("acme", 2), ("beta", 0), ("beta", 0), ("beta", 1))
 """Conversations; the first is drawn most often, so that it grows."""
+VIEWS = (*AGENTS, "nobody")
 HOW = numbers(96)
 """A number that stands for the application, the key and the condition of an operation: see ``conditioned``."""
 
@@ -207,8 +208,8 @@ class Machine(RuleBasedStateMachine):
         self.sent: list[tuple[Name, list[dict[str, Any]]]] = []
         self.files: list[list[dict[str, Any]]] = []
         self.pictures: dict[str, bytes] = {}
-        self.told: dict[tuple[Name, int], dict[int, dict[int, str]]] = {}
-        """The ids of a life's messages by seq, after each version that was seen."""
+        self.told: dict[tuple[Name, int], dict[int, dict[str | None, dict[int, str]]]] = {}
+        """The ids of a life's messages by seq, as each view has them, after each version that was seen."""
         self.snapshots: list[tuple[Snapshot, World]] = []
         self.lost = False
         """Whether the store lost its newest writes."""
@@ -309,7 +310,7 @@ class Machine(RuleBasedStateMachine):
         told = self.told.setdefault((name, talk.life), {})
         for later in [version for version in told if version > talk.version]:
             del told[later]  # the store lost it
-        told[talk.version] = {seq: entry.id for seq, entry in enumerate(talk.entries, 1)}
+        told[talk.version] = {view: talk.seen(view) for view in (None, *VIEWS)}
 
     def _wrong_lines(self, talk: Talk, lines: list[dict[str, Any]]) -> str:
         if len(lines) != talk.length:
@@ -432,7 +433,7 @@ class Machine(RuleBasedStateMachine):
             return
         expected = self._given(via, op.name, op.query, talk)
         if expected.ok and told["window"] is None:
-            over = talk.summary is not None and told["window_error"]["costs"]["summary"] > 0
+            over = talk.summary is not None and told["window_error"].get("costs", {}).get("summary", 0) > 0
             assert over, self._told("no window", answer)
         elif expected.ok:
             window = answer.body.split(b',"window":', 1)[1][:-1]
@@ -728,18 +729,41 @@ class Machine(RuleBasedStateMachine):
                 said = set(MARK.findall(said_in(entry.message).encode()))
                 assert said <= told, self._told(f"not read: {entry}", answer)
 
-    @step(grown=True, place=PLACES, via=numbers(2), view=one_of(*AGENTS, "nobody"), query=QUERY)
-    def see(self, place: Any, via: int, view: str, query: int) -> None:
-        """No answer to an agent's view has a word of an entry that is for others."""
+    @step(grown=True, place=PLACES, via=numbers(2), view=one_of(*VIEWS), query=QUERY, which=ANY)
+    def see(self, place: Any, via: int, view: str, query: int, which: int) -> None:
+        """Answers to an agent's view have the messages that it sees, and no word of others."""
         name = self.name(place)
         talk = self.world.talks.get(name)
         allowed = talk.seen_marks(view) if talk is not None else frozenset()
         window = chat({**QUERIES[query], "view": view, "history_tools": "false"})
-        for path in (f"/messages?limit=1000&view={view}", f"/window?{urlencode(window)}"):
-            self._check_shown(self.get(via, name, path), allowed)
+        paths = (
+            f"?view={view}",
+            f"/messages?limit=1000&view={view}",
+            f"/export?view={view}",
+            f"/window?{urlencode(window)}",
+        )
+        state, page, export, made = (self.get(via, name, path) for path in paths)
+        found = self.ask(
+            via, name[0], Request("GET", f"/conversations/{name[1]}/search?query=word&limit=100&view={view}")
+        )
         asked = {"call_id": "call-1", "arguments": {"first": 1, "last": 100}, "max_tokens": 100_000, "view": view}
-        path = f"/conversations/{name[1]}/tools/history_read"
-        self._check_shown(self.ask(1 - via, name[0], Request("POST", path, json.dumps(asked).encode())), allowed)
+        read = Request("POST", f"/conversations/{name[1]}/tools/history_read", json.dumps(asked).encode())
+        for answer in (state, page, export, made, found, self.ask(1 - via, name[0], read)):
+            self._check_shown(answer, allowed)
+        if talk is None:
+            return
+        seen = talk.seen(view)
+        head, *lines = [json.loads(line) for line in export.body.splitlines()]
+        for what, shown in (("listed", page.json["messages"]), ("exported", lines)):
+            assert {each["seq"]: each["id"] for each in shown} == seen, self._told(f"{what}, and {view} sees {seen}")
+        told = [
+            each["summary"] and (each["summary"]["text"], each["summary"]["through_seq"]) for each in (head, state.json)
+        ]
+        assert told == [talk.seen_summary(view)] * 2, self._told(f"the summary of {view} is {told}")
+        seq = which % max(1, talk.length) + 1
+        answer = self.get(1 - via, name, f"/messages/{seq}?view={view}")
+        self._check_shown(answer, allowed)
+        assert (answer.status == 200) == (seq in seen), self._told(f"{view} sees {sorted(seen)}", answer)
 
     @step(grown=True, place=PLACES, via=numbers(2), limit=numbers(7), order=one_of("asc", "desc"), stop=numbers(4))
     def pages(self, place: Any, via: int, limit: int, order: str, stop: int) -> None:
@@ -1097,17 +1121,30 @@ class Machine(RuleBasedStateMachine):
         self.check(via, name)
         self.check_windows(1 - via, name, QUERIES[query])
 
-    @step(grown=True, place=PLACES, how=HOW, which=ANY, entries=ENTRIES, changes=numbers(4))
-    def follow(self, place: Any, how: int, which: int, entries: list[int], changes: int) -> None:
-        """A follower that knows any version is led to the present one, and to the next, which another application writes."""
+    @step(
+        grown=True,
+        place=PLACES,
+        how=HOW,
+        which=ANY,
+        entries=ENTRIES,
+        changes=numbers(4),
+        view=one_of(None, None, *VIEWS),
+    )
+    def follow(self, place: Any, how: int, which: int, entries: list[int], changes: int, view: str | None) -> None:
+        """A follower that knows any version is led to the present one, and to the next, which another application writes.
+
+        With a view it is told of no other message.
+        """
         name, via = self.name(place), how % 2
         self.check(via, name)
         talk = self.world.talks.get(name)
         told = self.told.get((name, talk.life), {}) if talk else {}
         version = sorted(told)[-1 - which % min(6, len(told))] if told else 0
-        request = Request("GET", f"/conversations/{name[1]}/events?after={version}")
+        asked = {"after": version} | ({"view": view, "body": "true"} if view else {})
+        request = Request("GET", f"/conversations/{name[1]}/events?{urlencode(asked)}")
         headers = {"authorization": f"Bearer {TENANTS[name[0]]}"}
-        self.transcript.append(f"{'AB'[via]} follows {name} after {version}")
+        allowed = talk.seen_marks(view) if talk and view else frozenset()
+        self.transcript.append(f"{'AB'[via]} follows {name} after {version} as {view}")
 
         async def open_stream() -> Listener:
             listener = Listener(self.service.apps[via], request, headers)
@@ -1124,10 +1161,15 @@ class Machine(RuleBasedStateMachine):
         if talk and after and after.life == talk.life:
             came = self._run(listener.until(lambda: _reached(listener.events, version) >= after.version))
             assert came, self._told(f"a follower from {version} on has not {after.version}: {listener.events}")
-            self._check_followed(name, version, before, listener.events, talk.life)
+            self._check_followed(name, version, before, listener.events, talk.life, view)
+            shown = set(MARK.findall(json.dumps(listener.events).encode())) if view else set()
+            allowed |= after.seen_marks(view) if view else frozenset()
+            assert shown <= allowed, self._told(f"{view} was told {shown - allowed}: {listener.events}")
         self._run(listener.leave())
 
-    def _check_followed(self, name: Name, since: int, before: int, events: list[dict[str, Any]], life: int) -> None:
+    def _check_followed(
+        self, name: Name, since: int, before: int, events: list[dict[str, Any]], life: int, view: str | None
+    ) -> None:
         """Check that events lead to the messages as they are, each version once, in order."""
         told, resets = self.told[name, life], [place for place, event in enumerate(events) if event["type"] == "reset"]
         versions = [event["version"] for event in events]
@@ -1135,8 +1177,8 @@ class Machine(RuleBasedStateMachine):
         assert not resets or resets == [0], self._told(f"a reset behind other events: {events}")
         start = versions[0] if resets else since
         if start in told:
-            now = applied(events[len(resets) :], told[start])
-            assert now == told[max(told)], self._told(f"from {start} on the events lead to {now}: {events}")
+            now = applied(events[len(resets) :], told[start][view])
+            assert now == told[max(told)][view], self._told(f"from {start} on the events lead to {now}: {events}")
         assert not (resets and since == before), self._told(f"a reset, but {since} was the present version: {events}")
 
     @step(grown=True, place=PLACES, via=numbers(2))

@@ -82,6 +82,16 @@ class Entry:
         """Return whether this agent may see the entry."""
         return not self.audience or view in self.audience or view == self.author
 
+    def is_others(self, view: str | None) -> bool:
+        """Return whether the entry is another agent's."""
+        return self.author not in (None, view)
+
+    def said_to(self, view: str | None) -> Any:
+        """Return what an agent who may see the entry sees of it: of another agent's call what was said with it."""
+        makes_calls = self.message.get("tool_calls") or self.message.get("function_call")
+        is_text = bool(makes_calls) and self.is_others(view)
+        return self.message.get("content") or self.message.get("refusal") if is_text else self.message
+
     def grows_to(self, other: "Entry") -> bool:
         """Return whether this reply in progress may be replaced by another entry under its id."""
         sizes = [len(json.dumps(each.message, ensure_ascii=False).encode()) for each in (self, other)]
@@ -258,12 +268,33 @@ class Talk:
         """Forget earlier summaries that cover more than message ``last``."""
         self.before = tuple((marks, through) for marks, through in self.before if through <= last)
 
+    def seen(self, view: str | None) -> dict[int, str]:
+        """Return the ids of the messages that an agent sees, by seq; all without a view."""
+        shown = {}
+        for seq, entry in enumerate(self.entries, 1):
+            caller = self._caller(seq) if entry.message["role"] in ("tool", "function") else None
+            is_left = caller is not None and (caller.is_others(view) or not caller.is_seen(view))
+            if view is None or (entry.is_seen(view) and not is_left and entry.said_to(view)):
+                shown[seq] = entry.id
+        return shown
+
+    def _caller(self, seq: int) -> Entry | None:
+        """Return the entry whose call a result answers."""
+        message, before = self.entries[seq - 1].message, self.entries[: seq - 1]
+        if message["role"] == "function":
+            return before[-1] if before else None
+        return next((each for each in reversed(before) if message["tool_call_id"] in calls_in([each.message])), None)
+
+    def seen_summary(self, view: str) -> tuple[str, int] | None:
+        """Return the summary, if the agent may see every message that it covers."""
+        covered = self.entries[: self.summary[1]] if self.summary else []
+        return self.summary if all(entry.is_seen(view) for entry in covered) else None
+
     def seen_marks(self, view: str) -> frozenset[bytes]:
-        """Return the marker words that an agent may read: of a summary, where it may see all that this covers."""
-        may = [entry.is_seen(view) for entry in self.entries]
-        summary = self.summary if self.summary and all(may[: self.summary[1]]) else None
-        seen = (entry.marks for entry, is_seen in zip(self.entries, may, strict=True) if is_seen)
-        return self.settings_marks.union(marks_of(summary), *seen)
+        """Return the marker words that an agent may read."""
+        entries = (self.entries[seq - 1] for seq in self.seen(view))
+        told = (marks_of([entry.said_to(view), entry.documents, entry.metadata]) for entry in entries)
+        return self.settings_marks.union(marks_of(self.seen_summary(view)), *told)
 
     def change(self) -> None:
         """Make another version: forget the ETag, and renew the time to live."""

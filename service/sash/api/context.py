@@ -122,6 +122,7 @@ def tell_made(request: Req, context: Context, target: Target, made: Made, state:
             key=(target.name, made.head.model, made.asked.query.view),
         )
     with best_effort:
+        context.watching.metrics.windows.given()
         if context.summarizer is not None and made.asked.query.view is None:  # a summary is of what all may see
             context.summarizer.notice(target, state, made.window, made.asked.limits.model)
 

@@ -13,6 +13,7 @@ from sash.api.body import (
     etag,
     if_match,
     is_known,
+    query_of,
     refuse_state,
     refuse_taken,
     target_of,
@@ -35,6 +36,7 @@ from sash.api.schemas import (
     CreateConversation,
     EncodingTokens,
     ExportedConversation,
+    ExportedView,
     MessageRange,
     RecallProgress,
     StandingCompaction,
@@ -50,6 +52,7 @@ from sash.core.law.conversation_settings import (
     kept_for_windows,
     read_settings,
 )
+from sash.core.law.parameters import AgentView
 from sash.core.providers.native import compaction_items
 from sash.operations.logging import best_effort
 from sash.problems import BadRequest, CannotOpen, ConversationDamaged, PreconditionFailed, TooLarge
@@ -57,6 +60,7 @@ from sash.store.data.entries import wall_ms
 from sash.store.data.layout import Target, target_at
 from sash.store.data.replies import Shut, State
 from sash.windows.asked import check_tools_of
+from sash.windows.seen_pages import seen_state
 
 _create = msgspec.json.Decoder(CreateConversation)
 _patch = msgspec.json.Decoder(dict[str, Any])
@@ -101,17 +105,24 @@ async def create_conversation(request: Req) -> Response[bytes]:
     return Response(conversation_body(target.id, state), status_code=201, headers=headers)
 
 
+class StateQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """For whom the state is."""
+
+    view: AgentView = None
+
+
 @get("/conversations/{conversation_id:str}", operation_id="getConversation")
-@documented("Read a conversation", "conversations", gives=Conversation)
+@documented("Read a conversation", "conversations", query=StateQuery, gives=Conversation)
 async def get_conversation(request: Req) -> Response[bytes]:
-    """A conversation's settings and state."""
+    """A conversation's settings and state. With ``view`` it has no compactions, nor a summary of messages for others."""
     context, target = context_of(request), target_of(request)
+    view = query_of(request, StateQuery).view
     state = await context.store.reader.get(target)
     progress = await _progress(context, target, state)
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
-    return Response(conversation_body(target.id, state, progress), headers=headers)
+    return Response(conversation_body(target.id, seen_state(state, view), progress), headers=headers)
 
 
 async def _progress(context: Context, target: Target, state: State) -> RecallProgress | None:
@@ -241,9 +252,13 @@ def conversation_body(identity: str, state: State, progress: RecallProgress | No
     return msgspec.json.encode(Conversation(**members, etag=etag(state.etag), recall_progress=progress))
 
 
-def exported_body(identity: str, state: State) -> bytes:
-    """A conversation as the first line of its export, which is the same for a copy that was imported."""
-    return msgspec.json.encode(ExportedConversation(**_members(identity, state)))
+def exported_body(identity: str, state: State, view: str | None = None) -> bytes:
+    """A conversation as the first line of its export, which is the same for a copy that was imported.
+
+    That of a view names it, so that no import takes a part for the whole.
+    """
+    members = _members(identity, seen_state(state, view))
+    return msgspec.json.encode(ExportedConversation(**members) if view is None else ExportedView(**members, view=view))
 
 
 def _members(identity: str, state: State) -> dict[str, Any]:

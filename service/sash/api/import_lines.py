@@ -9,6 +9,7 @@ from sash.api.schemas import EncodingTokens, StandingCompaction
 from sash.core.chat.messages import (
     ENVELOPE,
     STORED_DEPTH,
+    AgentName,
     BareEntry,
     Entry,
     Id,
@@ -71,6 +72,7 @@ class ImportHead(ConversationSettings, frozen=True, kw_only=True, omit_defaults=
     tokens: EncodingTokens | None = None
     summary: ImportedSummary | None = None
     compactions: list[StandingCompaction] | None = None
+    view: AgentName | None = None
 
 
 class ImportEntry(Entry, kw_only=True):
@@ -110,6 +112,8 @@ def read_head(line: ImportLine) -> Imported:
     """The first line, decoded and checked. Raises BadRequest with the line's number."""
     try:
         head = _decode_head(line)
+        if head.view is not None:
+            raise BadRequest.at("#/view", "This is what one agent sees, and not the whole: export without view")
         settings = ConversationSettings(
             **{name: getattr(head, name) for name in ConversationSettings.__struct_fields__}
         )

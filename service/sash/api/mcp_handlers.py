@@ -98,9 +98,12 @@ def _server(package: _Package, context: Context, wanted: McpQuery, scope: ToolSc
             return result(f"There is no tool {params.name[:64]}.", is_error=True)
         try:
             answers, arguments = context.recall.answers, params.arguments or {}
-            text, _ = await answers.answer(scope, params.name, arguments, model=model, max_tokens=wanted.max_tokens)
+            text, tokens = await answers.answer(
+                scope, params.name, arguments, model=model, max_tokens=wanted.max_tokens
+            )
         except Problem as problem:
             return result(problem.detail, is_error=True)
+        context.watching.metrics.tools.answered(params.name, "mcp", tokens)
         return result(text)
 
     def result(text: str, *, is_error: bool = False) -> Any:

@@ -141,6 +141,7 @@ class MessageQuery(msgspec.Struct, forbid_unknown_fields=True):
     """How to give a message."""
 
     media: MediaForm = "described"
+    view: AgentView = None
 
 
 @post("/conversations/{conversation_id:str}/messages", operation_id="appendMessages", status_code=201)
@@ -453,12 +454,13 @@ async def list_messages(request: Req) -> Response[bytes]:
 @get("/conversations/{conversation_id:str}/messages/{seq:str}", operation_id="getMessage")
 @documented("Read a message", "messages", query=MessageQuery, gives=StoredMessage)
 async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
-    """One entry."""
+    """One entry. With ``view`` it is 404 where this agent does not see it."""
     target, name = target_of(request), named_entry(seq)
     # Whether the request asks if the entry with the client's own id is stored.
     request.scope["sash.asks_whether"] = isinstance(name, str)  # type: ignore[typeddict-unknown-key]
+    query = query_of(request, MessageQuery)
     read = partial(context_of(request).store.reader.entry, target, name)
-    page = await _shown(request, target, read, media=query_of(request, MessageQuery).media)
+    _, page = await _read(request, target, read, query.view, media=query.media)
     if not page.messages:
         raise no_entry()
     headers = {"ETag": etag(page.etag)}
@@ -469,12 +471,25 @@ async def get_message(request: Req, seq: FromPath[str]) -> Response[bytes]:
 
 async def _page(request: Req, target: Target, query: PageQuery, first: int, last: int) -> tuple[Page, Page]:
     """A page of messages, and what the view sees of it. With pictures and files in their places it may be shorter."""
-    reader, newest_first = context_of(request).store.reader, query.order == "desc"
-    read = partial(reader.page, target, first, last, newest_first=newest_first)
+    newest_first = query.order == "desc"
+    read = partial(context_of(request).store.reader.page, target, first, last, newest_first=newest_first)
+    return await _read(request, target, read, query.view, media=query.media, newest_first=newest_first)
+
+
+async def _read(
+    request: Req,
+    target: Target,
+    read: Callable[[], Awaitable[Page]],
+    view: str | None,
+    *,
+    media: MediaForm,
+    newest_first: bool = False,
+) -> tuple[Page, Page]:
+    """A page that is read, and what the view sees of it."""
     for _ in range(_ATTEMPTS):
-        page = await _shown(request, target, read, media=query.media, newest_first=newest_first)
+        page = await _shown(request, target, read, media=media, newest_first=newest_first)
         with suppress(HistoryEdited):
-            return page, await seen_page(reader, target, page, query.view)
+            return page, await seen_page(context_of(request).store.reader, target, page, view)
     raise edited_too_fast()
 
 

@@ -118,6 +118,12 @@ class ExportedConversation(
     recall_progress: RecallProgress | None = None
 
 
+class ExportedView(ExportedConversation, frozen=True, kw_only=True, omit_defaults=True):
+    """The same of an export of what one agent sees, which cannot be imported."""
+
+    view: str
+
+
 class Conversation(ExportedConversation, frozen=True, kw_only=True, omit_defaults=True):
     """A conversation's settings and state."""
 

@@ -68,6 +68,7 @@ async def answer_tool(request: Req, name: FromPath[str]) -> ToolAnswer:
         model=counted_by(context, named),
         max_tokens=wanted.max_tokens,
     )
+    context.watching.metrics.tools.answered(name, "http", tokens)
     return ToolAnswer({"role": "tool", "tool_call_id": wanted.call_id, "content": text}, tokens)
 
 

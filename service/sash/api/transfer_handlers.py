@@ -43,6 +43,7 @@ from sash.api.schemas import Conversation, Lines, StoredMessage
 from sash.api.shown_messages import in_parts, stored_message, with_media
 from sash.core.chat.messages import Id
 from sash.core.law.conversation_settings import encode_settings
+from sash.core.law.parameters import AgentView
 from sash.core.law.records import Record
 from sash.problems import BadRequest, InvalidEntry, OrphanToolResult, TooLarge, UnsupportedMediaType
 from sash.store.data.entries import wall_ms
@@ -52,6 +53,7 @@ from sash.store.data.replies import Message, Page, State
 from sash.store.data.scripts import HistoryEdited
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
 from sash.store.data.stored_messages import SMALL_STEP_BYTES
+from sash.windows.seen_pages import seen_page
 
 NDJSON = "application/x-ndjson"
 _NDJSON = re.compile(r'application/(x-)?ndjson(\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*', re.IGNORECASE)
@@ -72,6 +74,12 @@ class ExportedMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=Tr
     image_sizes: list[tuple[int, int] | None] | None = None
 
 
+class ExportQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The parameters of an export."""
+
+    view: AgentView = None
+
+
 class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The parameters of an import."""
 
@@ -81,30 +89,47 @@ class ImportQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @get("/conversations/{conversation_id:str}/export", operation_id="exportConversation")
-@documented("Export a conversation", "conversations", gives=Lines, gives_types=(NDJSON,), errors=(409,))
+@documented(
+    "Export a conversation", "conversations", query=ExportQuery, gives=Lines, gives_types=(NDJSON,), errors=(409,)
+)
 async def export_conversation(request: Req) -> Response[bytes] | Stream:
-    """The whole conversation: a line of settings, then one line for each entry."""
+    """The whole conversation: a line of settings, then one line for each entry.
+
+    With ``view`` it is what this agent sees. Its first line names the view, and it cannot be imported.
+    """
     context, target = context_of(request), target_of(request)
+    view = query_of(request, ExportQuery).view
     state = await context.store.reader.get(target)
     headers = {"ETag": etag(state.etag)}
     if is_known(request, state.etag):
         return Response(b"", status_code=304, headers=headers)
     pages = context.store.reader.chunks(target, state.length, state)
     first = await anext(pages, None)  # raises before the answer has begun if the history cannot be read
-    return Stream(_lines(request, target, state, first, pages), headers=headers, media_type=NDJSON)
+    return Stream(_lines(request, target, state, view, first, pages), headers=headers, media_type=NDJSON)
 
 
 async def _lines(
-    request: Req, target: Target, state: State, first: Page | None, rest: AsyncIterator[Page]
+    request: Req, target: Target, state: State, view: str | None, first: Page | None, rest: AsyncIterator[Page]
 ) -> AsyncIterator[bytes]:
-    yield exported_body(target.id, state) + b"\n"
+    yield exported_body(target.id, state, view) + b"\n"
     page = first
     while page is not None:
-        for part in in_parts(page.messages, SMALL_STEP_BYTES):
-            whole = await _whole(request, target, msgspec.structs.replace(page, messages=part))
-            yield await run_in_turn_if_large(sum(len(each.body) for each in whole.messages), _page_lines, target, whole)
+        seen = await _seen(request, target, page, view)
+        for part in in_parts(seen.messages, SMALL_STEP_BYTES):
+            whole = await _whole(request, target, msgspec.structs.replace(seen, messages=part))
+            yield await run_in_turn_if_large(
+                sum(len(each.body) for each in whole.messages), _page_lines, target, whole, view
+            )
             extend_deadline(request)
         page = await anext(rest, None)
+
+
+async def _seen(request: Req, target: Target, page: Page, view: str | None) -> Page:
+    """What the view sees of a page. Raises Conflict when the conversation was edited meanwhile."""
+    try:
+        return await seen_page(context_of(request).store.reader, target, page, view)
+    except HistoryEdited:
+        raise changed() from None
 
 
 async def _whole(request: Req, target: Target, page: Page) -> Page:
@@ -115,11 +140,12 @@ async def _whole(request: Req, target: Target, page: Page) -> Page:
         raise changed() from None
 
 
-def _page_lines(target: Target, page: Page) -> bytes:
-    return b"".join(msgspec.json.encode(_exported(message, target, page)) + b"\n" for message in page.messages)
+def _page_lines(target: Target, page: Page, view: str | None) -> bytes:
+    line = _exported if view is None else stored_message  # what an import needs besides may tell more than a view
+    return b"".join(msgspec.json.encode(line(message, page, target)) + b"\n" for message in page.messages)
 
 
-def _exported(message: Message, target: Target, page: Page) -> ExportedMessage:
+def _exported(message: Message, page: Page, target: Target) -> ExportedMessage:
     stored = stored_message(message, page, target)
     return ExportedMessage(
         **msgspec.structs.asdict(stored),

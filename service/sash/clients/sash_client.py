@@ -102,16 +102,16 @@ class Sash:
             answer = await self._answer_async(ask)
 
     def follow(
-        self, conversation: str, *, after: int | str | None = None, body: bool = False
+        self, conversation: str, *, after: int | str | None = None, body: bool = False, view: str | None = None
     ) -> AsyncGenerator[dict[str, Any]]:
         """Yield a conversation's events, each version's once and in order, over lost connections; ends with ``erased``.
 
         ``after`` is the version that is known, an event's id or an ETag; without it the first event is ``reset``. With
-        ``body`` messages are whole. Raises SashError where the server refuses it for good.
+        ``body`` messages are whole; with ``view`` events have what this agent sees, and are ``unseen`` where it is nothing.
+        Raises SashError where the server refuses it for good.
         """
-        return EventSource(
-            self._options, f"{path_of(conversation)}/events", query({"after": after, "body": body})
-        ).events()
+        asked = query({"after": after, "body": body, "view": view})
+        return EventSource(self._options, f"{path_of(conversation)}/events", asked).events()
 
     def follow_owner(self, owner: str) -> AsyncGenerator[dict[str, Any]]:
         """Yield the events of an owner's conversations, as a sidebar needs them: first ``listed``. Raises as ``follow``."""

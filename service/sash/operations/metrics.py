@@ -15,6 +15,7 @@ from sash import __version__
 from sash.operations.event_metrics import EventMetrics
 from sash.operations.logging import best_effort, milliseconds
 from sash.operations.registry import SECONDS, Registry
+from sash.operations.tool_metrics import ToolMetrics
 from sash.operations.tracing import OpenTelemetry
 from sash.operations.window_metrics import WindowMetrics
 from sash.problems import StoreFull
@@ -36,6 +37,7 @@ class Metrics:
         self.spans: OpenTelemetry | None = None
         self.windows = WindowMetrics(registry)
         self.events = EventMetrics(registry)
+        self.tools = ToolMetrics(registry)
         counter, histogram = registry.counter, registry.histogram
         self.append_seconds = histogram("sash_append_duration_seconds", "Appends, from body to answer.", SECONDS)
         self.tokenise_seconds = histogram("sash_tokenise_duration_seconds", "Counting the tokens of an input.", SECONDS)

@@ -40,6 +40,7 @@ _ADDED = (
     "sash_refused",
     "sash_event",
     "sash_view",
+    "sash_history_tool",
     "sash_followers_ended",
     "sash_window",
     "sash_document",

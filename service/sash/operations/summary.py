@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
+from sash.core.law.history_tools import READ, SEARCH
 from sash.operations.registry import SECONDS, Flat
 from sash.operations.requests import ProblemCount, counts
 from sash.operations.series import Series
@@ -378,10 +379,23 @@ def _gone(sums: Sums) -> list[GoneReceipts]:
 
 
 class ReceiptStats(msgspec.Struct, frozen=True):
-    """Windows that were asked for by their receipts: those that were made again, and those that were not, by the reason."""
+    """Windows that were given with a receipt, and those that were asked for by it: made again, or not, by the reason."""
 
+    given: Annotated[int, summed("sash_window_receipts_given_total")]
     again: Annotated[int, summed(_AGAIN, "same")]
     gone: Annotated[list[GoneReceipts], _gone]
+
+
+_TOOL_CALLS = "sash_history_tool_calls_total"
+
+
+class ToolStats(msgspec.Struct, frozen=True):
+    """Calls of the history tools that were answered, those of them over MCP, and the tokens of the answers."""
+
+    searches: Annotated[int, summed(_TOOL_CALLS, SEARCH)]
+    reads: Annotated[int, summed(_TOOL_CALLS, READ)]
+    over_mcp: Annotated[int, lambda sums: sums.series.sum(_TOOL_CALLS, None, "mcp")]
+    tokens: Annotated[int, summed("sash_history_tool_tokens_total")]
 
 
 class RequestStats(msgspec.Struct, frozen=True):
@@ -398,6 +412,7 @@ class RequestStats(msgspec.Struct, frozen=True):
     window_milliseconds: Annotated[Quantiles, took("sash_window_request_duration_seconds")]
     events: EventStats
     receipts: ReceiptStats
+    tools: ToolStats
     problems: Annotated[list[ProblemCount], _problems]
     """Requests answered with a problem, by its type, the most frequent first."""
 

@@ -107,6 +107,8 @@ class WindowMetrics:
             "Messages behind the first one of such windows that they left out, because they are for others.",
             "model",
         )
+        self.given = counter("sash_window_receipts_given_total", "Windows that were given with a receipt.").inc
+        """Counts a window that was given with a receipt."""
         self.receipts = counter(
             "sash_window_receipts_total", "Windows asked for by receipt: made again, or the reason why not.", "outcome"
         )

@@ -10,7 +10,7 @@ from sash.core.law.sight import text_record
 from sash.core.providers.interrupted import text_alone
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
-from sash.store.data.replies import Message, Page
+from sash.store.data.replies import Message, Page, State
 from sash.store.data.scripts import HistoryEdited
 
 
@@ -22,10 +22,33 @@ async def seen_page(reader: Reader, target: Target, page: Page, view: str | None
     """
     if view is None:
         return page
+    return page_seen_by(view, page, await callers_of(reader, target, page))
+
+
+async def callers_of(reader: Reader, target: Target, page: Page) -> Mapping[int, Record]:
+    """The messages whose calls the page's results answer, by the results' seqs. Raises HistoryEdited."""
     apart = [message for message in page.messages if message.record.measure.role in RESULTS]
-    callers = await reader.callers(target, apart, made=page.made) if apart else {}
+    return await reader.callers(target, apart, made=page.made) if apart else {}
+
+
+def page_seen_by(view: str, page: Page, callers: Mapping[int, Record]) -> Page:
+    """The page as the agent ``view`` sees it. ``callers`` are as ``callers_of`` gives them."""
     seen = (_seen(message, callers, view) for message in page.messages)
     return msgspec.structs.replace(page, messages=[message for message in seen if message is not None])
+
+
+def is_no_more_seen(message: Message, view: str) -> bool:
+    """Whether the agent may have seen the message, which it does not see now: another agent's call without a text."""
+    party = message.record.party
+    return message.record.makes_calls and party.is_seen(view) and party.is_others(view)
+
+
+def seen_state(state: State, view: str | None) -> State:
+    """The state as the agent sees it: without compactions, and without a summary that covers a message for others."""
+    if view is None:
+        return state
+    summary = state.summary if state.summary is not None and state.summary.is_seen(view) else None
+    return msgspec.structs.replace(state, summary=summary, compactions={})
 
 
 async def seen_if_unedited(reader: Reader, target: Target, page: Page, view: str | None) -> Page:

@@ -1,72 +1,29 @@
 """Events as they are sent: what a version changed, with the messages that it is about as they are now."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Final, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
 
 import msgspec
-from msgspec import Meta
 
-from sash.api.conversation_handlers import conversation_body
-from sash.api.events.event_steps import Event, EventStep, EventType, ReaderPlace
-from sash.api.schemas import Conversation, StoredMessage
+from sash.api.events.event_steps import NAMED, Event, EventForm, EventStep, EventText, ReaderPlace
+from sash.api.events.event_texts import ConversationEvent, Role, SeenMessages, text_of, with_state
+from sash.api.schemas import StoredMessage
 from sash.api.shown_messages import stored_message
 from sash.core.counts.families import ROLES
+from sash.core.law.records import Record
 from sash.problems import edited_too_fast
 from sash.store.data.changes import ChangeKind, VersionChange, changes_since
 from sash.store.data.following import Following
 from sash.store.data.layout import Target, unpack_many
 from sash.store.data.reading import Reader
-from sash.store.data.replies import Page, State
-from sash.store.data.scripts import ChangesReply
+from sash.store.data.replies import Page
+from sash.store.data.scripts import ChangesReply, HistoryEdited
+from sash.windows.seen_pages import callers_of, is_no_more_seen, page_seen_by
 
-Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
-_TYPES: Final[tuple[tuple[ChangeKind, EventType], ...]] = (
-    (ChangeKind.REWOUND, "rewound"),
-    (ChangeKind.REPLACED, "replaced"),
-    (ChangeKind.APPENDED, "appended"),
-    (ChangeKind.REDACTED, "redacted"),
-    (ChangeKind.AMENDED, "amended"),
-    (ChangeKind.SETTINGS, "settings"),
-    (ChangeKind.SUMMARY, "summary"),
-)
 _AT_ONCE: Final = 200  # versions, and messages of one page
 _ATTEMPTS: Final = 8
-
-
-class EventMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A message that an event is about, as it is when the event is sent."""
-
-    seq: int
-    id: str
-    role: Role
-    entry: Annotated[
-        StoredMessage | None,
-        Meta(description="The whole entry: with `body=true`, and of a reply whose text was replaced."),
-    ] = None
-
-
-class ConversationEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a version changed: drop the messages after ``to_seq``, if it is given; then put each of ``messages`` at
-    its seq."""
-
-    type: Annotated[
-        EventType,
-        Meta(
-            description="The first of these that the version did: `rewound`, `replaced` (a longer text of a reply in "
-            "progress, or its end), `appended`, `redacted`, `amended` (metadata or pin), `settings`, `summary`. `reset`: "
-            "read all anew, as `conversation` is its state; `erased`: it is gone. Of an owner's also `listed`: these "
-            "are all; `left`: it has another owner now."
-        ),
-    ]
-    conversation_id: str
-    version: Annotated[int, Meta(description="The conversation's version after it; 0 of one that is erased.")]
-    to_seq: Annotated[int | None, Meta(description="The messages after this one were forgotten first.")] = None
-    messages: Annotated[
-        list[EventMessage] | None,
-        Meta(description="Messages that are new or changed; without those that a later version forgot."),
-    ] = None
-    conversation: Annotated[Conversation | None, Meta(description="The state, of `reset` and `settings`.")] = None
 
 
 class Events:
@@ -81,8 +38,8 @@ class Events:
         reply = await self._following.changes(target, first_seq=1, limit=0)
         return _place(reply) if reply is not None else None
 
-    async def after(self, target: Target, place: ReaderPlace, *, whole: bool) -> EventStep:
-        """The events after a place. ``whole``: they are needed with whole messages too.
+    async def after(self, target: Target, place: ReaderPlace, forms: AbstractSet[EventForm]) -> EventStep:
+        """The events after a place, in these forms and ``NAMED``.
 
         Raises NotFound, StoreUnavailable and what reading messages raises.
         """
@@ -93,48 +50,73 @@ class Events:
                 return EventStep([_erased(target)], None)
             found = _changes(place, reply)
             if found is None:
-                return await self.reset(target)
+                return await self.reset(target, forms)
             shown, changes = dict(_shown(found, reply.length)), found[:_AT_ONCE]
             wanted = {seq for change in changes for seq in shown[change.version]}
-            entire = wanted if whole else {each.seq for each in changes if each.kinds & ChangeKind.REPLACED} & wanted
-            named = dict(_named(first, reply))
-            pages = await self._pages(target, sorted(entire | (wanted - named.keys())))
-            if any(_is_edited(page, reply) for page in pages):
-                continue  # a message may be another one by now
-            entries = {each.seq: stored_message(each, page, target) for page in pages for each in page.messages}
-            named |= {seq: (entry.id, _role(entry)) for seq, entry in entries.items()}
-            if not wanted <= named.keys() or not entire <= entries.keys():
+            texts_of = {each.seq for each in changes if each.kinds & ChangeKind.REPLACED} & wanted
+            seen = await self._seen(target, reply, dict(_named(first, reply)), wanted, texts_of, forms)
+            if seen is None:
                 continue
             life = reply.life.decode()
             is_set = any(each.kinds & ChangeKind.SETTINGS for each in changes)
             state = await self._reader.get(target) if is_set else None
-            texts = [
-                _event(
-                    target,
-                    change,
-                    life,
-                    [(seq, *named[seq]) for seq in shown[change.version]],
-                    entries,
-                    state=state if change.kinds & ChangeKind.SETTINGS else None,
-                    whole=whole,
-                )
-                for change in changes
-            ]
+            events = []
+            for change in changes:
+                its_state = state if change.kinds & ChangeKind.SETTINGS else None
+                texts = {
+                    form: text_of(target, change, shown[change.version], seen[form.view], form, its_state)
+                    for form in {NAMED, *forms}
+                }
+                events.append(Event(texts[NAMED].type, change.version, life, texts[NAMED].data, texts))
             is_all = len(changes) == len(found)
-            if is_all and texts:
-                texts[-1] = msgspec.structs.replace(texts[-1], change=reply.change.decode())
+            if is_all and events:
+                events[-1] = msgspec.structs.replace(events[-1], change=reply.change.decode())
             reached = _place(reply) if is_all else ReaderPlace(changes[-1].version, life)
-            return EventStep(texts, reached, more=not is_all, updated_ms=int(reply.updated or 0))
+            return EventStep(events, reached, more=not is_all, updated_ms=int(reply.updated or 0))
         raise edited_too_fast()
 
-    async def reset(self, target: Target) -> EventStep:
+    async def reset(self, target: Target, forms: AbstractSet[EventForm]) -> EventStep:
         """The event ``reset``: the present state, for a reader who must read everything again. Raises NotFound."""
         state = await self._reader.get(target)
         told = msgspec.json.encode(ConversationEvent(type="reset", conversation_id=target.id, version=state.version))
-        data = _with_state(told, target, state)
+        texts = {form: EventText("reset", with_state(told, target, state, form)) for form in {NAMED, *forms}}
         change = state.etag.rpartition(f"{state.life}-")[2]
         place = ReaderPlace(state.version, state.life, state.length, change)
-        return EventStep([Event("reset", state.version, state.life, data, data, change)], place)
+        event = Event("reset", state.version, state.life, texts[NAMED].data, texts, change)
+        return EventStep([event], place)
+
+    async def _seen(
+        self,
+        target: Target,
+        reply: ChangesReply,
+        named: Mapping[int, tuple[str, Role]],
+        wanted: AbstractSet[int],
+        whole: AbstractSet[int],
+        forms: AbstractSet[EventForm],
+    ) -> dict[str | None, SeenMessages] | None:
+        """What each view has of the messages ``wanted``, and all have; None where they are others by now.
+
+        The ``whole`` ones are given whole in each form; ``named`` are messages of the reply.
+        """
+        views = {form.view for form in forms if form.view is not None}
+        if views or any(form.whole for form in forms):
+            whole = wanted  # what a view has is told by whole messages alone
+        pages = await self._pages(target, sorted(whole | (wanted - named.keys())))
+        if any(_is_edited(page, reply) for page in pages):
+            return None
+        every = _messages(target, pages)
+        every = SeenMessages({**named, **every.named}, every.entries)
+        if not wanted <= every.named.keys() or not whole <= every.entries.keys():
+            return None
+        found: dict[str | None, SeenMessages] = {None: every}
+        try:
+            callers = [await callers_of(self._reader, target, page) for page in pages] if views else []
+        except HistoryEdited:
+            return None
+        for view in views:
+            found[view] = _seen_by(target, view, zip(pages, callers, strict=True))
+            await asyncio.sleep(0)
+        return found
 
     async def _pages(self, target: Target, seqs: Sequence[int]) -> list[Page]:
         """Pages that have these messages."""
@@ -151,37 +133,20 @@ class Events:
         return pages
 
 
-def _event(
-    target: Target,
-    change: VersionChange,
-    life: str,
-    named: Sequence[tuple[int, str, Role]],
-    entries: dict[int, StoredMessage],
-    *,
-    state: State | None,
-    whole: bool,
-) -> Event:
-    kind = next(kind for flag, kind in _TYPES if change.kinds & flag)
-    about = change.kinds & ~(ChangeKind.SETTINGS | ChangeKind.SUMMARY)
+def _messages(target: Target, pages: Iterable[Page]) -> SeenMessages:
+    """All messages of these pages."""
+    entries = {each.seq: stored_message(each, page, target) for page in pages for each in page.messages}
+    return SeenMessages({seq: (entry.id, _role(entry)) for seq, entry in entries.items()}, entries)
 
-    def text(seqs: Iterable[int]) -> bytes:
-        entire = frozenset(seqs)
-        messages = [
-            EventMessage(seq=seq, id=identity, role=role, entry=entries[seq] if seq in entire else None)
-            for seq, identity, role in named
-        ]
-        event = ConversationEvent(
-            type=kind,
-            conversation_id=target.id,
-            version=change.version,
-            to_seq=change.to_seq,
-            messages=messages if about else None,
-        )
-        told = msgspec.json.encode(event)
-        return told if state is None else _with_state(told, target, state)
 
-    short = text([change.seq] if change.kinds & ChangeKind.REPLACED else [])
-    return Event(kind, change.version, life, short, text(seq for seq, _, _ in named) if whole else short)
+def _seen_by(target: Target, view: str, pages: Iterable[tuple[Page, Mapping[int, Record]]]) -> SeenMessages:
+    """What a view has of pages, each of which comes with the calls of its results."""
+    kept, left_out = [], set()
+    for page, callers in pages:
+        kept.append(page_seen_by(view, page, callers))
+        seqs = {message.seq for message in kept[-1].messages}
+        left_out |= {each.seq for each in page.messages if each.seq not in seqs and is_no_more_seen(each, view)}
+    return msgspec.structs.replace(_messages(target, kept), left_out=frozenset(left_out))
 
 
 def _changes(place: ReaderPlace, reply: ChangesReply) -> list[VersionChange] | None:
@@ -239,12 +204,6 @@ def _place(reply: ChangesReply) -> ReaderPlace:
     return ReaderPlace(int(reply.version), reply.life.decode(), reply.length, reply.change.decode())
 
 
-def _with_state(told: bytes, target: Target, state: State) -> bytes:
-    """The event with the conversation's state."""
-    return told[:-1] + b',"conversation":' + conversation_body(target.id, state) + b"}"
-
-
 def _erased(target: Target) -> Event:
     told = ConversationEvent(type="erased", conversation_id=target.id, version=0)
-    data = msgspec.json.encode(told)
-    return Event("erased", 0, "", data, data)
+    return Event("erased", 0, "", msgspec.json.encode(told))

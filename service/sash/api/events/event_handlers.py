@@ -11,13 +11,14 @@ from msgspec import Meta
 
 from sash.api.body import NoQuery, header, query_of, target_of
 from sash.api.context import Context, Req, context_of, exchange_of, line_of, tenant_of
-from sash.api.events.event_bodies import ConversationEvent
-from sash.api.events.event_steps import ReaderPlace
+from sash.api.events.event_steps import NAMED, EventForm, ReaderPlace
 from sash.api.events.event_stream import EventStream
+from sash.api.events.event_texts import ConversationEvent
 from sash.api.events.owner_feed import OwnerEvent, OwnerFeed, OwnerReader
 from sash.api.openapi.operation import EVENTS, documented
 from sash.api.owner_handlers import owner_in_path
 from sash.api.ring.asgi import Receive, Scope, Send
+from sash.core.law.parameters import AgentView
 from sash.problems import BadRequest
 from sash.store.data.layout import Target, owner_key
 
@@ -37,6 +38,7 @@ class FollowQuery(msgspec.Struct, forbid_unknown_fields=True):
         ),
     ] = None
     body: Annotated[bool, Meta(description="Give each message whole, as `entry`.")] = False
+    view: AgentView = None
 
 
 @get("/conversations/{conversation_id:str}/events", operation_id="followConversation")
@@ -58,7 +60,7 @@ async def follow_conversation(request: Req) -> "Followed":
     query = query_of(request, FollowQuery)
     given = header(request, b"last-event-id")
     place = _place(given, "#/header/last-event-id") if given else _place(query.after, "#/query/after")
-    stream = _stream(request, whole=query.body)
+    stream = _stream(request, EventForm(query.view, query.body))
     return Followed(context, target, stream, place, line_of(request))
 
 
@@ -73,16 +75,16 @@ async def follow_owner(request: Req) -> "FollowedOwner":
     query_of(request, NoQuery)
     owner = owner_in_path(request.path_params["owner_id"])
     known = header(request, b"last-event-id") or ""
-    return FollowedOwner(context_of(request), owner, _stream(request, whole=False), known, line_of(request))
+    return FollowedOwner(context_of(request), owner, _stream(request, NAMED), known, line_of(request))
 
 
-def _stream(request: Req, *, whole: bool) -> EventStream:
+def _stream(request: Req, form: EventForm) -> EventStream:
     return EventStream(
         exchange_of(request),
         keys=request.scope["sash.keys"],  # type: ignore[typeddict-item]
         authorization=(header(request, b"authorization") or "").encode("latin-1"),
         tenant=tenant_of(request),
-        whole=whole,
+        form=form,
     )
 
 

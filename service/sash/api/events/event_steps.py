@@ -2,7 +2,9 @@
 
 import random
 import time
-from typing import Final, Literal, Protocol
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -18,6 +20,7 @@ EventType = Literal[
     "amended",
     "settings",
     "summary",
+    "unseen",
     "reset",
     "erased",
     "left",
@@ -29,22 +32,41 @@ End = Literal["gone", "slow", "drained", "revoked", "erased", "failed"]
 """Why a stream ended."""
 
 
+class EventForm(NamedTuple):
+    """What a reader gets: all messages, or those that the agent ``view`` sees; by their names, or ``whole``."""
+
+    view: str | None = None
+    whole: bool = False
+
+
+NAMED: Final = EventForm()
+"""All messages, by their names."""
+
+
+class EventText(NamedTuple):
+    """An event in one form. An agent may see less of it, and so another type."""
+
+    type: EventType
+    data: bytes
+
+
 class Event(msgspec.Struct, frozen=True):
-    """An event: its data with messages' names alone, and with messages whole. ``version`` is 0 of one that is erased."""
+    """An event: its data in the form ``NAMED``. ``version`` is 0 of one that is erased."""
 
     type: EventType
     version: int
     life: str
     named: bytes
-    whole: bytes
+    forms: Mapping[EventForm, EventText] | None = None
+    """All forms that its readers need; None where each reader gets the same."""
     change: str = ""
     """The name of the write, where it is known; then the event's id is the ETag."""
 
-    def text(self, *, whole: bool) -> bytes:
+    def text(self, form: EventForm) -> bytes:
         """The event for a reader of its conversation. An event that ends it leaves no id behind."""
         parts = (str(self.version), self.life, self.change) if self.life else ()
-        identity = "-".join(filter(None, parts))
-        return event_text(self.type, identity, self.whole if whole else self.named)
+        told = EventText(self.type, self.named) if self.forms is None else self.forms[form]
+        return event_text(told.type, "-".join(filter(None, parts)), told.data)
 
 
 def looked_lately() -> float:
@@ -77,9 +99,9 @@ class EventStep(msgspec.Struct, frozen=True):
 
 
 class EventReader(Protocol):
-    """Takes a conversation's events. ``whole`` says whether it needs messages whole."""
+    """Takes a conversation's events in its form."""
 
-    whole: bool
+    form: EventForm
 
     def take(self, event: Event) -> bool:
         """Take an event, unless it has it; returns whether it was new."""
@@ -94,8 +116,8 @@ class EventMaker(Protocol):
     async def head(self, target: Target) -> ReaderPlace | None:
         """How far a conversation is; None where there is none."""
 
-    async def after(self, target: Target, place: ReaderPlace, *, whole: bool) -> EventStep:
-        """The events after a place. ``whole``: they are needed with whole messages too."""
+    async def after(self, target: Target, place: ReaderPlace, forms: AbstractSet[EventForm]) -> EventStep:
+        """The events after a place, in all forms that are needed."""
 
-    async def reset(self, target: Target) -> EventStep:
+    async def reset(self, target: Target, forms: AbstractSet[EventForm]) -> EventStep:
         """The event ``reset``: the present state, for a reader who must read everything again. Raises NotFound."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from sash.api.events.event_steps import End, Event, looked_lately
+from sash.api.events.event_steps import End, Event, EventForm, looked_lately
 from sash.api.ring.asgi import Receive, Send
 from sash.api.ring.exchange import Exchange
 
@@ -37,12 +37,13 @@ class KeyChecks(Protocol):
 class EventStream:
     """An answer that goes on. ``ended`` is why it does not any more."""
 
-    def __init__(self, exchange: Exchange, *, keys: KeyChecks, authorization: bytes, tenant: str, whole: bool) -> None:
-        """``whole``: the reader gets messages whole."""
+    def __init__(
+        self, exchange: Exchange, *, keys: KeyChecks, authorization: bytes, tenant: str, form: EventForm
+    ) -> None:
         self.keys = keys
         self.authorization = authorization
         self.tenant = tenant
-        self.whole = whole
+        self.form = form
         self.version = -1
         """The version after which events are sent."""
         self.events = 0
@@ -61,7 +62,7 @@ class EventStream:
         if is_new:
             self.version = event.version
             self.events += 1
-            self.put(event.text(whole=self.whole))
+            self.put(event.text(self.form))
         return is_new
 
     def put(self, text: bytes) -> None:

@@ -86,7 +86,7 @@ class Feed:
         """
         at = place
         while True:
-            step = await (self._events.reset(self.target) if at is None else self._missed(reader, at))
+            step = await (self._events.reset(self.target, {reader.form}) if at is None else self._missed(reader, at))
             for event in step.events:
                 if reader.take(event):
                     self._sent(event, 1, 0)
@@ -106,10 +106,10 @@ class Feed:
         """The events after a reader's place. Another life is another conversation: the reader reads it anew."""
         head = self._place
         if head is not None and at.life and at.life != head.life:
-            return await self._events.reset(self.target)
+            return await self._events.reset(self.target, {reader.form})
         if head is not None and at.version == head.version and at.change in ("", head.change):
             return EventStep([], head)
-        return await self._events.after(self.target, at, whole=reader.whole)
+        return await self._events.after(self.target, at, {reader.form})
 
     async def _run(self) -> None:
         while self._place is not None:
@@ -142,16 +142,16 @@ class Feed:
                 head = await self._events.head(self.target)
                 is_reset |= head is not None and (head.version, head.change) != (place.version, place.change)
                 self.is_doubted = False
-            whole = any(reader.whole for reader in self.readers)
+            forms = {reader.form for reader in self.readers}
             step = await (
-                self._events.reset(self.target) if is_reset else self._events.after(self.target, place, whole=whole)
+                self._events.reset(self.target, forms) if is_reset else self._events.after(self.target, place, forms)
             )
         except StoreUnavailable:
             self._is_reset = is_reset or self._is_reset
             raise
-        if not whole and any(reader.whole for reader in self.readers):
+        if not forms.issuperset(reader.form for reader in self.readers):
             self._is_reset = is_reset or self._is_reset
-            self.told(b"")  # one came meanwhile that needs whole messages
+            self.told(b"")  # one came meanwhile that needs another form
             return
         for event in step.events:
             if event.type == "replaced":

@@ -19,9 +19,9 @@ import msgspec
 from msgspec import Meta
 
 from sash.api.conversation_handlers import timestamp
-from sash.api.events.event_bodies import ConversationEvent
-from sash.api.events.event_steps import End, Event, EventType, ReaderPlace, event_text
+from sash.api.events.event_steps import NAMED, End, Event, EventType, ReaderPlace, event_text
 from sash.api.events.event_stream import EventStream
+from sash.api.events.event_texts import ConversationEvent
 from sash.api.events.feed import Feed
 from sash.api.events.followers import Followers
 from sash.api.schemas import MessageRange, Timestamp
@@ -163,7 +163,7 @@ _ONCE: Final = _Named(1, is_listed=False)
 class Member:
     """One conversation in an owner's feed."""
 
-    whole = False
+    form = NAMED
 
     def __init__(self, owner_feed: "OwnerFeed", target: Target, state: State) -> None:
         self.target = target
@@ -269,7 +269,7 @@ class OwnerFeed:
         if name in self._gone:
             return
         data = msgspec.json.encode(ConversationEvent(type=kind, conversation_id=name, version=version))
-        self._give(name, Event(kind, version, life, data, data), is_new=True)
+        self._give(name, Event(kind, version, life, data), is_new=True)
 
     def _give(self, name: str, event: Event, *, is_new: bool) -> None:
         if event.type in ("erased", "left"):
@@ -287,7 +287,7 @@ class OwnerFeed:
             member.feed = await self._followers.feed(target)
             self._members[each.id] = member
             self._gone.pop(each.id, None)
-            self.take(member, (await self._followers.events.reset(target)).events[0], is_new=True)
+            self.take(member, (await self._followers.events.reset(target, {NAMED})).events[0], is_new=True)
             await member.feed.join(member, ReaderPlace(each.state.version, each.state.life))
             while len(self._members) > _READ_ALONG:
                 self.lose(next(iter(self._members.values())), "gone")

@@ -158,8 +158,8 @@ export interface Page {
 }
 
 /**
- * What a version changed: drop the messages after `to_seq`, if it is there, then put each of `messages` at its seq. `reset`
- * says to read all anew. An owner's stream begins with `listed`, which has no conversation_id and no version.
+ * What a version changed: drop the messages after `to_seq`, if it is there, and those of `left_out`, then put each of `messages`
+ * at its seq. `reset` says to read all anew; `unseen` that a view has nothing of it. An owner's stream begins with `listed`, which has no conversation_id and no version.
  */
 export interface Change {
   type:
@@ -170,6 +170,7 @@ export interface Change {
     | "amended"
     | "settings"
     | "summary"
+    | "unseen"
     | "reset"
     | "erased"
     | "left"
@@ -178,6 +179,7 @@ export interface Change {
   version?: number;
   to_seq?: number;
   messages?: { seq: number; id: string; role: string; entry?: Stored }[];
+  left_out?: number[];
   conversation?: { id: string; version: number; [setting: string]: unknown };
   /** Of `listed`: whether the owner has older conversations. */
   more?: boolean;
@@ -189,6 +191,8 @@ export interface FollowOptions {
   after?: number | string;
   /** Give messages whole. */
   body?: boolean;
+  /** The agent that the events are for. */
+  view?: string;
   /** Ends the stream. */
   signal?: AbortSignal;
 }
@@ -299,8 +303,8 @@ export class Sash {
 
   /** A conversation's changes as they come, each version's once and in order, over lost connections; ends when it is erased. */
   follow(conversation: string, options: FollowOptions = {}): AsyncGenerator<Change> {
-    const { after, body, signal } = options;
-    return this.#changes(`${path(conversation)}/events`, { after, body }, signal);
+    const { signal, ...query } = options;
+    return this.#changes(`${path(conversation)}/events`, query, signal);
   }
 
   /** The changes of all of an owner's conversations, for a sidebar. The first is `listed`, and says what there is. */

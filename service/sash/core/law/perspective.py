@@ -134,7 +134,7 @@ def _question(history: History, sight: Sight, view: str, *, is_whole: bool) -> i
 def _is_for(summary: Summary, history: History, view: str) -> bool:
     """Whether the summary covers nothing that the agent may not see. A compaction is made of its author's windows."""
     if not summary.seq:
-        return summary.audience is None or view in summary.audience
+        return summary.is_seen(view)
     index = summary.seq - history.first_seq
     return index >= 0 and history.records[index].party.author == view
 

@@ -590,6 +590,10 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         """The summary for these agents; None are all."""
         return msgspec.structs.replace(self, audience=None if names is None else sorted(names))
 
+    def is_seen(self, view: str) -> bool:
+        """Whether this agent may see every message that it covers."""
+        return self.audience is None or view in self.audience
+
     def sent_as(self, form: str) -> "Summary | None":
         """The summary in this format: with its compaction alone, or its text alone; None if it has neither."""
         if self.compaction is not None and self.compaction["native"]["format"] == form:

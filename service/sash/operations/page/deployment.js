@@ -114,7 +114,7 @@ function drawDeployment() {
   sayFirst(range, found);
   const few = !range.all.windows && !found.length;
   const figured = few ? [shown.stats.start.all.windows ? null : firstCard()] : [fullCard(figures), leftOutCard(figures), savedCard(figures), predictionCard(figures), reasoningCard(figures), modelsCard(range)];
-  show([(shown.failure || away()) && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), eventsCard(range.requests), receiptsCard(range.requests), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
+  show([(shown.failure || away()) && health.status ? workerCard(health.status) : null, rateCard(range), numbersCard(range, figures), storeCard(), eventsCard(range.requests), receiptsCard(range.requests), toolsCard(range.requests), viewsCard(figures), problemsCard(range.requests.problems), tenantsCard(range.tenants), refusalsCard(), conversationsCards(), figured]);
 }
 
 const card = (size, title, ...children) => h("section", { class: `card ${size}`, "aria-label": title }, h("h2", {}, title), ...children);
@@ -162,7 +162,22 @@ function receiptsCard({ receipts }) {
   const gone = receipts.gone.reduce((sum, { windows }) => sum + windows, 0);
   if (!receipts.again && !gone) return null;
   return card("", "Windows asked for again", h("p", { class: "lead" }, say.short(receipts.again), h("span", { class: "small" }, " made again, byte for byte")),
-    pairs(["could not be made", say.whole(gone)], ...receipts.gone.map(({ reason, windows }) => [`because: ${reason}`, say.whole(windows)])));
+    pairs(["given with windows", say.short(receipts.given)], ["could not be made", say.whole(gone)], ...receipts.gone.map(({ reason, windows }) => [`because: ${reason}`, say.whole(windows)])));
+}
+
+/** Calls of the history tools; nothing where no model has them. */
+function toolsCard({ tools }) {
+  const calls = tools.searches + tools.reads;
+  if (!calls) return null;
+  return card("", "History read by models", h("p", { class: "lead" }, say.short(calls), h("span", { class: "small" }, ` call${calls === 1 ? "" : "s"} of the history tools`)),
+    pairs(["searches", say.short(tools.searches)], ["messages read", say.short(tools.reads)], ["over MCP", say.short(tools.over_mcp)], ["tokens of an answer", say.short(tools.tokens / calls)]));
+}
+
+/** Windows of what one of several agents sees; nothing where no conversation has several. */
+function viewsCard(figures) {
+  if (!figures.views) return null;
+  return card("", "Views of several agents", h("p", { class: "lead" }, say.short(figures.views), h("span", { class: "small" }, ` window${figures.views === 1 ? "" : "s"} of one agent's view`)),
+    pairs(["messages for others, left out", say.short(figures.view_messages_unseen)], ["ended where a view ends", say.short(figures.stop_reasons.horizon)]));
 }
 
 function fullCard(figures) {
@@ -171,7 +186,7 @@ function fullCard(figures) {
     pairs(["held the whole history", say.short(reasons.complete)], ["ended by the budget", say.short(reasons.budget)],
       reasons.limit ? ["ended by a limit", say.short(reasons.limit)] : null, reasons.summary ? ["ended by a summary", say.short(reasons.summary)] : null,
       reasons.bytes ? ["ended by the provider's bytes", say.short(reasons.bytes)] : null, reasons.images ? ["whole, without all pictures", say.short(reasons.images)] : null,
-      reasons.price ? ["ended by the price", say.short(reasons.price)] : null, reasons.horizon ? ["ended where a view ends", say.short(reasons.horizon)] : null));
+      reasons.price ? ["ended by the price", say.short(reasons.price)] : null));
 }
 
 function firstCard() {
@@ -188,7 +203,6 @@ function leftOutCard(figures) {
     pairs(["tokens left out", say.short(figures.dropped_tokens)],
       ["pictures and files sent as lines", say.short(figures.dropped_images)], ["their bytes", say.bytes(figures.dropped_media_bytes)],
       ["documents cut for want of room", say.short(figures.grounding_truncations)], ["their tokens", say.short(figures.grounding_tokens_trimmed)],
-      figures.views ? ["windows of one of several agents", say.short(figures.views)] : null, figures.views ? ["messages for others in these", say.short(figures.view_messages_unseen)] : null,
       ["windows that did not fit", say.short(figures.does_not_fit), figures.does_not_fit ? "warn" : ""]));
 }
 
