@@ -1,4 +1,4 @@
-"""The processor's queue: one long job at a time, in turns of the tenants."""
+"""The processor's work in turns: one long job at a time, in turns of the tenants, and little in a tick."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sash.problems import DeadlineExceeded
-from sash.processor import TENANT, Processor
+from sash.processor import TENANT, Processor, Turns
 
 
 async def test_jobs_run_one_at_a_time_and_not_on_the_event_loop() -> None:
@@ -95,3 +95,40 @@ async def test_a_queue_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPat
     gate.set()
     await asyncio.gather(first, *waiting)
     assert ran == [0, 1]
+
+
+async def _took(turns: Turns, done: list[str], name: str, work: int) -> None:
+    await turns.take(work)
+    done.append(name)
+
+
+async def test_work_on_the_loop_takes_turns_and_short_work_does_not() -> None:
+    """Of pieces of work that come together, each has its turn, in their order; what is short waits for none."""
+    turns, done = Turns(), []
+    pieces = [asyncio.create_task(_took(turns, done, f"long{number}", 600)) for number in range(5)]
+    await asyncio.sleep(0)
+    assert done == ["long0"]
+    await _took(turns, done, "short", 30)
+    assert done == ["long0", "short"]
+    await asyncio.gather(*pieces)
+    assert done == ["long0", "short", *(f"long{number}" for number in range(1, 5))]
+
+
+async def test_small_pieces_of_work_share_a_turn() -> None:
+    """Pieces of work that are little together are done in one tick of the loop."""
+    turns, done = Turns(), []
+    pieces = [asyncio.create_task(_took(turns, done, "small", 200)) for _ in range(4)]
+    await asyncio.sleep(0)
+    assert len(done) == 2
+    await asyncio.gather(*pieces)
+
+
+async def test_a_turn_that_nobody_waits_for_goes_to_the_next() -> None:
+    """A request that is cancelled while it waits for its turn keeps nobody else waiting, and later work has turns again."""
+    turns, done = Turns(), []
+    pieces = [asyncio.create_task(_took(turns, done, f"long{number}", 600)) for number in range(3)]
+    await asyncio.sleep(0)
+    pieces[1].cancel()
+    await asyncio.gather(*pieces, return_exceptions=True)
+    await _took(turns, done, "later", 600)
+    assert done == ["long0", "long2", "later"]

@@ -1,8 +1,11 @@
-"""Long work of the processor: one job at a time, beside the event loop.
+"""The processor's work in turns: long jobs one at a time beside the event loop, and shorter ones in ticks of it.
 
 Python's threads share one interpreter. So several jobs at once end no sooner than one after the other, and each of them
 makes the event loop wait for the interpreter. One thread runs all jobs of a process. The next job is of the tenant that
 has used the least time lately, so nobody waits for all the work of another.
+
+What takes a millisecond or two stays on the event loop, because a thread costs more than it. Only as much of it as
+``Turns`` allows is done in one tick of the loop, so what is short is done between.
 """
 
 import asyncio
@@ -23,6 +26,13 @@ TENANT: ContextVar[str] = ContextVar("tenant", default="")
 """The tenant whose request runs; empty for work that no request waits for."""
 _MOST = 1000
 """Jobs that may wait: more would not be reached before their requests' deadlines."""
+_SHORT = 100
+"""Work that takes no turn, in messages of a plain chat that a window is chosen from: a tenth of a millisecond."""
+_A_TICK = 500
+"""Work of one tick of the event loop, or one piece of work."""
+_BETWEEN = 2
+"""Ticks without a turn between two with one: a request that came meanwhile is read in the first, and asks the store in the
+second."""
 
 
 class _Job(NamedTuple):
@@ -107,6 +117,46 @@ def _deliver(future: "asyncio.Future[Any]", result: Any, error: BaseException | 
         future.set_exception(error)
     else:
         future.set_result(result)
+
+
+class Turns:
+    """Turns of work on one event loop, first come, first served. What is short waits for no turn."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._taken = 0
+        """The work of this tick."""
+
+    async def take(self, work: int) -> None:
+        """Return once there is room for this work in a tick; it is to be done without waiting for anything.
+
+        ``work`` is in messages of a plain chat that a window is chosen from.
+        """
+        if work <= _SHORT:
+            return
+        loop = asyncio.get_running_loop()
+        if self._taken == 0:
+            loop.call_soon(self._tick, loop)
+        elif self._waiting or self._taken + work > _A_TICK:
+            turn: asyncio.Future[None] = loop.create_future()
+            self._waiting.append((work, turn))
+            await turn
+            return
+        self._taken += work
+
+    def _tick(self, loop: asyncio.AbstractEventLoop, ticks: int = _BETWEEN) -> None:
+        """Give the turns of the next tick."""
+        if ticks:
+            loop.call_soon(self._tick, loop, ticks - 1)
+            return
+        self._taken = 0
+        while self._waiting and (self._taken == 0 or self._taken + self._waiting[0][0] <= _A_TICK):
+            work, turn = self._waiting.popleft()
+            if not turn.done():
+                self._taken += work
+                turn.set_result(None)
+        if self._taken:
+            loop.call_soon(self._tick, loop)
 
 
 PROCESSOR = Processor()

@@ -15,9 +15,10 @@ from store.entries import said, texts_of
 from sash.problems import ConversationExists, Internal, NotFound, PreconditionFailed
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import new_id
-from sash.store.data.layout import PARTS, life_of, target_at
+from sash.store.data.layout import PARTS, Target, life_of, target_at
 from sash.store.data.replies import Tail
-from sash.store.data.scripts import Known, Reach
+from sash.store.data.scripts import Known, Reach, read_window
+from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
@@ -204,6 +205,26 @@ async def test_a_tail_is_sized_by_its_budget(conversations: Conversations, conve
     assert 100 < await length(total // 10) < 250
     assert await length(total, limit=3) == 4
     assert await length(0) == 64
+
+
+async def test_a_short_tail_is_opened_between_long_ones(store: EmbeddedStore, nothing_left: None) -> None:  # noqa: ARG001
+    """Where the store answers several reads of long tails at once, a short one behind them waits for one of them at most."""
+    client, opened_tails = Client(store.url), []
+    await client.open()
+    conversations, short, long = Conversations(client), target_at("default", "short"), target_at("default", "long")
+    await conversations.append(short, said("hello"), **APPEND)
+    await conversations.append(long, said(*["some words of text"] * 1000), **APPEND)
+    replies = {each.id: await client.run(read_window(each.keys, Reach(1_000_000))) for each in (short, long)}
+
+    async def read(target: Target) -> None:
+        await conversations.reader.tail(target, replies[target.id])
+        opened_tails.append(target.id)
+
+    async with asyncio.TaskGroup() as reading:
+        for target in (long, long, long, long, short):
+            reading.create_task(read(target))
+    await client.close()
+    assert opened_tails == ["long", "short", "long", "long", "long"]
 
 
 async def test_a_known_state_is_not_read(conversations: Conversations, conversation: str) -> None:

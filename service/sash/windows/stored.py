@@ -191,6 +191,8 @@ class Windows:
                 answer = await self._answer(found, asked, read)
             ranks = isinstance(answer, Searchable) and is_long(answer.old)
             quick = _is_quick(asked, read, seen) and not ranks and not isinstance(found, Apart)
+            if quick:
+                await self._reader.turns.take(read.work)
 
     async def _answer(self, need: Need, asked: Asked, read: GrowingTail) -> Any:
         """Read what a flow needs. Raises HistoryEdited."""

@@ -17,15 +17,13 @@ from sash.core.law.view import History
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
 from sash.store.data.media_contents import MediaContents
-from sash.store.data.reading import Reader
+from sash.store.data.reading import DETAILED, Reader
 from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.windows.media_lines import instead_of
 
 _SHORT = 2000
 """Plain messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
-_DETAILED = 3
-"""The work of a message with details, such as a tool call or another script than Latin, in plain messages."""
 LARGE_BYTES = 65_536
 """The largest tool result, or pictures together, that take a few milliseconds; with a larger one, the window is built in a
 thread."""
@@ -69,11 +67,16 @@ class GrowingTail:
         """Bytes of the bodies that have their pictures and files in their places."""
 
     @property
+    def work(self) -> int:
+        """The work of its window, in messages of a plain chat that a window is chosen from."""
+        return len(self.records.flags) + (DETAILED * self.records.detailed if self.records.details else 0)
+
+    @property
     def is_short(self) -> bool:
         """Whether its window takes a few milliseconds at most, and so is built without a thread."""
         records = self.records
-        work = len(records.flags) + (_DETAILED * records.detailed if records.details else 0)
-        return work <= _SHORT and not (TOOL in records.roles and max(self.filled_bytes, *records.sizes()) > LARGE_BYTES)
+        is_large = TOOL in records.roles and max(self.filled_bytes, *records.sizes()) > LARGE_BYTES
+        return self.work <= _SHORT and not is_large
 
     async def read_older(self, first_seq: int) -> None:
         """Read records from ``first_seq`` on, and put them before the tail."""

@@ -15,6 +15,7 @@ from sash.core.counts.families import TOOL
 from sash.core.law.conversation_settings import few_settings
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.problems import Conflict, edited_too_fast
+from sash.processor import Turns
 from sash.store.data import scripts
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import HISTORY, Target, etag_of, id_field, places, unpack_many
@@ -44,6 +45,8 @@ _CHUNK_MESSAGES = 200
 """A fork stages this many in one script, while all clients of the store wait."""
 _STEP_MESSAGES = 2000
 """Records that one command reads: they take the store and the event loop some milliseconds."""
+DETAILED = 3
+"""The work of a message with details, such as a tool call or another script than Latin, in plain messages."""
 
 
 class Reader:
@@ -52,6 +55,7 @@ class Reader:
     def __init__(self, client: Client, data_keys: DataKeys) -> None:
         self._client = client
         self._data_keys = data_keys
+        self.turns = Turns()
 
     async def window(self, target: Target, reach: Reach, known: Sequence[str] = ()) -> Tail | Known:
         """Return the tail that a window likely needs; Known when the caller has this state: ``known`` are its entity tags.
@@ -62,7 +66,9 @@ class Reader:
         return reply if isinstance(reply, Known) else await self.tail(target, reply)
 
     async def tail(self, target: Target, reply: TailReply) -> Tail:
-        """Return the tail in a reply, with its values opened."""
+        """Return the tail in a reply, with its values opened, when it is this work's turn."""
+        messages = len(reply.records) // RECORD_BYTES
+        await self.turns.take(messages * DETAILED if reply.details else messages)
         if self._data_keys.plain:
             return tail_of(PLAIN, target.name, reply)
         return await self._data_keys.reading(
