@@ -189,7 +189,7 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     wanted = without_later_results(wanted, old, records)
     if query.view is not None:
         wanted = for_view(wanted, records, query.view)
-    costs = costs_of(records, model, query)
+    costs = costs_of(records, old, model, query)
     taken = choose(wanted, room, records, costs, digests_of(draft.seqs, history))
     recalled = {seq: records[seq] for seq in sorted({seq for each in taken for seq in each.seqs})}
     if not query.stable:

@@ -61,6 +61,11 @@ class Old(NamedTuple):
         flags, roles = (np.frombuffer(each, np.uint8) for each in (self.records.flags, self.records.roles))
         return (self.first_seq + np.flatnonzero((roles == TOOL) & (flags & Flags.LATE != 0))).tolist()  # type: ignore[no-any-return]
 
+    def apart(self, seqs: Sequence[int]) -> Records:
+        """The records of single messages, without their details."""
+        ends = [(seq - self.first_seq + 1) * RECORD_BYTES for seq in seqs]
+        return Records(b"".join([self.records.packed[end - RECORD_BYTES : end] for end in ends]))
+
 
 class Question(NamedTuple):
     """A text to search for: the numbers of each of its words, and its vector, empty if there is none."""
@@ -69,14 +74,14 @@ class Question(NamedTuple):
     vector: bytes = b""
 
 
-def costs_of(records: Mapping[int, Record], model: Model, query: WindowQuery) -> dict[int, int]:
-    """Tokens of each message by seq, with what is sent of an older turn's reasoning: all, or signatures on calls."""
+def costs_of(records: Mapping[int, Record], old: Old, model: Model, query: WindowQuery) -> dict[int, int]:
+    """Tokens of ``old``'s messages by seq, with the reasoning that is sent of older turns: all, or signatures on calls."""
     plain = [
         seq
         for seq, record in records.items()
         if record.measure.extra is None and record.grounding is None and record.said is None
     ]
-    found = message_costs(Records.bare(records[seq] for seq in plain), model)
+    found = message_costs(old.apart(plain), model)
     costs = dict(zip(plain, found.tolist(), strict=True))
     costs |= {seq: record_cost(record, model) for seq, record in records.items() if seq not in costs}
     if query.reasoning == "none":

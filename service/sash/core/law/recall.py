@@ -13,7 +13,7 @@ import msgspec
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, ROLES, USER
 from sash.core.law.explain import Explained
 from sash.core.law.records import Flags, Record, Records
-from sash.core.law.units import group_units
+from sash.core.law.units import Units, group_units
 from sash.core.law.view import unit_at
 
 BOUND = 20_000
@@ -64,17 +64,19 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Candidates for recall, best first. ``ranked`` are places in ``records`` and scores, ``sent`` the window's seqs."""
     passed: set[int] = set()
+    units = group_units(records)
     for place, score in ranked:
         if first_seq + place in passed or first_seq + place in sent or records.roles[place] <= DEVELOPER:
             continue
-        unit = _unit_at(records, place)
+        unit = _unit_at(records, units, place)
         if unit is None:
             continue
         found = tuple(range(first_seq + unit.start, first_seq + unit.stop))
         passed.update(found)
         if sent.isdisjoint(found):
-            companions = (first_seq + each for each in _companion(records, unit))
-            yield Candidate(score, found, (*found, *(seq for seq in companions if seq not in sent)))
+            companion = _companion(records, units, unit)
+            others = range(first_seq + companion.start, first_seq + companion.stop)
+            yield Candidate(score, found, (*found, *[seq for seq in others if seq not in sent]))
 
 
 def choose(
@@ -88,11 +90,11 @@ def choose(
     chosen: set[int] = set()
     for candidate in wanted:
         new = [seq for seq in candidate.seqs if seq not in chosen]
-        tokens = sum(costs[seq] for seq in new)
+        tokens = sum([costs[seq] for seq in new])
         repeats = len(candidate.found) == 1 and records[candidate.found[0]].content_digest in said
         if tokens <= room and not repeats:
             room -= tokens
-            said.update(records[seq].content_digest for seq in new)
+            said |= {records[seq].content_digest for seq in new}
             chosen.update(new)
             taken.append(candidate)
     return taken
@@ -116,18 +118,19 @@ def explained(
     return dict(sorted(lines.items()))
 
 
-def _unit_at(records: Records, place: int) -> range | None:
+def _unit_at(records: Records, units: Units, place: int) -> range | None:
     """Return the places of a message's tool group, or the message's own place; None if it may not be sent.
 
     A call at the end of ``records`` does not wait for its results: newer messages came after it.
     """
-    units = group_units(records)
-    start, end, is_whole = units[unit_at(units, place)]
+    index = unit_at(units, place)
+    start, end = units.starts[index], units.starts[index + 1]
     calls = records.calls[start] or int(bool(records.flags[start] & Flags.LEGACY_CALL))
-    return range(start, end) if is_whole and end - start > calls and records.roles[start] != FUNCTION else None
+    is_whole = index not in units.broken and end - start > calls and records.roles[start] != FUNCTION
+    return range(start, end) if is_whole else None
 
 
-def _companion(records: Records, unit: range) -> range:
+def _companion(records: Records, units: Units, unit: range) -> range:
     """The places of a unit's question; for a question, those of its answer: the last unit before the next question."""
     roles = records.roles
     if roles[unit.start] != USER:
@@ -137,5 +140,5 @@ def _companion(records: Records, unit: range) -> range:
     last = (following if following >= 0 else len(roles)) - 1
     if last < unit.stop:
         return range(0)
-    answer = _unit_at(records, last)
+    answer = _unit_at(records, units, last)
     return answer if answer and roles[answer.start] == ASSISTANT else range(0)

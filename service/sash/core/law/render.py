@@ -66,11 +66,9 @@ class Bodies(msgspec.Struct, frozen=True):
 
     def body(self, seq: int) -> bytes:
         """One message's JSON as it is sent, before documents are added."""
-        return self.edited[seq] if seq in self.edited else whole(self.stored(seq))
-
-    def stored(self, seq: int) -> Body:
-        """One message's JSON as it was stored."""
-        return self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
+        if seq in self.edited:
+            return self.edited[seq]
+        return whole(self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq])
 
 
 def chat_messages(
@@ -97,8 +95,10 @@ def chat_messages(
     if parts.odd_shots:
         shots = zip(few_shots, parts.odd_shots, strict=True)
         few_shots = tuple(_as_taken(body, odd, marked, mends, 0) if odd else body for body, odd in shots)
-    _, kept = _with_others(window, kept, lines)
-    return [*parts.system, *few_shots, *_lines(window), *kept] or [b""]
+    if lines or window.recalled is not None:
+        _, kept = _with_others(window, kept, lines)
+    said = _lines(window) if window.summary is not None or window.note else ()
+    return [*parts.system, *few_shots, *said, *kept] or [b""]
 
 
 def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b"", after: bytes = b"") -> bytes:
@@ -215,21 +215,22 @@ def _lines(window: Window) -> tuple[bytes, ...]:
 
 def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:
     """The kept messages in order, with their documents."""
-    seqs, first_seq = window.seqs, bodies.first_seq
+    seqs, tail, outside, first_seq = window.seqs, bodies.tail, bodies.outside, bodies.first_seq
     if seqs and seqs[0] >= first_seq and seqs[-1] - seqs[0] == len(seqs) - 1:  # one run, as nearly always
-        kept = [*bodies.tail[seqs[0] - first_seq : seqs[-1] - first_seq + 1]]
+        kept = [*tail[seqs[0] - first_seq : seqs[-1] - first_seq + 1]]
     else:
-        kept = [*map(bodies.stored, seqs)]
+        kept = [tail[seq - first_seq] if seq >= first_seq else outside[seq] for seq in seqs]
     for seq in bodies.edited.keys() | window.grounding.keys():
         place = bisect_left(seqs, seq)
         if place < len(seqs) and seqs[place] == seq:
-            kept[place] = _with_documents(bodies, seq, window.grounding.get(seq), grounding.get(seq))
+            chosen = window.grounding.get(seq)
+            kept[place] = _with_documents(bodies, seq, chosen, grounding.get(seq)) if chosen else bodies.edited[seq]
     return kept
 
 
-def _with_documents(bodies: Bodies, seq: int, chosen: Grounded | None, stored: StoredGrounding | None) -> bytes:
+def _with_documents(bodies: Bodies, seq: int, chosen: Grounded, stored: StoredGrounding | None) -> bytes:
     body = bodies.body(seq)
-    if chosen is None or stored is None:
+    if stored is None:
         return body
     start, end = bodies.spans.get(seq, (stored.start, stored.end))
     return splice(body, start, end, chosen.before, chosen.after)
