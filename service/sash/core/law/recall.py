@@ -90,7 +90,7 @@ def choose(
     chosen: set[int] = set()
     for candidate in wanted:
         new = [seq for seq in candidate.seqs if seq not in chosen]
-        tokens = sum([costs[seq] for seq in new])
+        tokens = sum(map(costs.__getitem__, new))
         repeats = len(candidate.found) == 1 and records[candidate.found[0]].content_digest in said
         if tokens <= room and not repeats:
             room -= tokens

@@ -284,9 +284,9 @@ class Trimming(msgspec.Struct, frozen=True):
 def _results_in(view: View, before: Iterable[int], indexes: Iterable[int]) -> list[int]:
     """Seqs of the tool results among messages before the tail, and of those in these units."""
     history, first, starts = view.history, view.history.first_seq, view.units.starts
-    inside = (place for index in indexes for place in range(starts[index], starts[index + 1]))
+    inside = [place for index in indexes for place in range(starts[index], starts[index + 1])]
     found = [seq for seq in before if history.role(seq) in RESULTS]
-    return [*found, *(first + place for place in inside if history.records.roles[place] in RESULTS)]
+    return found + [first + place for place in inside if history.records.roles[place] in RESULTS]
 
 
 def _groups(view: View) -> list[int]:
