@@ -17,6 +17,8 @@ from sash.core.providers.chat_mends import NAMES
 
 _KEPT_FLAGS: Final = Flags.PINNED | Flags.NOTED | Flags.REDACTED
 _PLAIN: Final = Extra()
+_OF_TEXTS: Final = ("name", "mix", "odd")
+"""Fields of a message's row that its text has without its calls."""
 
 
 class Sight(NamedTuple):
@@ -154,28 +156,45 @@ def sight_outside(outside: Mapping[int, Record], view: str) -> tuple[dict[int, R
     return kept, frozenset(texts)
 
 
-def taken(records: Records, kept: Number, texts: Number, pinned: Sequence[int] = ()) -> Records:
-    """The records at the indexes ``kept``; of ``texts`` the text alone, which is ``pinned`` where its group was."""
-    rows = np.frombuffer(records.packed, np.uint8).reshape(-1, RECORD_BYTES)[kept].copy()
-    alone = {index: text_record(records[index], is_pinned=index in pinned) for index in texts.tolist()}
+def taken(records: Records, kept: Number, texts: Number, pinned: Number) -> Records:
+    """The records at the indexes ``kept``; of ``texts`` the text alone, which is ``pinned`` where its group was.
+
+    Of a text that is plain without its calls no detail is decoded.
+    """
+    part = records.taken(kept)
+    if not len(texts):
+        return part
     at: Number = np.searchsorted(kept, texts)
-    for place, index in zip(at.tolist(), alone, strict=True):
-        rows[place] = np.frombuffer(encode_record(alone[index]), np.uint8)
-    said = np.array(records.said, np.int64)[kept].tolist() if records.said else ()
-    return Records(rows.tobytes(), _details(records, kept, alone), said)
+    is_pinned = np.isin(texts, pinned)
+    is_plain: Number = ~is_pinned & _are_plain_alone(part, at)
+    places = zip(*(each[~is_plain].tolist() for each in (at, texts, is_pinned)), strict=True)
+    if alone := {place: text_record(records[index], is_pinned=pinned) for place, index, pinned in places}:
+        rows = np.frombuffer(part.packed, f"V{RECORD_BYTES}").copy()
+        for place, record in alone.items():
+            rows[place] = encode_record(record)
+        part = Records(rows.tobytes(), _details(part.details, alone), part.said)
+    return part.as_plain(at[is_plain], _KEPT_FLAGS)
 
 
-def _details(records: Records, kept: Number, alone: Mapping[int, Record]) -> Sequence[Details]:
-    if not records.details:
-        return ()
+def _are_plain_alone(records: Records, places: Number) -> Number:
+    """Whether the texts of these messages are plain without their calls, as an array; False where no row tells it."""
+    details = records.details
+    if not isinstance(details, StoredDetails):
+        return np.zeros(len(places), bool)
+    found: Number = ~(details.is_rare[places] | details.rows.have(places, _OF_TEXTS))
+    return found
+
+
+def _details(details: Sequence[Details], alone: Mapping[int, Record]) -> Sequence[Details]:
+    """The details with those of the texts in their places."""
     changed = {}
-    for index, record in alone.items():
+    for place, record in alone.items():
         row, extra = row_and_extra(record.measure.extra)
-        changed[index] = msgspec.structs.replace(records.details[index], row=row, extra=extra, digits=0, links="")
-    if not isinstance(records.details, StoredDetails):
-        return [changed.get(index) or records.details[index] for index in kept.tolist()]
-    stored = records.details.stored
-    pieces = [encode_details(changed[index]) if index in changed else stored(index) for index in kept.tolist()]
+        changed[place] = msgspec.structs.replace(details[place], row=row, extra=extra, digits=0, links="")
+    if not isinstance(details, StoredDetails):
+        return [changed.get(place, each) for place, each in enumerate(details)]
+    stored = map(details.stored, range(len(details)))
+    pieces = [encode_details(changed[place]) if place in changed else each for place, each in enumerate(stored)]
     return details_in(b"".join(pieces), len(pieces))
 
 
