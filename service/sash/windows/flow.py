@@ -33,9 +33,21 @@ from sash.windows.answer import Made, made, with_result_lines
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
 from sash.windows.media_lines import edited
-from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords, WithMedia
+from sash.windows.needs import (
+    Apart,
+    DocumentsOf,
+    Need,
+    Older,
+    Search,
+    Searchable,
+    SeenHistory,
+    Texts,
+    WholeRecords,
+    WithMedia,
+)
 from sash.windows.recalling import (
     NOTHING,
+    beside_documents,
     block_place,
     costs_of,
     digests_of,
@@ -85,7 +97,7 @@ def window(asked: Asked, seen: SeenHistory) -> Flow:
 def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Flow:
     """Choose the messages, read their bodies, and write the answer. ``recalled`` are the messages that must be in."""
     while True:
-        seen = _with(seen, recalled) if recalled else seen
+        seen = (yield from _with(asked, seen, recalled)) if recalled else seen
         choice, history, documents = _chosen(asked, seen)
         if isinstance(choice, NeedOlder):
             seen = yield Older(choice.first_seq)
@@ -162,13 +174,25 @@ def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Ne
     return Bodies(places[run], found[run:], dict(zip(places[:run], found[:run], strict=True)))
 
 
-def _with(seen: SeenHistory, recalled: Mapping[int, Record]) -> SeenHistory:
-    """What was read, and the recalled messages, which must be in the window."""
+def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Generator[Need, Any, SeenHistory]:
+    """What was read, and the recalled messages, which must be in the window, with their documents if these are told."""
     history = seen.history
     before = {seq: record for seq, record in recalled.items() if seq < history.first_seq}
     history = _replace(history, recalled=recalled.keys(), outside={**history.outside, **before})
     has_media = seen.has_media or any(record.media for record in before.values())
-    return seen._replace(history=history, has_media=has_media)
+    seen = seen._replace(history=history, has_media=has_media)
+    given = _with_documents(before) if asked.query.explain or asked.query.grounding == "all" else {}
+    if given.keys() <= seen.grounding.keys():
+        return seen
+    grounding = yield DocumentsOf(given)
+    seqs = sorted(given)
+    bodies = yield WithMedia(seqs, seqs, {}, history) if has_media else Texts(seqs, history)
+    return seen._replace(grounding={**seen.grounding, **grounding}, bodies=bodies)
+
+
+def _with_documents(records: Mapping[int, Record]) -> dict[int, Record]:
+    """Those of the messages that have documents."""
+    return {seq: record for seq, record in records.items() if record.grounding is not None}
 
 
 def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked, SeenHistory, Mapping[int, Record]]]:
@@ -204,6 +228,8 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     bodies = yield Apart(recalled)
     before = block_place(question, history.records.roles, history.length)
     block = in_block(taken, old, records, costs, bodies, asked.parts.recall_template, model, room, before)
+    if query.explain and (given := _with_documents({seq: recalled[seq] for seq in block.lines})):
+        block = beside_documents(block, (yield DocumentsOf(given)))
     return _replace(asked, recollection=block), seen, {}
 
 

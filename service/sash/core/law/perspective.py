@@ -29,8 +29,9 @@ from sash.core.counts.families import USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs, reference_costs
+from sash.core.law.late_results import late_orphans
 from sash.core.law.records import Records, Summary
-from sash.core.law.sight import Sight, has_late_orphans, sight_of, sight_outside, taken
+from sash.core.law.sight import Sight, sight_of, sight_outside, taken
 from sash.core.law.units import group_units
 from sash.core.law.view import History, Perspective, always_units
 from sash.core.law.window import NeedOlder, back_to
@@ -55,10 +56,10 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     if horizon and is_whole:
         sight = _within(sight, (starts >= horizon) | _required(history))
     if not is_whole:
-        if has_late_orphans(records):
-            return None
         # The call of results at the beginning may be another agent's: they count as before the tail.
         leading = records.leading_results
+        if any(index >= leading for index in late_orphans(records)):
+            return None
         if leading and (history.first_seq - 1 in history.outside or next(records.pinned(), leading) < leading):
             return None  # their group must be in the window, whole
         sight = sight._replace(kept=sight.kept[sight.kept >= leading])

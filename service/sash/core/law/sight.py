@@ -1,6 +1,6 @@
 """What one of several agents sees of consecutive messages: all, their text alone, or nothing."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -11,6 +11,7 @@ from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
 from sash.core.counts.measures import Extra
 from sash.core.counts.numbers import Number
 from sash.core.law.details import Details, StoredDetails, details_in, encode_details
+from sash.core.law.late_results import makers_of_late
 from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, encode_record, row_and_extra
 from sash.core.law.units import group_units
 from sash.core.providers.chat_mends import NAMES
@@ -50,7 +51,7 @@ def sight_of(records: Records, view: str) -> Sight:
     is_others = np.array([party.is_others(view) for party in parties])[numbers]
     roles = np.frombuffer(records.roles, np.uint8)
     is_unsent = np.frombuffer(records.unsent, np.uint8) != 0
-    is_call = _calls(records) & ~is_unsent
+    is_call = records.calling & ~is_unsent
     heads = _heads(records, is_call)
     is_gone = _gone(heads, is_call, is_others, is_seen)
     says = is_seen & (records.tokens(0) > 0) & (roles == ASSISTANT) & ~is_unsent
@@ -71,13 +72,6 @@ def sight_of(records: Records, view: str) -> Sight:
     return Sight(kept, *map(np.flatnonzero, groups))
 
 
-def _calls(records: Records) -> Number:
-    """Whether each message makes calls, as an array."""
-    roles, flags, calls = (np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls))
-    found: Number = (roles == ASSISTANT) & ((calls > 0) | (flags & Flags.LEGACY_CALL != 0))
-    return found
-
-
 def _heads(records: Records, is_call: Number) -> Number:
     """The index of the message that made the call of each result, as an array; the own index of other messages.
 
@@ -85,29 +79,9 @@ def _heads(records: Records, is_call: Number) -> Number:
     """
     begins = group_units(records).begins
     heads = np.repeat(begins, np.diff(begins, append=len(records)))
-    for index, maker in _late(records, is_call):
+    for index, maker in makers_of_late(records, is_call):
         heads[index] = index if maker is None else maker
     return heads
-
-
-def _late(records: Records, is_call: Number) -> Iterator[tuple[int, int | None]]:
-    """The index of each late result, and of the message that made its call; None if that is not among the records."""
-    if not records.marked:
-        return
-    roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
-    makers: dict[str, int] = {}
-    waiting = iter(np.flatnonzero(is_call).tolist())
-    caller = next(waiting, None)
-    for index in np.flatnonzero((roles == TOOL) & (flags & Flags.LATE != 0)).tolist():
-        while caller is not None and caller < index:
-            makers |= dict.fromkeys(links_in(records.details[caller].links), caller)
-            caller = next(waiting, None)
-        yield index, makers.get(records.details[index].links)
-
-
-def has_late_orphans(records: Records) -> bool:
-    """Whether the call of a late result is before these records, and not of those at their beginning."""
-    return any(maker is None and index >= records.leading_results for index, maker in _late(records, _calls(records)))
 
 
 def _gone(heads: Number, is_call: Number, is_others: Number, is_seen: Number) -> Number:
