@@ -29,5 +29,5 @@ def makers_of_late(records: Records, is_call: Number) -> Iterator[tuple[int, int
 
 
 def late_orphans(records: Records) -> list[int]:
-    """The indexes of late results whose call is before these records, or is none of a conversation's."""
+    """The indexes of late results whose call is before these records."""
     return [index for index, maker in makers_of_late(records, records.calling) if maker is None]
