@@ -411,6 +411,45 @@ async def test_an_empty_question_with_documents_is_recalled(client: httpx.AsyncC
     assert {1, 2, 3} <= set(window.json()["recalled"]["seqs"])
 
 
+@pytest.mark.parametrize("more", ["", "&stable=true", "&grounding=all", "&grounding=all&dedupe=none&explain=false"])
+async def test_documents_of_a_recalled_message_are_told(
+    client: httpx.AsyncClient, conversation: str, more: str
+) -> None:
+    """A message that is recalled from before what was read has its documents' lines, and they count, as from the body."""
+    await client.post("/conversations", json={"id": conversation, "recall": "lexical"})
+    documents = {"documents": [{"id": "d-1", "text": "Biscuit is a dog."}, {"text": "So is Rex."}]}
+    asked, answered = turns(FACTS[1])
+    entries = [{**asked, "grounding": documents}, answered, *CHATTER * 3, question("which dog does my sister have?")]
+    await append(client, conversation, *entries)
+    await indexed(client, conversation)
+    query = dict(pair.split("=") for pair in f"{SMALL}&explain=true{more}".split("&"))
+    stored = (await client.get(f"/conversations/{conversation}/window", params=query)).json()
+    typed = {name: json.loads(value) if value[0] in "0123456789tf" else value for name, value in query.items()}
+    posted = (await client.post("/window", json={**typed, "messages": entries})).json()
+    assert 1 in stored["recalled"]["seqs"]
+    assert stored["grounding"] == posted["grounding"]
+    assert stored["request"] == posted["request"]
+    lines, rest = stored.get("explain", []), posted.get("explain", [])
+    assert [line for line in rest if line in lines] == lines
+    if lines:
+        assert [each["id"] for each in lines[0]["documents"]] == ["d-1", None]
+        assert len(lines) < len(rest)  # not all was read
+
+
+async def test_a_late_result_is_told_with_its_call(client: httpx.AsyncClient, conversation: str) -> None:
+    """A late result whose call is before what was read has no line there, and with its call the line that the body gives."""
+    call = {"id": "c-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    late = [{"message": {"role": "tool", "tool_call_id": "c-1", "content": "found"}}, *CHATTER[:6]]
+    entries = [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}, *CHATTER, *late]
+    await append(client, conversation, *entries)
+    asked = {"model": "gpt-4o-mini", "reserve": 0, "limit": 5, "explain": True}
+    for limit in (5, 9, 130):
+        query = {**asked, "explain": "true", "limit": limit}
+        stored = (await client.get(f"/conversations/{conversation}/window", params=query)).json()["explain"]
+        posted = (await client.post("/window", json={**asked, "limit": limit, "messages": entries})).json()["explain"]
+        assert [line for line in posted if line in stored] == stored, limit
+
+
 async def test_hints_of_a_window_that_recalls_the_reply(client: httpx.AsyncClient, conversation: str) -> None:
     """The window of the turn before ends before the newest reply, and so has it not, also if this one recalls it."""
     await client.post("/conversations", json={"id": conversation, "recall": "lexical"})

@@ -32,15 +32,21 @@ _BATCH = 84  # entries a request: four rounds
 _TIMES = 30
 _ROUNDS = 7
 _WINDOW = "model=gpt-4o-mini&reserve=0&max_tokens=8000"
+_TWICE = "model=gpt-4o-mini&reserve=0&max_tokens=16000"
 KINDS = {
     "plain window": f"/conversations/plain/window?{_WINDOW}",
     "the same of entries with authors": f"/conversations/named/window?{_WINDOW}",
+    "as many tokens as a view reads: of 16,000": f"/conversations/named/window?{_TWICE}",
     "view": f"/conversations/named/window?{_WINDOW}&view=billing",
+    "view, against the window that reads as much": f"/conversations/named/window?{_WINDOW}&view=billing",
     "stable": f"/conversations/plain/window?{_WINDOW}&stable=true",
     "stable, view": f"/conversations/named/window?{_WINDOW}&stable=true&view=billing",
     "view of an agent that sees 1 of 50": f"/conversations/rare/window?{_WINDOW}&view=auditor",
 }
-AGAINST = {"stable, view": "stable"}
+AGAINST = {
+    "stable, view": "stable",
+    "view, against the window that reads as much": "as many tokens as a view reads: of 16,000",
+}
 """The kinds that are not compared with the plain window."""
 
 

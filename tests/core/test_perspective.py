@@ -3,18 +3,19 @@
 import copy
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
-from histories import MODELS, Talk, deep, entries, quick, words
+from histories import MODELS, PRICES, Talk, deep, entries, quick, tiers, timed, words
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sash.core.chat.messages import Entry
-from sash.core.counts.models import find_model
+from sash.core.counts.price_tiers import PriceTier
+from sash.core.law.caching import settled
 from sash.core.law.conversation_settings import fixed_parts
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.render import Bodies
@@ -175,10 +176,8 @@ def check_it_is_the_window_of_what_is_seen(given: tuple[Entry, ...], view: str, 
         assert found == expected
         return
     assume(found["stop_reason"] != "horizon")
-    for name in ("request", "tokens", "grounding", "exact", "waiting_for"):
+    for name in ("request", "tokens", "grounding", "exact", "waiting_for", "stop_reason"):
         assert found.get(name) == expected.get(name), name
-    # Only messages for others may be beyond a limit.
-    assert found["stop_reason"] in (expected["stop_reason"], "limit" if ways["limit"] or ways["turns"] else "")
     assert found["kept"]["messages"] == expected["kept"]["messages"]
     told = [[line[name] for name in ("role", "tokens", "kept", "reason")] for line in found.get("explain", [])]
     assert told == [
@@ -207,12 +206,17 @@ class Read:
 
     found: Talk
     query: WindowQuery
+    tier: int | None = None
+    """The tokens above which the model has another price."""
 
     def outcome(self, first_seq: int = 1) -> Any:
         """The window, Older, or the members of a problem."""
-        model = find_model(self.query.model or "")
         limits = limits_of(self.query, self.found.settings, {})
-        asked = Asked(self.query, limits, fixed_parts(self.found.settings))
+        if self.tier is not None:
+            model = msgspec.structs.replace(limits.model, price_tiers=(PriceTier(self.tier),))
+            limits = msgspec.structs.replace(limits, model=model)
+        model = limits.model
+        asked = Asked(settled(self.query, model, limits.budget), limits, fixed_parts(self.found.settings))
         history = self.found.history(model, first_seq)
         _, bodies, documents = self.found.stored
         known = {seq: each for seq, each in documents.items() if seq >= first_seq or seq in history.outside}
@@ -225,14 +229,14 @@ class Read:
         if isinstance(need, Older):
             return need
         told = json.loads(need.body)
-        told.pop(
-            "cost", None
-        )  # whether the cache is cold follows from the time before a reply, which a read tells apart
+        # Whether the cache is cold follows from the time before a reply, which a read tells apart.
+        told.pop("cost", None)
         return told
 
 
 STABLE = st.fixed_dictionaries(
     {
+        **PRICES,
         "stable": st.booleans(),
         "stable_step": st.sampled_from([0.1, 0.25, 0.5]),
         "limit": st.sampled_from([None, None, 2, 5]),
@@ -244,13 +248,33 @@ STABLE = st.fixed_dictionaries(
 )
 
 
+@st.composite
+def reads(draw: st.DrawFn, **kinds: Any) -> Read:
+    """Draw a view's window of a conversation with times, and mostly a price tier."""
+    found = draw(shared(**kinds).map(Talk).flatmap(timed))
+    budget = draw(st.integers(30, 500))
+    view, model, ways = draw(st.sampled_from(AGENTS)), draw(st.sampled_from(MODELS)), draw(STABLE)
+    return Read(found, WindowQuery(model=model, view=view, max_tokens=budget, reserve=0, **ways), draw(tiers(budget)))
+
+
 @few
-@given(shared(max_turns=12), st.sampled_from(AGENTS), st.sampled_from(MODELS), st.integers(30, 500), STABLE)
-def test_every_tail(given: tuple[Entry, ...], view: str, model: str, budget: int, ways: Any) -> None:
+@given(reads(max_turns=12))
+def test_every_tail(read: Read) -> None:
     """A tail asks for older messages, or gives the same window or problem as the whole history, horizon and figures too."""
-    read = Read(Talk(given), WindowQuery(model=model, view=view, max_tokens=budget, reserve=0, **ways))
+    check_every_tail(read)
+
+
+@pytest.mark.nightly
+@deep
+@given(reads(max_turns=25))
+def test_every_tail_deeper(read: Read) -> None:
+    """The same of more and longer conversations."""
+    check_every_tail(read)
+
+
+def check_every_tail(read: Read) -> None:
     whole = read.outcome()
-    for first_seq in range(2, len(given) + 1):
+    for first_seq in range(2, len(read.found.entries) + 1):
         tail = read.outcome(first_seq)
         if isinstance(tail, Older):
             assert 1 <= tail.first_seq < first_seq
@@ -258,35 +282,60 @@ def test_every_tail(given: tuple[Entry, ...], view: str, model: str, budget: int
             assert tail == whole
 
 
-def firsts(given: tuple[Entry, ...], query: WindowQuery) -> list[int]:
-    """The seq with which history begins, after each message; required messages before it are not history."""
-    found, first = [], []
-    for length in range(1, len(given) + 1):
-        made_now = Read(Talk(given).upto(length), query).outcome()
-        if "request" in made_now and made_now["kept"]["first_seq"] is not None:
-            first.append(made_now["kept"]["first_seq"])
-    found += first
-    return found
+def lived(read: Read) -> list[Any]:
+    """The window or problem after each message."""
+    lengths = range(1, len(read.found.entries) + 1)
+    return [replace(read, found=read.found.upto(length)).outcome() for length in lengths]
+
+
+def asking(read: Read, **ways: Any) -> Read:
+    return replace(read, query=msgspec.structs.replace(read.query, **ways))
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> Read:
+    """Draw a view's stable windows, in a budget that has room for all that must be in, after each message."""
+    found = draw(shared(max_turns=14).map(Talk).flatmap(timed))
+    query = WindowQuery(
+        view=draw(st.sampled_from(AGENTS)),
+        model=draw(st.sampled_from(MODELS)),
+        stable=True,
+        stable_step=draw(st.sampled_from([0.1, 0.25, 0.5])),
+        reserve=0,
+        grounding="none",
+        tool_result_overflow="error",
+        **{name: draw(way) for name, way in PRICES.items()},
+    )
+    needed = [told.get("needed", 1) for told in lived(Read(found, msgspec.structs.replace(query, max_tokens=1)))]
+    budget = max(needed, default=1) + draw(st.integers(0, 400))
+    return Read(found, msgspec.structs.replace(query, max_tokens=budget), draw(tiers(budget)))
 
 
 @few
-@given(shared(max_turns=14), st.sampled_from(AGENTS), st.sampled_from(MODELS), st.integers(0, 400), st.data())
-def test_a_stable_cut_never_moves_back(
-    given: tuple[Entry, ...], view: str, model: str, spare: int, data: st.DataObject
-) -> None:
+@given(lives())
+def test_a_stable_cut_never_moves_back(read: Read) -> None:
     """The first message of a view's stable window never moves back as messages for anybody are appended."""
-    step = data.draw(st.sampled_from([0.1, 0.25, 0.5]))
-    query = WindowQuery(
-        model=model, view=view, stable=True, stable_step=step, reserve=0, grounding="none", tool_result_overflow="error"
-    )
-    least = [_needed(given[:length], query) for length in range(1, len(given) + 1)]
-    query = msgspec.structs.replace(query, max_tokens=max(least, default=1) + spare)
-    assert all(before <= after for before, after in pairwise(firsts(given, query)))
+    firsts = [told["kept"]["first_seq"] for told in lived(read) if "request" in told]
+    assert all(before <= after for before, after in pairwise(first for first in firsts if first is not None))
 
 
-def _needed(given: tuple[Entry, ...], query: WindowQuery) -> int:
-    problem = Read(Talk(given), msgspec.structs.replace(query, max_tokens=1)).outcome()
-    return int(problem["needed"]) if "needed" in problem else 1
+@few
+@given(lives())
+def test_a_price_leaves_out_more_of_a_view_and_never_what_must_be_in(read: Read) -> None:
+    """With ``price=auto`` a view has no more than without, and all that must be in; its ``stop_reason`` tells."""
+    cheap, dear = (asking(read, price=price, explain=True) for price in ("auto", "none"))
+    for priced, plain in zip(lived(cheap), lived(dear), strict=True):
+        if "request" not in plain:
+            assert priced == plain
+            continue
+        kept, more = (
+            {line["seq"]: line["reason"] for line in told["explain"] if line["kept"]} for told in (priced, plain)
+        )
+        assert {seq for seq, reason in more.items() if reason.startswith("always")} <= kept.keys()
+        if read.tier is None:
+            assert kept.keys() <= more.keys()
+        if len(kept) < len(more):
+            assert priced["stop_reason"] in ("price", "horizon")
 
 
 @quick
@@ -313,3 +362,32 @@ def test_a_view_looks_back_two_blocks() -> None:
     assert [each["content"] for each in found["request"]["messages"]] == ["first", "last"]
     assert found["stop_reason"] == "horizon"
     assert found["dropped"]["messages"] == 401
+
+
+@pytest.mark.parametrize("ways", [{"limit": 2}, {"turns": 2}])
+def test_a_view_of_all_that_an_agent_may_see_is_complete(ways: dict[str, int]) -> None:
+    """Where all that is beyond the limit is required, or for others, no tail says that the limit left something out."""
+    told = [Entry(message={"role": "system", "content": "Be brief."})]
+    others = [Entry(message={"role": "user", "content": "for triage"}, audience=["triage"])] * 3
+    asked = [Entry(message={"role": "user", "content": text}) for text in ("one", "two")]
+    read = Read(Talk((*told, *others, *asked)), WindowQuery(model="gpt-4o-mini", view="billing", reserve=0, **ways))
+    assert read.outcome()["stop_reason"] == "complete"
+    check_every_tail(read)
+
+
+def test_a_view_has_what_was_recalled_from_before_its_horizon() -> None:
+    """A message that is recalled from further back than a view looks is in the request, and no other in its place."""
+    fact = [
+        Entry(message={"role": "user", "content": "zebra code is 4"}),
+        Entry(message={"role": "assistant", "content": "ok"}),
+    ]
+    others = [Entry(message={"role": "user", "content": words(20)}, audience=["triage"]) for _ in range(400)]
+    last = [Entry(message={"role": "user", "content": text}) for text in ("first", "zebra code?")]
+    found = made([*fact, *others, *last], view="billing", model="gpt-4o-mini", max_tokens=100, recall_max_tokens=40)
+    assert found["recalled"]["seqs"] == [1, 2]
+    assert [each["content"] for each in found["request"]["messages"]] == [
+        "zebra code is 4",
+        "ok",
+        "first",
+        "zebra code?",
+    ]

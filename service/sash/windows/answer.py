@@ -186,11 +186,10 @@ def made(
 ) -> Made:
     """The JSON of a window whose edits are applied. Raises FormatCannotCarry."""
     query, parts, model = asked.query, asked.parts, asked.limits.model
-    seqs, mends = window.seqs, Mends()
+    mends = Mends()
     if history.order is not None:
         _note(mends, history.order, history, window)
-    if history.is_numbered_anew:
-        seqs = list(map(history.name, seqs))
+    seqs = window.names.values() or window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
     if hints is not None:
         request = _with_hints(asked, request, hints)
@@ -304,13 +303,7 @@ def _told(line: Explained, mends: Mends) -> Explained:
     return msgspec.structs.replace(line, mended=names) if names else line
 
 
-def named(window: Window, history: History, bodies: Bodies, model: Model) -> Window:
-    """The window with its messages' seqs in the log, and with the lines in place of missing results."""
-    window = msgspec.structs.replace(window, names={place: history.name(place) for place in window.seqs})
-    return window if history.order is None else _with_lines(window, history, history.order, bodies, model)
-
-
-def _with_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
+def with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
     """The window with the lines in place of missing results, and the ids of the calls that wait."""
     first, sent = history.first_seq, set(window.seqs)
     lines: dict[int, list[bytes]] = {}

@@ -9,6 +9,7 @@
 ``stored.py`` answers from the store and ``stateless.py`` from the request.
 """
 
+from bisect import bisect_left
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from sash.core.law.costs import message_costs
 from sash.core.law.documents import Documents
 from sash.core.law.history_tools import with_history_tools
 from sash.core.law.order import arranged
-from sash.core.law.perspective import as_seen_by
+from sash.core.law.perspective import as_seen_by, back_for_view
 from sash.core.law.recall import choose
 from sash.core.law.records import Record
 from sash.core.law.render import Bodies
@@ -28,13 +29,25 @@ from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
 from sash.core.law.words import said_in
 from sash.problems import WindowDoesNotFit
-from sash.windows.answer import Made, made, named
+from sash.windows.answer import Made, made, with_result_lines
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
 from sash.windows.media_lines import edited
-from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords, WithMedia
+from sash.windows.needs import (
+    Apart,
+    DocumentsOf,
+    Need,
+    Older,
+    Search,
+    Searchable,
+    SeenHistory,
+    Texts,
+    WholeRecords,
+    WithMedia,
+)
 from sash.windows.recalling import (
     NOTHING,
+    beside_documents,
     block_place,
     costs_of,
     digests_of,
@@ -84,7 +97,7 @@ def window(asked: Asked, seen: SeenHistory) -> Flow:
 def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Flow:
     """Choose the messages, read their bodies, and write the answer. ``recalled`` are the messages that must be in."""
     while True:
-        seen = _with(seen, recalled) if recalled else seen
+        seen = (yield from _with(asked, seen, recalled)) if recalled else seen
         choice, history, documents = _chosen(asked, seen)
         if isinstance(choice, NeedOlder):
             seen = yield Older(choice.first_seq)
@@ -96,8 +109,8 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             bodies = yield from _bodies(choice, history, seen)
         elif not bodies.have(choice.seqs):
             bodies = yield Texts(choice.seqs, history)
-        if history.is_numbered_anew:
-            choice = named(choice, history, bodies, asked.limits.model)
+        if history.order is not None:
+            choice = with_result_lines(choice, history, history.order, bodies, asked.limits.model)
         trimmed = None
         if choice.edits:
             choice, bodies, trimmed = edited(choice, history, bodies, asked.limits.model)
@@ -118,7 +131,7 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
     """The chosen messages, and the history and the documents with places in place of seqs."""
     documents, history = documents_of(asked, seen.history, seen.bodies, seen.grounding), seen.history
     if asked.query.view is not None:
-        found = as_seen_by(history, asked.query.view, asked.block)
+        found = as_seen_by(history, asked.query.view, asked.limits.model, asked.block)
         if found is None:
             return older(history, asked.limits.budget), history, documents
         history = found
@@ -135,33 +148,51 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
     if history.is_numbered_anew:
         sources = {history.place(seq): source for seq, source in documents.sources.items() if history.has(seq)}
         documents = _replace(documents, sources=sources)
-    return build(asked, history, documents), history, documents
+    choice = build(asked, history, documents)
+    if isinstance(choice, NeedOlder):
+        is_view = asked.query.view is not None
+        choice = back_for_view(seen.history, history, choice, asked.limits.budget, asked.block) if is_view else choice
+    elif history.is_numbered_anew:
+        choice = _replace(choice, names=dict(zip(choice.seqs, history.names(choice.seqs), strict=True)))
+    return choice, history, documents
 
 
 def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Bodies]:
     """The bodies of a window's messages, with their pictures and files, by their places."""
-    seqs: Sequence[int] = choice.seqs
-    if history.is_numbered_anew:
-        seqs = sorted(map(history.name, seqs))
+    seqs: Sequence[int] = sorted(choice.names.values()) if history.is_numbered_anew else choice.seqs
     bodies = seen.bodies
     if seen.has_media:
-        lines = {history.name(place) for place, each in choice.edits.items() if each.limit == 0}
-        lined = {history.name(place): each.media for place, each in choice.edits.items() if each.media}
+        lines = {choice.name(place) for place, each in choice.edits.items() if each.limit == 0}
+        lined = {choice.name(place): each.media for place, each in choice.edits.items() if each.media}
         bodies = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
     elif not bodies.have(seqs):
         bodies = yield Texts(seqs, seen.history)
-    if not history.is_numbered_anew:
+    if not (history.is_numbered_anew and seqs):
         return bodies
-    return Bodies(history.length + 1, (), {place: bodies.body(history.name(place)) for place in choice.seqs})
+    places, found = choice.seqs, bodies.of(choice.names.values())
+    run = bisect_left(places, last_left_out(places, places[-1]) + 1)
+    return Bodies(places[run], found[run:], dict(zip(places[:run], found[:run], strict=True)))
 
 
-def _with(seen: SeenHistory, recalled: Mapping[int, Record]) -> SeenHistory:
-    """What was read, and the recalled messages, which must be in the window."""
+def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Generator[Need, Any, SeenHistory]:
+    """What was read, and the recalled messages, which must be in the window, with their documents if these are told."""
     history = seen.history
     before = {seq: record for seq, record in recalled.items() if seq < history.first_seq}
     history = _replace(history, recalled=recalled.keys(), outside={**history.outside, **before})
     has_media = seen.has_media or any(record.media for record in before.values())
-    return seen._replace(history=history, has_media=has_media)
+    seen = seen._replace(history=history, has_media=has_media)
+    given = _with_documents(before) if asked.query.explain or asked.query.grounding == "all" else {}
+    if given.keys() <= seen.grounding.keys():
+        return seen
+    grounding = yield DocumentsOf(given)
+    seqs = sorted(given)
+    bodies = yield WithMedia(seqs, seqs, {}, history) if has_media else Texts(seqs, history)
+    return seen._replace(grounding={**seen.grounding, **grounding}, bodies=bodies)
+
+
+def _with_documents(records: Mapping[int, Record]) -> dict[int, Record]:
+    """Those of the messages that have documents."""
+    return {seq: record for seq, record in records.items() if record.grounding is not None}
 
 
 def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked, SeenHistory, Mapping[int, Record]]]:
@@ -197,6 +228,8 @@ def _recall(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Asked
     bodies = yield Apart(recalled)
     before = block_place(question, history.records.roles, history.length)
     block = in_block(taken, old, records, costs, bodies, asked.parts.recall_template, model, room, before)
+    if query.explain and (given := _with_documents({seq: recalled[seq] for seq in block.lines})):
+        block = beside_documents(block, (yield DocumentsOf(given)))
     return _replace(asked, recollection=block), seen, {}
 
 
@@ -214,7 +247,7 @@ def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window
         draft, history, _ = _chosen(asked, seen)
         if isinstance(draft, Window):
             if history.is_numbered_anew:
-                draft = _replace(draft, seqs=sorted(map(history.name, draft.seqs)))
+                draft = _replace(draft, seqs=sorted(draft.names.values()))
             return draft, seen, history.name(history.question) if history.question else 0
         seen = yield Older(draft.first_seq)
 

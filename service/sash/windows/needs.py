@@ -68,10 +68,16 @@ class WholeRecords(msgspec.Struct, frozen=True):
     old: Old
 
 
+class DocumentsOf(msgspec.Struct, frozen=True):
+    """The documents of single messages, each of which has some. The answer is a dict of StoredGrounding by seq."""
+
+    records: Mapping[int, Record]
+
+
 class Apart(msgspec.Struct, frozen=True):
     """The bodies of single messages, beside those of the window. The answer is a dict by seq."""
 
     records: Mapping[int, Record]
 
 
-Need = Older | Texts | WithMedia | Search | WholeRecords | Apart
+Need = Older | Texts | WithMedia | Search | WholeRecords | DocumentsOf | Apart

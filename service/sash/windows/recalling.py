@@ -25,10 +25,11 @@ from sash.core.counts.counting import reasoning_tokens, seals_tokens
 from sash.core.counts.families import FUNCTION, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.law.costs import message_costs, record_cost, written_cost
+from sash.core.law.explain import documents_told
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, explained
-from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Flags, Record, Records
+from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Flags, Record, Records, StoredGrounding
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.law.words import transcript
@@ -232,6 +233,14 @@ def in_block(
         if tokens <= room:
             return Recollection(lines, old.searched, tokens, msgspec.json.encode(message), before_seq)
     return Recollection({}, old.searched)
+
+
+def beside_documents(recollection: Recollection, given: Mapping[int, StoredGrounding]) -> Recollection:
+    """The recollection in a block, whose messages' documents are told as left out."""
+    told = {seq: documents_told(each) for seq, each in given.items()}
+    lines = recollection.lines
+    changed = {seq: msgspec.structs.replace(lines[seq], documents=documents) for seq, documents in told.items()}
+    return msgspec.structs.replace(recollection, lines={**lines, **changed})
 
 
 def in_places_of(recollection: Recollection, history: History) -> Recollection:

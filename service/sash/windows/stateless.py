@@ -40,7 +40,7 @@ from sash.store.data.layout import decode_grounding
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
-from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, WholeRecords
+from sash.windows.needs import Apart, DocumentsOf, Need, Older, Search, Searchable, SeenHistory, WholeRecords
 from sash.windows.recalling import Old, Question
 from sash.windows.request import TextsRequest, WindowRequest
 from sash.windows.sent import SentChat, texts_of
@@ -134,6 +134,8 @@ def answer_from(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
             return _searchable(text, last_seq, history, bodies)
         case WholeRecords(seqs):
             return {seq: history.record(seq) for seq in seqs}
+        case DocumentsOf(records):
+            return {seq: seen.grounding[seq] for seq in records}
         case Apart(records):
             return {seq: bodies.body(seq) for seq in records}
         case _:

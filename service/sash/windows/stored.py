@@ -30,7 +30,18 @@ from sash.windows.answer import Made
 from sash.windows.asked import Asked, Limits, limits_of
 from sash.windows.flow import advance, window
 from sash.windows.model_rules import ModelRules
-from sash.windows.needs import Apart, Need, Older, Search, Searchable, SeenHistory, Texts, WholeRecords, WithMedia
+from sash.windows.needs import (
+    Apart,
+    DocumentsOf,
+    Need,
+    Older,
+    Search,
+    Searchable,
+    SeenHistory,
+    Texts,
+    WholeRecords,
+    WithMedia,
+)
 from sash.windows.recaller import Recaller, is_long, require_recall
 from sash.windows.receipts import Stub, packed_parameters
 from sash.windows.tail import LARGE_BYTES, GrowingTail, Room, no_limit
@@ -210,6 +221,8 @@ class Windows:
             case WholeRecords(seqs, old):
                 names = asked.query.view is not None
                 return await self._recaller.whole(asked.limits.model, read, old, seqs, names=names)
+            case DocumentsOf(records):
+                return await self._reader.grounding(read.target, records, state=read.state)
             case Apart(records):
                 return await read.apart(records)
 

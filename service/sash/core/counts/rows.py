@@ -8,7 +8,7 @@ counted one by one, such as images: its measure is stored whole::
     columns  for each field that a message has: an array with the numbers of all messages, 0 for those without it
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import zip_longest
 from operator import or_
@@ -188,6 +188,13 @@ class Rows(NamedTuple):
         items: Number = np.ndarray(len(self.joined) - size + 1, f"V{size}", self.joined, strides=(1,))
         return items[self.begins[places]].view(kind).reshape(len(places), -1)
 
+    def have(self, places: Number, names: Iterable[str]) -> Number:
+        """Whether each of the rows at these places has one of these fields, as an array."""
+        found = self.lengths[places] > 0
+        bits = sum(_BITS[name] for name in names)
+        found[found] = self.numbers(places[found], _MASK_BYTES, "<u8")[:, 0] & np.uint64(bits) != 0
+        return found
+
 
 def columns_of(rows: Rows, roles: Number, texts: tuple[Number, Number], *, mixes: bool) -> Row:
     """Return the numbers of many messages as arrays, from their stored rows; a message of plain text has an empty one.
@@ -250,19 +257,18 @@ def column_of_mixes(mixes: Sequence[Mix | None]) -> Mix:
     return Mix(numbers[0], numbers[1], joined, numbers[2], numbers[3])
 
 
-def stretch(columns: Row, start: int, end: int) -> Row:
-    """Return the columns of messages ``start`` to ``end``, without the last."""
-    return Row({name: _stretched(numbers, start, end) for name, numbers in columns.items()})
+def taken(columns: Row, places: Number | slice) -> Row:
+    """Return the columns of the messages at these places."""
+    return Row({name: _taken(numbers, places) for name, numbers in columns.items()})
 
 
-def _stretched(numbers: Number, start: int, end: int) -> Number:
+def _taken(numbers: Number, places: Number | slice) -> Number:
     if not isinstance(numbers, Mix):
-        return numbers[start:end]
+        return numbers[places]
     sizes: Sequence[Any] = (numbers.size, numbers.digits, numbers.characters, numbers.indents)
-    size, digits, characters, indents = (each[start:end] for each in sizes)
+    size, digits, characters, indents = (each[places] for each in sizes)
     shares: Sequence[Sequence[Any]] = numbers.shares
-    stretched = tuple((a[start:end], b[start:end], c[start:end]) for a, b, c in shares)
-    return Mix(size, digits, stretched, characters, indents)
+    return Mix(size, digits, tuple((a[places], b[places], c[places]) for a, b, c in shares), characters, indents)
 
 
 def _add(row: Row, name: str, numbers: Sequence[Number], *, has: Number) -> None:

@@ -91,13 +91,14 @@ def times_in(details: Iterable[Details]) -> list[int]:
 
 
 class StoredDetails(Sequence[Details]):
-    """Details of consecutive messages. ``starts`` are their places in ``joined``, and one more: its end."""
+    """Details of messages. ``starts`` and ``ends`` are their places in ``joined``."""
 
-    def __init__(self, joined: bytes, starts: Number, rows: Rows, is_rare: Number) -> None:
-        self._joined = joined
-        self._starts = starts
+    def __init__(self, joined: bytes, starts: Number, ends: Number, rows: Rows, is_rare: Number) -> None:
+        self.joined = joined
+        self.starts = starts
+        self.ends = ends
         self.rows = rows
-        self._is_rare = is_rare
+        self.is_rare = is_rare
 
     @classmethod
     def found_in(cls, joined: bytes, count: int) -> "StoredDetails | None":
@@ -127,40 +128,48 @@ class StoredDetails(Sequence[Details]):
         lengths = np.where(is_long, found[at + 1].astype(np.int64) << 8 | found[at + 2], found[at + 1]) * has_row
         begins = at + np.where(is_long, 3, 2)
         is_rare = has_row & (parts > _IDENTITY_PARTS + 1) & (found[begins + lengths] != _NIL)
-        return cls(joined, np.append(starts, len(joined)), Rows(joined, begins, lengths), is_rare)
+        return cls(joined, starts, np.append(starts[1:], len(joined)), Rows(joined, begins, lengths), is_rare)
 
     @property
     def rare(self) -> list[int]:
         """Indexes of the messages whose tokens do not follow from a row."""
-        found: list[int] = np.flatnonzero(self._is_rare).tolist()
+        found: list[int] = np.flatnonzero(self.is_rare).tolist()
         return found
 
     def stored(self, index: int) -> bytes:
         """The details of one message, as they are stored."""
-        return self._joined[self._starts[index] : self._starts[index + 1]]
+        return self.joined[self.starts[index] : self.ends[index]]
 
     def parties(self, indexes: Number) -> Number:
         """The digests of the parties of these messages, as numbers. Each of them must have a party."""
-        last = np.ndarray(max(0, len(self._joined) - PARTY_BYTES + 1), f"V{PARTY_BYTES}", self._joined, strides=(1,))
-        found: Number = last[self._starts[1:][indexes] - PARTY_BYTES].view("<u8")
+        last = np.ndarray(max(0, len(self.joined) - PARTY_BYTES + 1), f"V{PARTY_BYTES}", self.joined, strides=(1,))
+        found: Number = last[self.ends[indexes] - PARTY_BYTES].view("<u8")
         return found
 
+    def taken(self, places: Number | slice) -> "StoredDetails":
+        """The details at these places, which are not decoded."""
+        rows = Rows(self.joined, self.rows.begins[places], self.rows.lengths[places])
+        return StoredDetails(self.joined, self.starts[places], self.ends[places], rows, self.is_rare[places])
+
+    def without_rows(self, places: Number) -> "StoredDetails":
+        """The details without the numbers of the messages at these places, which are sent as plain text."""
+        lengths = self.rows.lengths.copy()
+        lengths[places] = 0
+        return StoredDetails(self.joined, self.starts, self.ends, self.rows._replace(lengths=lengths), self.is_rare)
+
+    def before(self, newer: "StoredDetails") -> "StoredDetails":
+        """These details, followed by the ``newer`` ones."""
+        shift, joined = len(self.joined), self.joined + newer.joined
+        begins = np.append(self.rows.begins, newer.rows.begins + shift)
+        rows = Rows(joined, begins, np.append(self.rows.lengths, newer.rows.lengths))
+        starts, ends = np.append(self.starts, newer.starts + shift), np.append(self.ends, newer.ends + shift)
+        return StoredDetails(joined, starts, ends, rows, np.append(self.is_rare, newer.is_rare))
+
     def __len__(self) -> int:
-        return len(self._starts) - 1
+        return len(self.starts)
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
-        if isinstance(index, slice):
-            start, end, step = index.indices(len(self))
-            if step != 1:
-                return [self[each] for each in range(start, end, step)]
-            rows = Rows(self._joined, self.rows.begins[start:end], self.rows.lengths[start:end])
-            return StoredDetails(
-                self._joined, self._starts[start : max(start, end) + 1], rows, self._is_rare[start:end]
-            )
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        index %= len(self)
-        return decode_details(self._joined[self._starts[index] : self._starts[index + 1]])
+        return self.taken(index) if isinstance(index, slice) else decode_details(self.stored(index))
 
     def __iter__(self) -> Iterator[Details]:
-        return iter(_all_in(self._joined[self._starts[0] : self._starts[-1]], len(self)))
+        return iter(_all_in(b"".join(map(self.stored, range(len(self)))), len(self)))

@@ -14,8 +14,9 @@ from sash.core.counts.numbers import Number
 from sash.core.law.costs import costs_as_counted, reference_cost, reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.grounding import Grounded
-from sash.core.law.reasons import APART_FROM, OUTCOMES, Reason
-from sash.core.law.records import Summary
+from sash.core.law.late_results import late_orphans
+from sash.core.law.reasons import APART_FROM, OUTCOMES, Fate, Reason
+from sash.core.law.records import StoredGrounding, Summary
 from sash.core.law.runs import runs
 from sash.core.law.view import History, View
 from sash.core.law.walk import Walk
@@ -71,15 +72,18 @@ def with_documents(
     ``mode`` is the window's ``grounding``, and ``question`` is the seq of the newest user message.
     """
 
-    def told(line: Explained, given: Sequence[tuple[str | None, str]]) -> Explained:
-        fates = [APART_FROM] * len(given)
-        if line.kept:
-            fates = documents.fates(line.seq, sent, mode, is_asked=line.seq == question)
-        found = [ExplainedDocument(identity, *fate) for (identity, _), fate in zip(given, fates, strict=True)]
-        return msgspec.structs.replace(line, documents=found)
+    def told(line: Explained) -> Explained:
+        given = documents.sources[line.seq].grounding
+        fates = documents.fates(line.seq, sent, mode, is_asked=line.seq == question) if line.kept else None
+        return msgspec.structs.replace(line, documents=documents_told(given, fates))
 
-    sources = documents.sources
-    return [told(each, sources[each.seq].grounding.documents) if each.seq in sources else each for each in lines]
+    return [told(each) if each.seq in documents.sources else each for each in lines]
+
+
+def documents_told(given: StoredGrounding, fates: Sequence[Fate] | None = None) -> list[ExplainedDocument]:
+    """The lines of a message's documents; without ``fates`` the message is left out."""
+    fates = [APART_FROM] * len(given.documents) if fates is None else fates
+    return [ExplainedDocument(identity, *fate) for (identity, _), fate in zip(given.documents, fates, strict=True)]
 
 
 def explain(
@@ -87,13 +91,17 @@ def explain(
 ) -> list[Explained]:
     """One line a message, by ascending seq: the required messages before the tail, and those of the tail's whole units.
 
+    A late result whose call may be before the tail has no line, as it is told with its call.
     ``sent`` and ``left`` are tokens of reasoning by seq: those in the request, and those that are left out.
     """
     history, starts, kept = view.history, view.units.starts, set(taken.kept)
     covered, first = view.covered, history.first_seq
     others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     lines = [_line(view, seq, view.why(seq), sent, left, is_kept=True) for seq in sorted(view.outside)]
+    untold = _of_calls_before(history)
     for index in range(int(view.headless), len(view.units)):
+        if view.seq(index) in untold:
+            continue
         is_kept = index in kept or index in view.always
         why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
         if (why is Reason.UNANSWERED or index in covered) and history.records.unsent[starts[index]]:
@@ -105,6 +113,15 @@ def explain(
         seqs = range(first + starts[index], first + starts[index + 1])
         lines += [_line(view, seq, why, sent, left, is_kept=is_kept) for seq in seqs]
     return lines
+
+
+def _of_calls_before(history: History) -> set[int]:
+    """The places of late results whose call may be before the tail."""
+    order = history.order
+    if order is None or history.is_whole:
+        return set()
+    first = order.original.first_seq
+    return {order.places[first + index] for index in late_orphans(order.original.records)}
 
 
 def _line(

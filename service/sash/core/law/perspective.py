@@ -25,36 +25,41 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from sash.core.counts.families import DEVELOPER, USER
+from sash.core.counts.families import USER
+from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
-from sash.core.law.costs import reference_costs
+from sash.core.law.costs import message_costs, reference_costs
+from sash.core.law.late_results import late_orphans
 from sash.core.law.records import Records, Summary
-from sash.core.law.sight import Sight, has_late_orphans, sight_of, sight_outside, taken
+from sash.core.law.sight import Sight, sight_of, sight_outside, taken
 from sash.core.law.units import group_units
-from sash.core.law.view import History, Perspective, unit_at
+from sash.core.law.view import History, Perspective, always_units
+from sash.core.law.window import NeedOlder, back_to
 
 HORIZON_BLOCKS: Final = 2
 """Blocks before the newest one to which a view looks back."""
 
 
-def as_seen_by(history: History, view: str, block: int) -> History | None:
+def as_seen_by(history: History, view: str, model: Model, block: int) -> History | None:
     """The history without what this agent may not see; None if older messages are needed to tell.
 
-    ``block`` are the reference tokens of a stable cut's block.
+    ``block`` are the reference tokens of a stable cut's block. The messages are counted for ``model`` before they are taken,
+    all at once.
     """
     records = history.records
+    message_costs(records, model)
     lengths = reference_costs(records, history.column)
     starts = history.tokens - np.cumsum(lengths[::-1])[::-1]
-    horizon = max(0, history.tokens // block - HORIZON_BLOCKS) * block
+    horizon = _horizon(history, block)
     is_whole = history.first_seq == 1 or (horizon > 0 and len(starts) > 0 and int(starts[0]) <= horizon)
     sight = sight_of(records, view)
     if horizon and is_whole:
         sight = _within(sight, (starts >= horizon) | _required(history))
     if not is_whole:
-        if has_late_orphans(records):
-            return None
         # The call of results at the beginning may be another agent's: they count as before the tail.
         leading = records.leading_results
+        if any(index >= leading for index in late_orphans(records)):
+            return None
         if leading and (history.first_seq - 1 in history.outside or next(records.pinned(), leading) < leading):
             return None  # their group must be in the window, whole
         sight = sight._replace(kept=sight.kept[sight.kept >= leading])
@@ -74,7 +79,7 @@ def as_seen_by(history: History, view: str, block: int) -> History | None:
     changed = msgspec.structs.replace(
         history,
         first_seq=first,
-        records=taken(records, kept, sight.texts, sight.pinned.tolist())
+        records=taken(records, kept, sight.texts, sight.pinned)
         if len(kept) < len(records) or len(sight.texts)
         else records,
         outside=outside,
@@ -102,20 +107,32 @@ def as_seen_by(history: History, view: str, block: int) -> History | None:
     )
 
 
+def back_for_view(history: History, seen: History, least: NeedOlder, budget: int, block: int) -> NeedOlder:
+    """Request as much of the log as likely has a budget that the agent sees, at most to the horizon, and the ``least``.
+
+    ``seen`` is what it sees of the history that was read.
+    """
+    read, sees = int(history.line_lengths().sum()), int(reference_costs(seen.records, seen.column).sum())
+    place = history.tokens - read * budget // max(1, sees)
+    return NeedOlder(min(least.first_seq, back_to(history, max(place, _horizon(history, block))).first_seq))
+
+
+def _horizon(history: History, block: int) -> int:
+    """The place on the line of counted tokens to which a view looks back; 0 is the beginning."""
+    return max(0, history.tokens // block - HORIZON_BLOCKS) * block
+
+
 def _within(sight: Sight, is_near: Number) -> Sight:
     """What is seen of the messages that are near enough."""
     return Sight(*(indexes[is_near[indexes]] for indexes in sight))
 
 
 def _required(history: History) -> Number:
-    """Whether each message of the tail is in every window, as an array: a system or pinned one, or the newest question."""
-    records = history.records
-    found: Number = np.frombuffer(records.roles, np.uint8) <= DEVELOPER
-    units = group_units(records)
-    for index in {unit_at(units, each) for each in records.pinned()}:
+    """Whether each message of the tail is in every window, as an array."""
+    units = group_units(history.records)
+    found = np.zeros(len(history.records), bool)
+    for index in always_units(history, units, broken_too=True):
         found[units.starts[index] : units.starts[index + 1]] = True
-    if history.question >= history.first_seq:
-        found[history.question - history.first_seq] = True
     return found
 
 
@@ -143,4 +160,4 @@ def _retired(records: Records, sight: Sight) -> Records:
     """The messages that earlier windows had: their text alone, where it was another agent's."""
     if not len(sight.retired):
         return Records(b"")
-    return taken(records, sight.retired, sight.left)
+    return taken(records, sight.retired, sight.left, sight.pinned)

@@ -27,7 +27,7 @@ from sash.core.counts.media_facts import IMAGE, Medium
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
-from sash.core.counts.rows import Row, Rows, columns_of, stored_row, stretch
+from sash.core.counts.rows import Row, Rows, columns_of, stored_row, taken
 from sash.core.law.apart import GAP, StoredMedium
 from sash.core.law.details import Details, StoredDetails, times_in
 from sash.core.law.identities import Identity, long_form, short_form, stamp_of
@@ -280,7 +280,7 @@ class Records(Sequence[Record]):
         if self.mended:
             groups = ((first, *rest) for first, rest in self.mended.items() if start <= first < end)
             part.mended = {first - start: (last - start, lines) for first, last, lines in groups}
-        part._columns, part._has_mixes = self._columns and stretch(self._columns, start, end), self._has_mixes
+        part._columns, part._has_mixes = self._columns and taken(self._columns, slice(start, end)), self._has_mixes
         part.whole = self.whole and self.whole[start:end]
         if (start == 0 or self.roles[start : start + 1] != _A_RESULT) and self.roles[end : end + 1] != _A_RESULT:
             # It divides no list of results, in which a message's cost depends on its place.
@@ -288,6 +288,20 @@ class Records(Sequence[Record]):
             part.costs = [(model, costs[start:end]) for model, costs in self.costs]
             if self.units is not None and start == 0:
                 part.units = self.units.until(end)
+        return part
+
+    def taken(self, places: Number) -> "Records":
+        """The records at these indexes, which are ascending, with what was read of their details and costs."""
+        details: Sequence[Details] = ()
+        if isinstance(self.details, StoredDetails):
+            details = self.details.taken(places)
+        elif self.details:
+            details = [self.details[index] for index in places.tolist()]
+        said = np.array(self.said, np.int64)[places].tolist() if self.said else ()
+        part = Records(np.frombuffer(self.packed, f"V{RECORD_BYTES}")[places].tobytes(), details, said)
+        part._columns, part._has_mixes = self._columns and taken(self._columns, places), self._has_mixes
+        if self.costs and (part.places == self.places[places]).all():
+            part.costs = [(model, costs[places]) for model, costs in self.costs]
         return part
 
     def _make(self, index: int) -> Record:
@@ -315,10 +329,12 @@ class Records(Sequence[Record]):
 
     def before(self, newer: "Records") -> "Records":
         """These records, followed by the ``newer`` ones."""
-        if not (self.details or newer.details):
-            return Records(self.packed + newer.packed)
-        details = [part.details or [_NOTHING] * len(part) for part in (self, newer)]
-        return Records(self.packed + newer.packed, [*details[0], *details[1]])
+        packed, details = self.packed + newer.packed, self.details
+        if isinstance(details, StoredDetails) and isinstance(newer.details, StoredDetails):
+            return Records(packed, details.before(newer.details))
+        if not (details or newer.details):
+            return Records(packed)
+        return Records(packed, [each for part in (self, newer) for each in part.details or [_NOTHING] * len(part)])
 
     def replaced(self, records: Mapping[int, Record]) -> "Records":
         """These records with others in their place, by index."""
@@ -475,6 +491,13 @@ class Records(Sequence[Record]):
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
         return 1 in self.flags.translate(_LEGACY)
 
+    @property
+    def calling(self) -> Number:
+        """Whether each message makes calls, also in the form before tool calls, as an array."""
+        roles, flags, calls = (np.frombuffer(each, np.uint8) for each in (self.roles, self.flags, self.calls))
+        found: Number = (roles == ASSISTANT) & ((calls > 0) | (flags & Flags.LEGACY_CALL != 0))
+        return found
+
     @cached_property
     def times(self) -> Number:
         """The messages' times in milliseconds since 1970, as an array: 0 without one. The details must have been read."""
@@ -522,6 +545,19 @@ class Records(Sequence[Record]):
     def _words(self) -> Number:
         """The records as rows of numbers of four bytes."""
         return np.frombuffer(self.packed, "<u4").reshape(len(self), RECORD_BYTES // 4)
+
+    def as_plain(self, places: Number, flags: int) -> "Records":
+        """These records, in which those at ``places`` are of plain text, and have at most these ``flags``."""
+        packed = np.frombuffer(self.packed, np.uint8).reshape(-1, RECORD_BYTES).copy()
+        packed[places, 0] &= flags
+        packed[places, 2] = 0
+        packed[places, 3] = 0
+        if isinstance(self.details, StoredDetails):
+            return Records(packed.tobytes(), self.details.without_rows(places), self.said)
+        details = list(self.details)
+        for index in places.tolist():
+            details[index] = msgspec.structs.replace(details[index], row=b"", extra=None)
+        return Records(packed.tobytes(), details, self.said)
 
 
 def media_in(extra: Extra | None, size: int) -> Sequence[Medium]:

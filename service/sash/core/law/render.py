@@ -1,7 +1,7 @@
 """A window's ``request`` as bytes: stored bodies spliced into the arguments of a provider's SDK."""
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -69,6 +69,11 @@ class Bodies(msgspec.Struct, frozen=True):
         if seq in self.edited:
             return self.edited[seq]
         return whole(self.tail[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq])
+
+    def of(self, seqs: Iterable[int]) -> list[Body]:
+        """Bodies of these messages, as stored."""
+        first, tail, outside = self.first_seq, self.tail, self.outside
+        return [tail[seq - first] if seq >= first else outside[seq] for seq in seqs]
 
 
 def chat_messages(

@@ -1,6 +1,6 @@
 """What one of several agents sees of consecutive messages: all, their text alone, or nothing."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -11,12 +11,15 @@ from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
 from sash.core.counts.measures import Extra
 from sash.core.counts.numbers import Number
 from sash.core.law.details import Details, StoredDetails, details_in, encode_details
+from sash.core.law.late_results import makers_of_late
 from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, encode_record, row_and_extra
 from sash.core.law.units import group_units
 from sash.core.providers.chat_mends import NAMES
 
 _KEPT_FLAGS: Final = Flags.PINNED | Flags.NOTED | Flags.REDACTED
 _PLAIN: Final = Extra()
+_OF_TEXTS: Final = ("name", "mix", "odd")
+"""Fields of a message's row that its text has without its calls."""
 
 
 class Sight(NamedTuple):
@@ -48,7 +51,7 @@ def sight_of(records: Records, view: str) -> Sight:
     is_others = np.array([party.is_others(view) for party in parties])[numbers]
     roles = np.frombuffer(records.roles, np.uint8)
     is_unsent = np.frombuffer(records.unsent, np.uint8) != 0
-    is_call = _calls(records) & ~is_unsent
+    is_call = records.calling & ~is_unsent
     heads = _heads(records, is_call)
     is_gone = _gone(heads, is_call, is_others, is_seen)
     says = is_seen & (records.tokens(0) > 0) & (roles == ASSISTANT) & ~is_unsent
@@ -69,13 +72,6 @@ def sight_of(records: Records, view: str) -> Sight:
     return Sight(kept, *map(np.flatnonzero, groups))
 
 
-def _calls(records: Records) -> Number:
-    """Whether each message makes calls, as an array."""
-    roles, flags, calls = (np.frombuffer(each, np.uint8) for each in (records.roles, records.flags, records.calls))
-    found: Number = (roles == ASSISTANT) & ((calls > 0) | (flags & Flags.LEGACY_CALL != 0))
-    return found
-
-
 def _heads(records: Records, is_call: Number) -> Number:
     """The index of the message that made the call of each result, as an array; the own index of other messages.
 
@@ -83,29 +79,9 @@ def _heads(records: Records, is_call: Number) -> Number:
     """
     begins = group_units(records).begins
     heads = np.repeat(begins, np.diff(begins, append=len(records)))
-    for index, maker in _late(records, is_call):
+    for index, maker in makers_of_late(records, is_call):
         heads[index] = index if maker is None else maker
     return heads
-
-
-def _late(records: Records, is_call: Number) -> Iterator[tuple[int, int | None]]:
-    """The index of each late result, and of the message that made its call; None if that is not among the records."""
-    if not records.marked:
-        return
-    roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
-    makers: dict[str, int] = {}
-    waiting = iter(np.flatnonzero(is_call).tolist())
-    caller = next(waiting, None)
-    for index in np.flatnonzero((roles == TOOL) & (flags & Flags.LATE != 0)).tolist():
-        while caller is not None and caller < index:
-            makers |= dict.fromkeys(links_in(records.details[caller].links), caller)
-            caller = next(waiting, None)
-        yield index, makers.get(records.details[index].links)
-
-
-def has_late_orphans(records: Records) -> bool:
-    """Whether the call of a late result is before these records, and not of those at their beginning."""
-    return any(maker is None and index >= records.leading_results for index, maker in _late(records, _calls(records)))
 
 
 def _gone(heads: Number, is_call: Number, is_others: Number, is_seen: Number) -> Number:
@@ -154,28 +130,45 @@ def sight_outside(outside: Mapping[int, Record], view: str) -> tuple[dict[int, R
     return kept, frozenset(texts)
 
 
-def taken(records: Records, kept: Number, texts: Number, pinned: Sequence[int] = ()) -> Records:
-    """The records at the indexes ``kept``; of ``texts`` the text alone, which is ``pinned`` where its group was."""
-    rows = np.frombuffer(records.packed, np.uint8).reshape(-1, RECORD_BYTES)[kept].copy()
-    alone = {index: text_record(records[index], is_pinned=index in pinned) for index in texts.tolist()}
+def taken(records: Records, kept: Number, texts: Number, pinned: Number) -> Records:
+    """The records at the indexes ``kept``; of ``texts`` the text alone, which is ``pinned`` where its group was.
+
+    Of a text that is plain without its calls no detail is decoded.
+    """
+    part = records.taken(kept)
+    if not len(texts):
+        return part
     at: Number = np.searchsorted(kept, texts)
-    for place, index in zip(at.tolist(), alone, strict=True):
-        rows[place] = np.frombuffer(encode_record(alone[index]), np.uint8)
-    said = np.array(records.said, np.int64)[kept].tolist() if records.said else ()
-    return Records(rows.tobytes(), _details(records, kept, alone), said)
+    is_pinned = np.isin(texts, pinned)
+    is_plain: Number = ~is_pinned & _are_plain_alone(part, at)
+    places = zip(*(each[~is_plain].tolist() for each in (at, texts, is_pinned)), strict=True)
+    if alone := {place: text_record(records[index], is_pinned=pinned) for place, index, pinned in places}:
+        rows = np.frombuffer(part.packed, f"V{RECORD_BYTES}").copy()
+        for place, record in alone.items():
+            rows[place] = encode_record(record)
+        part = Records(rows.tobytes(), _details(part.details, alone), part.said)
+    return part.as_plain(at[is_plain], _KEPT_FLAGS)
 
 
-def _details(records: Records, kept: Number, alone: Mapping[int, Record]) -> Sequence[Details]:
-    if not records.details:
-        return ()
+def _are_plain_alone(records: Records, places: Number) -> Number:
+    """Whether the texts of these messages are plain without their calls, as an array; False where no row tells it."""
+    details = records.details
+    if not isinstance(details, StoredDetails):
+        return np.zeros(len(places), bool)
+    found: Number = ~(details.is_rare[places] | details.rows.have(places, _OF_TEXTS))
+    return found
+
+
+def _details(details: Sequence[Details], alone: Mapping[int, Record]) -> Sequence[Details]:
+    """The details with those of the texts in their places."""
     changed = {}
-    for index, record in alone.items():
+    for place, record in alone.items():
         row, extra = row_and_extra(record.measure.extra)
-        changed[index] = msgspec.structs.replace(records.details[index], row=row, extra=extra, digits=0, links="")
-    if not isinstance(records.details, StoredDetails):
-        return [changed.get(index) or records.details[index] for index in kept.tolist()]
-    stored = records.details.stored
-    pieces = [encode_details(changed[index]) if index in changed else stored(index) for index in kept.tolist()]
+        changed[place] = msgspec.structs.replace(details[place], row=row, extra=extra, digits=0, links="")
+    if not isinstance(details, StoredDetails):
+        return [changed.get(place, each) for place, each in enumerate(details)]
+    stored = map(details.stored, range(len(details)))
+    pieces = [encode_details(changed[place]) if place in changed else each for place, each in enumerate(stored)]
     return details_in(b"".join(pieces), len(pieces))
 
 

@@ -102,6 +102,16 @@ class History(msgspec.Struct, frozen=True):
         number = place if order is None or place < first else order.names[place - first]
         return number if seen is None or number < first else seen.seqs[number - first]
 
+    def names(self, places: Sequence[int]) -> list[int]:
+        """The seqs in the log of the messages at these places, which are ascending."""
+        first, order, seen = self.first_seq, self.order, self.seen
+        before = bisect_left(places, first)
+        found = [place - first for place in places[before:]]
+        if order is not None:
+            found = [order.names[index] - first for index in found]
+        named = [index + first for index in found] if seen is None else [seen.seqs[index] for index in found]
+        return [*places[:before], *named]
+
     def numbered(self, place: int) -> int:
         """The number of the message at a place."""
         return place if self.order is None or place < self.first_seq else self.order.names[place - self.first_seq]
@@ -351,12 +361,12 @@ def _why(role: int, *, pinned: bool) -> Reason:
     return Reason.PINNED if pinned else Reason.QUESTION
 
 
-def always_units(history: History, units: Units) -> dict[int, Reason]:
-    """The indexes of required units, with the reason."""
+def always_units(history: History, units: Units, *, broken_too: bool = False) -> dict[int, Reason]:
+    """The indexes of required units, with the reason; ``broken_too``: also of those that may become whole (``order.py``)."""
     if not units:
         return {}
-    records = history.records
-    pinned = {unit_at(units, index) for index in records.pinned()} - units.broken
+    records, broken = history.records, frozenset() if broken_too else units.broken
+    pinned = {unit_at(units, index) for index in records.pinned()} - broken
     leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
     asked = history.question - history.first_seq
     question = {unit_at(units, asked)} if asked >= 0 else set()
@@ -364,10 +374,10 @@ def always_units(history: History, units: Units) -> dict[int, Reason]:
         index: _why(records.roles[units.starts[index]], pinned=index in pinned)
         for index in sorted(pinned | leading | question)
     }
-    if (newest := _newest(history, units)) is not None and newest not in units.broken:
+    if (newest := _newest(history, units)) is not None and newest not in broken:
         always.setdefault(newest, Reason.NEWEST)
     for seq in sorted(history.recalled):
-        if seq >= history.first_seq and (index := unit_at(units, seq - history.first_seq)) not in units.broken:
+        if seq >= history.first_seq and (index := unit_at(units, seq - history.first_seq)) not in broken:
             always.setdefault(index, Reason.RECALLED)
     return always
 

@@ -152,15 +152,15 @@ def _stop(state: Walk, bounds: Bounds, seq: int) -> Stop | None:
 
 def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     """End a walk that saw the whole tail: the messages before are all left out for one reason, or must be read."""
-    before, covered = view.history.first_seq - 1, view.history.covered
-    stop = _stop(state, bounds, before)
-    if view.history.seen is not None and view.history.seen.is_short:
+    before, covered, seen_by = view.history.first_seq - 1, view.history.covered, view.history.seen
+    stop = None if seen_by is not None else _stop(state, bounds, before)  # those before may all be for others
+    if seen_by is not None and seen_by.is_short:
         return _ended(state, view, bounds, "horizon")
     seen = before <= covered + sum(seq > covered for seq in view.outside) and not view.headless
     if seen and (before <= covered or stop or bounds.documents is None):
         return _ended(state, view, bounds, "summary" if covered else "complete")
-    if view.history.seen is not None and view.history.seen.is_whole:
-        return _ended(state, view, bounds, stop or "complete")
+    if seen_by is not None and seen_by.is_whole:
+        return _ended(state, view, bounds, "complete")
     alone = view.headless and view.role(0) == FUNCTION  # its call may be before the tail
     if stop is None or stop != _stop(state, bounds, 1) or alone:
         state.stop = "older"
