@@ -16,7 +16,7 @@ MOST_CALLS = {
     "gemini": 930,
     "responses": 1060,
     "tools": 340,
-    "stable": 388,
+    "stable": 390,
     "claude": 1000,
     "claude, tools": 1385,
     "results": 1240,
