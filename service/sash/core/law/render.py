@@ -97,8 +97,10 @@ def chat_messages(
     if parts.odd_shots:
         shots = zip(few_shots, parts.odd_shots, strict=True)
         few_shots = tuple(_as_taken(body, odd, marked, mends, 0) if odd else body for body, odd in shots)
-    _, kept = _with_others(window, kept, lines)
-    return [*parts.system, *few_shots, *_lines(window), *kept] or [b""]
+    if lines or window.recalled is not None:
+        _, kept = _with_others(window, kept, lines)
+    told = _lines(window) if window.summary is not None or window.note else ()
+    return [*parts.system, *few_shots, *told, *kept] or [b""]
 
 
 def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b"", after: bytes = b"") -> bytes:
