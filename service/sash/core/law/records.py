@@ -544,7 +544,7 @@ class Records(Sequence[Record]):
     @property
     def _words(self) -> Number:
         """The records as rows of numbers of four bytes."""
-        return np.frombuffer(self.packed, "<u4").reshape(len(self), RECORD_BYTES // 4)
+        return np.frombuffer(self.packed, "<u4").reshape(-1, RECORD_BYTES // 4)
 
     def as_plain(self, places: Number, flags: int) -> "Records":
         """These records, in which those at ``places`` are of plain text, and have at most these ``flags``."""
