@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from validators import anthropic, gemini
 from validators.conversations import conversations
+from validators.logs import PIXEL
 from validators.test_histories import JUDGES, refusals
 
 from sash.core.providers.sharing import restore
@@ -33,7 +34,13 @@ def said(*blocks: dict[str, Any]) -> dict[str, Any]:
     return {"role": "user", "content": list(blocks)}
 
 
+def picture(media_type: str) -> dict[str, Any]:
+    """A picture, which is a PNG, with the type that is told."""
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": PIXEL}}
+
+
 OPEN_SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
 CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
     "an empty text beside a call": (
@@ -85,6 +92,16 @@ CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
         [ASKED, reply(text("a"), OPEN_SEARCH), ASKED, reply(text("b")), ASKED],
         "hosted_pair",
         [ASKED, reply(text("a")), ASKED, reply(text("b")), ASKED],
+    ),
+    "a picture of another type than it says": (
+        [said(picture("image/jpeg")), reply(text("a"))],
+        "media_type",
+        [said(picture("image/png")), reply(text("a"))],
+    ),
+    "a call of a search that was read in part": (
+        [ASKED, reply({**OPEN_SEARCH, "input": ""}, FOUND, text("a")), ASKED],
+        "hosted_input",
+        [ASKED, reply({**OPEN_SEARCH, "input": {}}, FOUND, text("a")), ASKED],
     ),
     "a mark of an hour behind one of five minutes": (
         [said(text("q", **MARK)), reply(text("a")), said(text("r", cache_control={"type": "ephemeral", "ttl": "1h"}))],

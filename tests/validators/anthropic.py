@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from validators.pictures import belied
+
 Object = dict[str, Any]
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -87,11 +89,20 @@ def _block(block: Object, at: str, role: str) -> Iterator[str]:
         case "tool_result":
             yield from _result(block, at, role)
         case "image":
-            source = block.get("source") or {}
-            if source.get("type") == "base64" and source.get("media_type") not in _IMAGES:
-                yield f"{at}.image.source.base64.media_type: Input should be one of {_IMAGES}"
+            yield from _image(block.get("source") or {}, f"{at}.image.source.base64")
+        case "server_tool_use" if not isinstance(block.get("input"), dict):
+            yield f"{at}.server_tool_use.input: Input should be a valid dictionary"
         case None:
             yield f"{at}.type: Field required"
+
+
+def _image(source: Object, at: str) -> Iterator[str]:
+    if source.get("type") != "base64":
+        return
+    if source.get("media_type") not in _IMAGES:
+        yield f"{at}.media_type: Input should be one of {_IMAGES}"
+    if found := belied(source.get("media_type"), source.get("data")):
+        yield f"{at}: the image was specified otherwise, but appears to be a {found} image"
 
 
 def _extra(block: Object, at: str) -> Iterator[str]:

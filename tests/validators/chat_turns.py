@@ -2,7 +2,21 @@
 
 import base64
 
-from validators.logs import FOREIGN, MARKS, NAMES, OF_ENTRIES, PDF, PNG, SIGNATURES, Call, Group, Log, Object
+from validators.logs import (
+    FOREIGN,
+    GIF,
+    MARKS,
+    NAMES,
+    OF_ENTRIES,
+    PDF,
+    PIXEL,
+    PNG,
+    SIGNATURES,
+    Call,
+    Group,
+    Log,
+    Object,
+)
 
 PEOPLE: tuple[Object, ...] = ({}, {}, {}, {"name": "bob"}, {"name": "Jane Doe"}, {"name": "<x>"}, {"name": "n" * 80})
 TEXT_FILE = f"data:text/plain;base64,{base64.b64encode(b'Hi!').decode()}"
@@ -10,6 +24,8 @@ MEDIA: tuple[Object, ...] = (
     {"type": "image_url", "image_url": {"url": PNG}},
     {"type": "image_url", "image_url": {"url": "https://x.test/a.png", "detail": "low"}},
     {"type": "image_url", "image_url": PNG},
+    {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{GIF}"}},
+    {"type": "image_url", "image_url": {"url": f"data:application/octet-stream;base64,{PIXEL}"}},
     {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"}},
     {"type": "file", "file": {"filename": "notes.txt", "file_data": TEXT_FILE}},
     {"type": "file", "file": {"file_id": "file-1"}},

@@ -1,12 +1,14 @@
 """Turns as Anthropic's Messages write them."""
 
 from validators.chat_turns import result as chat_result
-from validators.logs import MARKS, NAMES, PDF, PIXEL, SIGNATURES, Call, Group, Log, Object
+from validators.logs import GIF, MARKS, NAMES, PDF, PIXEL, SIGNATURES, Call, Group, Log, Object
 
 IMAGE: Object = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
 MEDIA: tuple[Object, ...] = (
     IMAGE,
     {"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/jpg", "data": PIXEL}},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/webp", "data": GIF}},
     {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}},
 )
 
@@ -64,6 +66,7 @@ def hosted(log: Log) -> None:
             ("web_search", {"query": f"talks {log.word()}"}, [page]),
             ("web_search", {"query": "talks"}, []),
             ("web_search", {"query": "talks"}, failed),
+            ("web_search", log.pick(("", '{"query": "talks"}', None)), [page]),
             ("code_execution", {"code": f"print('{log.word()}')"}, ran),
         )
     )
@@ -74,7 +77,7 @@ def hosted(log: Log) -> None:
 
 
 def _result(log: Log, identity: str) -> Object:
-    content = log.pick((log.text(), None, "", " ", [], [_text(log), _text(log)], [_text(log), IMAGE]))
+    content = log.pick((log.text(), None, "", " ", [], [_text(log), _text(log)], [_text(log), log.pick(MEDIA)]))
     failed = log.pick(({}, {}, {"is_error": True}))
     return {"type": "tool_result", "tool_use_id": identity, "content": content, **failed, **log.pick(MARKS)}
 

@@ -16,6 +16,8 @@ import botocore.session
 from botocore.model import Shape
 from botocore.validate import ParamValidator
 
+from validators.pictures import belied
+
 Object = dict[str, Any]
 
 _MOST_POINTS = 4
@@ -136,6 +138,7 @@ def _message(message: Object, at: str, model: str) -> Iterator[str]:
 
 
 def _block(block: Object, at: str, role: str, model: str) -> Iterator[str]:
+    yield from _image(block, at)
     if role == "assistant" and any(name in block for name in _MEDIA):
         yield f"{at}: You can only include images and documents if the role is user."
     if "toolUse" in block and role != "assistant":
@@ -154,8 +157,15 @@ def _block(block: Object, at: str, role: str, model: str) -> Iterator[str]:
             yield f"{at}: thinking.signature: Field required"
 
 
+def _image(block: Object, at: str) -> Iterator[str]:
+    data = block.get("image", {}).get("source", {}).get("bytes")
+    if data and (found := belied(f"image/{block['image']['format']}", data)):
+        yield f"{at}.image: the provided image does not match the specified image format: it is {found}"
+
+
 def _result(result: Object, at: str) -> Iterator[str]:
     for place, inner in enumerate(result["content"]):
+        yield from _image(inner, f"{at}.toolResult.content.{place}")
         yield from _text(inner, f"{at}.toolResult.content.{place}")
     if result.get("status") == "error" and not result["content"]:
         yield f"The content field at {at}.toolResult cannot be empty when status value is error."

@@ -3,6 +3,7 @@
 from validators.logs import NAMES, PDF, PIXEL, SIGNATURES, Call, Group, Log, Object
 
 IMAGE: Object = {"image": {"format": "png", "source": {"bytes": PIXEL}}}
+IMAGES: tuple[Object, ...] = (IMAGE, {"image": {"format": "jpeg", "source": {"bytes": PIXEL}}})
 _S3: Object = {"s3Location": {"uri": "s3://bucket/a.pdf"}}
 POINTS: tuple[Object, ...] = (
     {"cachePoint": {"type": "default"}},
@@ -22,7 +23,7 @@ def _document(log: Log) -> Object:
 
 def _medium(log: Log) -> Object:
     video: Object = {"video": {"format": "mp4", "source": {"bytes": "AAAA"}}}
-    return log.pick((lambda: IMAGE, lambda: _document(log), lambda: _document(log), lambda: video))()
+    return log.pick((lambda: log.pick(IMAGES), lambda: _document(log), lambda: _document(log), lambda: video))()
 
 
 def _point(log: Log) -> list[Object]:
@@ -49,7 +50,7 @@ def _cited(log: Log) -> Object:
 
 def reply(log: Log) -> None:
     """Reply, with thoughts, citations and pictures anywhere."""
-    kinds = (_text, _text, _thought, _thought, _cited, lambda _: IMAGE)
+    kinds = (_text, _text, _thought, _thought, _cited, lambda _: log.pick(IMAGES))
     content = [log.pick(kinds)(log) for _ in range(log.number(4))]
     log.add("converse", {"role": "assistant", "content": [*content, *_point(log)]})
 
@@ -64,7 +65,13 @@ def result(log: Log, identity: str, name: str) -> Group:
     del name
     content = log.pick(
         (
-            *([_text(log)], [{"json": {"day": log.word(), "n": 1}}], [], [{"text": " "}], [_text(log), IMAGE]),
+            *(
+                [_text(log)],
+                [{"json": {"day": log.word(), "n": 1}}],
+                [],
+                [{"text": " "}],
+                [_text(log), log.pick(IMAGES)],
+            ),
             *([_text(log), _text(log)], [_text(log), _document(log)]),
         )
     )

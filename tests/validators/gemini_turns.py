@@ -41,7 +41,9 @@ def user(log: Log) -> None:
 
 
 def _signed(log: Log) -> Object:
-    return log.pick(({}, {"thoughtSignature": SEAL}))
+    return log.pick(
+        ({}, {"thoughtSignature": SEAL}, {"thoughtSignature": "claude#EqoB"}, {"thoughtSignature": "aGk=aGk="})
+    )
 
 
 def _words(log: Log) -> list[Object]:

@@ -10,6 +10,8 @@ _OF_REPLIES: tuple[Object, ...] = (
     {"id": "msg_" + "x" * 400, "status": "completed"},
     {"id": "msg_1", "status": "in_progress"},
     {"id": None, "status": None},
+    {"id": "chatcmpl-1", "status": "completed"},
+    {"id": "msg_é", "status": "completed"},
     {"phase": "commentary"},
 )
 _OF_CALLS: tuple[Object, ...] = (
@@ -17,15 +19,22 @@ _OF_CALLS: tuple[Object, ...] = (
     {"id": "fc_1", "status": "completed"},
     {"id": "fc_" + "y" * 90},
     {"id": None, "status": None},
+    {"id": "call_1"},
+    {"id": ""},
 )
 SCREEN = {"type": "computer_screenshot", "image_url": PNG}
 
 
 def _input(log: Log) -> list[Object]:
-    image = {"type": "input_image", "image_url": PNG, **log.pick(({}, {"detail": "auto"}))}
+    image = {
+        "type": "input_image",
+        "image_url": log.pick((PNG, PNG, {"url": PNG})),
+        **log.pick(({}, {"detail": "auto"})),
+    }
+    nowhere = {"type": "input_image", "image_url": None, "file_id": None}
     file = {"type": "input_file", "filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"}
     texts: list[Any] = [{"type": "input_text", "text": log.text()} for _ in range(log.number(2))]
-    return [*texts, *log.maybe(log.pick((image, file)))]
+    return [*texts, *log.maybe(log.pick((image, file, nowhere)))]
 
 
 def user(log: Log) -> None:
@@ -45,24 +54,31 @@ def _reasoning(log: Log) -> Object:
     sealed = {"summary": [], "encrypted_content": "gAAAAA" + "b" * 300, "content": None, "status": None}
     return {
         "type": "reasoning",
-        **log.pick(({"id": log.word("rs_"), "summary": summary}, sealed, {**sealed, "id": "rs_1"})),
+        **log.pick(
+            ({"id": log.word("rs_"), "summary": summary}, sealed, {**sealed, "id": "rs_1"}, {**sealed, "id": "x.1"})
+        ),
     }
 
 
 def _message(log: Log) -> Object:
-    part: Object = {"type": "output_text", "text": log.text(), **log.pick(({}, {"annotations": []}))}
+    part: Object = {
+        "type": "output_text",
+        "text": log.text(),
+        **log.pick(({}, {"annotations": []}, {"annotations": None})),
+    }
     refusal = {"type": "refusal", "refusal": f"No {log.word()}."}
     content = log.pick(([part], [part], [refusal], [part, part], log.text(), []))
     return {"type": "message", "role": "assistant", "content": content, **log.pick(_OF_REPLIES)}
 
 
 def _hosted(log: Log) -> Object:
-    search = {"type": "search", "query": f"talks {log.word()}"}
+    search = {"type": "search", "query": f"talks {log.word()}", **log.pick(({}, {"queries": None, "sources": None}))}
     outputs = [{"type": "logs", "logs": f"out {log.word()}\n"}]
     code = {"container_id": "c", "code": f"print('{log.word()}')", "outputs": outputs}
     found: tuple[Object, ...] = (
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": search},
         {"type": "web_search_call", "action": search},
+        {"type": "web_search_call", "id": log.word("x."), "status": "completed", "action": search},
         {
             "type": "file_search_call",
             "id": "fs_1",
@@ -112,6 +128,15 @@ def calls(log: Log) -> None:
     log.called(made)
 
 
+def custom(log: Log) -> None:
+    """Call a tool that takes a text; some programs answer it as a function."""
+    identity = log.word("call_")
+    call = {"type": "custom_tool_call", "call_id": identity, "name": "shell", "input": f"ls {log.word()}"}
+    kind = log.pick(("custom_tool_call_output", "function_call_output"))
+    output = {"type": kind, "call_id": identity, "output": log.text()}
+    log.add("responses", call, *([output] if log.number(4) else []))
+
+
 def computer(log: Log) -> None:
     """Use a computer, whose screen comes back."""
     identity = log.word("cc_")
@@ -127,4 +152,4 @@ def compaction(log: Log) -> None:
     log.add("responses", *log.maybe(_reasoning(log)), item, *log.maybe(_message(log)))
 
 
-TURNS = (user, user, reply, reply, calls, calls, note, computer, compaction)
+TURNS = (user, user, reply, reply, calls, calls, note, computer, compaction, custom)

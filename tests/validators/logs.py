@@ -18,6 +18,7 @@ Group = tuple[str, list[Object]]
 """Neighbouring messages that are appended in one request, and its format."""
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="
+GIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 PNG = f"data:image/png;base64,{PIXEL}"
 PDF = "JVBERi0xLjQK"
 SEAL = base64.b64encode(b"\x12" + bytes(range(200))).decode()

@@ -1,6 +1,6 @@
 """Turns as Ollama's /api/chat writes them: calls without ids, and results that name their tools."""
 
-from validators.logs import FOREIGN, NAMES, PIXEL, Call, Group, Log, Object
+from validators.logs import FOREIGN, NAMES, PIXEL, PNG, Call, Group, Log, Object
 
 
 def _add(log: Log, *messages: Object) -> None:
@@ -13,9 +13,7 @@ def _thinking(log: Log) -> Object:
 
 def user(log: Log) -> None:
     """Ask, with a text, with pictures, or with nothing."""
-    _add(
-        log, {"role": "user", "content": log.text(), **log.pick(({}, {"images": [PIXEL]}, {"images": [PIXEL, PIXEL]}))}
-    )
+    _add(log, {"role": "user", "content": log.text(), **log.pick(({}, {"images": [PIXEL]}, {"images": [PIXEL, PNG]}))})
 
 
 def reply(log: Log) -> None:
@@ -31,7 +29,7 @@ def note(log: Log) -> None:
 def result(log: Log, identity: str, name: str) -> Group:
     """Return a call's result, with a picture or without."""
     del identity
-    picture = log.pick(({}, {}, {"images": [PIXEL]}))
+    picture = log.pick(({}, {}, {"images": [PIXEL]}, {"images": [PNG]}))
     return "ollama", [{"role": "tool", "tool_name": name, "content": log.text(), **picture}]
 
 

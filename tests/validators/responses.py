@@ -9,6 +9,20 @@ from typing import Any
 
 LONGEST = 64
 """'Invalid input[2].id: string too long. Expected a string with maximum length 64', of ids of items and of calls."""
+ID = re.compile(r"[a-zA-Z0-9_-]+")
+"""'Expected an ID that contains letters, numbers, underscores, or dashes': langchain-ai/langchainjs 11044."""
+BEGINS = {
+    "message": "msg",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    "reasoning": "rs",
+    "web_search_call": "ws",
+    "file_search_call": "fs",
+    "computer_call": "cu",
+    "code_interpreter_call": "ci",
+    "image_generation_call": "ig",
+}
+"""'Expected an ID that begins with 'msg'': of the same report, nodetool 4252, sub2api 3785 and 3981, codex 33176."""
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 STATUSES = ("in_progress", "completed", "incomplete")
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -89,6 +103,7 @@ def _item(item: dict[str, Any]) -> Iterator[str]:
         if isinstance(identity, str) and not 0 < len(identity) <= LONGEST:
             yield f"{name} of {len(identity)} characters"
     kind = _kind(item)
+    yield from _named(item, kind)
     for name in sorted(item.keys() - MEMBERS.get(kind, item.keys())):
         yield f"Unknown parameter: '{name}'"
     if kind == "message":
@@ -105,6 +120,15 @@ def _item(item: dict[str, Any]) -> Iterator[str]:
         output := item.get("output"), str
     ):
         yield from _parts(output, INPUT_PARTS)
+
+
+def _named(item: dict[str, Any], kind: str) -> Iterator[str]:
+    identity, action = item.get("id"), item.get("action")
+    begins = BEGINS.get(kind, "")
+    if begins and isinstance(identity, str) and not (ID.fullmatch(identity) and identity.startswith(begins)):
+        yield f"id {identity!r}: expected an ID that begins with {begins!r}"
+    if kind == "web_search_call" and isinstance(action, dict) and None in action.values():
+        yield "null in an action"
 
 
 def _message(item: dict[str, Any]) -> Iterator[str]:
@@ -132,8 +156,8 @@ def _parts(parts: Any, known: dict[str, tuple[str, ...]]) -> Iterator[str]:
         for name in known.get(kind, ()):
             if part.get(name) is None:
                 yield f"{kind} without {name}"
-        if kind == "input_image" and not (part.get("image_url") or part.get("file_id")):
-            yield "an image without a place"
+        if kind == "input_image" and not isinstance(part.get("image_url") or part.get("file_id"), str):
+            yield "an image without a place, or with an object as its URL"
 
 
 def _pairs(items: list[dict[str, Any]]) -> Iterator[str]:

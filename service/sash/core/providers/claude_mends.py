@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from sash.core.chat.calls import arguments_object
+from sash.core.providers.media import MEDIA_TYPE, picture_type
 from sash.core.providers.mends import Mend
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
 from sash.core.providers.whole import Whole
@@ -63,6 +65,12 @@ SYSTEM_ROLE: Final = Mend(
     sent="Its text in `system`",
     evidence="'role 'system' is not supported on this model' (platform.claude.com, mid-conversation system messages)",
 )
+HOSTED_INPUT: Final = Mend(
+    name="hosted_input",
+    refused="A call of a tool that Anthropic runs whose `input` is no object, as a stream leaves it that was read in part",
+    sent="The call with the object that the text is; with an empty one if it is none",
+    evidence="'server_tool_use.input: Input should be a valid dictionary'; anthropic.types.ServerToolUseBlockParam",
+)
 OF_BLOCKS: Final = (
     SYSTEM_ROLE,
     BLANK_TEXT,
@@ -72,6 +80,8 @@ OF_BLOCKS: Final = (
     CALL_NAME,
     RESULTS_FIRST,
     FAILED_WITHOUT_WORDS,
+    MEDIA_TYPE,
+    HOSTED_INPUT,
 )
 
 _WITHOUT_SYSTEM_ROLE: Final = re.compile(r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?!-[89]\b)))")
@@ -152,8 +162,24 @@ def _block(block: Block, ids: Iterator[str], seq: int, refusals: Refusals) -> It
             yield _use(block, next(ids, given), name, seq, refusals)
         case {"type": "tool_result"}:
             yield _result(block, seq, refusals)
+        case {"type": "image"}:
+            yield _image(block, seq, refusals)
+        case {"type": "server_tool_use" | "mcp_tool_use", "input": given} if not isinstance(given, dict):
+            refusals.mends.add(HOSTED_INPUT, seq)
+            yield {**block, "input": arguments_object(given, custom=False) if isinstance(given, str) else {}}
         case _:
             yield block
+
+
+def _image(block: Block, seq: int, refusals: Refusals) -> Block:
+    """Return a picture with the media type of its bytes."""
+    match block:
+        case {"source": {"type": "base64", "media_type": str(told), "data": str(data)} as source}:
+            found = picture_type(told, data)
+            if found != told:
+                refusals.mends.add(MEDIA_TYPE, seq)
+                return {**block, "source": {**source, "media_type": found}}
+    return block
 
 
 def _use(block: Block, identity: str, name: str, seq: int, refusals: Refusals) -> Block:
@@ -169,6 +195,8 @@ def _result(block: Block, seq: int, refusals: Refusals) -> Block:
         left = [each for each in content if not (each.get("type") == "text" and not str(each.get("text", "")).strip())]
         if len(left) < len(content):
             refusals.mends.add(BLANK_TEXT, seq)
+        left = [_image(each, seq, refusals) if each.get("type") == "image" else each for each in left]
+        if left != content:
             changed = {**block, "content": left}
     elif isinstance(content, str):
         if content and not content.strip():

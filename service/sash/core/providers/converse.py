@@ -16,7 +16,7 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.providers.asking import Asking
 from sash.core.providers.claude_mends import is_claude
-from sash.core.providers.converse_files import IMAGES, KINDS, Names, document, document_text, read_media
+from sash.core.providers.converse_files import IMAGES, KINDS, Names, document, document_text, own_image, read_media
 from sash.core.providers.converse_marks import caching, fitted, mark, point
 from sash.core.providers.converse_mends import (
     BLANK_TEXT,
@@ -435,10 +435,15 @@ def _own_block(
             yield {"toolUse": {**use, "toolUseId": identity, "name": name}}
         case {"toolResult": dict(answer)} if role == "user":
             found = result(answer, seq, refusals)["toolResult"]
-            named = [names.own(each, seq) if "document" in each else each for each in found.get("content") or ()]
+            named = [
+                names.own(each, seq) if "document" in each else own_image(each, seq, refusals)
+                for each in found.get("content") or ()
+            ]
             yield {"toolResult": {**found, "content": named}}
         case {"document": dict()}:
             yield names.own(block, seq)
+        case {"image": dict()}:
+            yield own_image(block, seq, refusals)
         case _:
             yield block
 

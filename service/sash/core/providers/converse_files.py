@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sash.core.providers.media import Media
+from sash.core.providers.media import MEDIA_TYPE, Media, picture_type
 from sash.core.providers.mends import Mend
 from sash.core.providers.pieces import Object, data_url, file_part
 from sash.core.providers.turns import Block, Refusals
@@ -69,6 +69,17 @@ class Names:
             return block
         self._refusals.mends.add(DOCUMENT_NAME, seq)
         return {"document": {**document, "name": found}}
+
+
+def own_image(block: Block, seq: int, refusals: Refusals) -> Block:
+    """Return a picture that came in this form, with the format of its bytes."""
+    match block:
+        case {"image": {"format": str(told), "source": {"bytes": str(data)}} as image}:
+            found = IMAGES.get(picture_type(f"image/{told}", data), told)
+            if found != told:
+                refusals.mends.add(MEDIA_TYPE, seq)
+                return {**block, "image": {**image, "format": found}}
+    return block
 
 
 def read_media(kind: str, body: Mapping[str, Any]) -> Object | None:

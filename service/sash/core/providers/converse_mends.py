@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from sash.core.providers.converse_files import DOCUMENT_NAME, KINDS, document_text, read_media
 from sash.core.providers.hosted import media_line
+from sash.core.providers.media import MEDIA_TYPE
 from sash.core.providers.mends import Mend
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
 
@@ -120,6 +121,7 @@ OF_CONVERSE: Final = (
     DOCUMENT_ALONE,
     MANY_DOCUMENTS,
     CACHE_POINTS,
+    MEDIA_TYPE,
 )
 
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")

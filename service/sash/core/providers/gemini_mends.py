@@ -38,9 +38,17 @@ RESULT_ORDER: Final = Mend(
     evidence="Results without an id are paired with the calls by name and order "
     "(ai.google.dev/gemini-api/docs/function-calling, 'Parallel function calling')",
 )
-MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE, SYSTEM_CONTENT, RESULT_ORDER)
+FOREIGN_SIGNATURE: Final = Mend(
+    name="foreign_signature",
+    refused="A thought signature that is no base64: another vendor's, or two of them joined",
+    sent="The part without it",
+    evidence="'Invalid value at contents[2].parts[0].thought_signature (TYPE_BYTES), Base64 decoding failed' "
+    "(crmne/ruby_llm 521, MayDay-wpf/snow-cli 84, router-for-me/CLIProxyAPIPlus 178)",
+)
+MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE, FOREIGN_SIGNATURE, SYSTEM_CONTENT, RESULT_ORDER)
 
 SKIPS: Final = "skip_thought_signature_validator"
+_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2,3}={0,2})?")
 _STRICT: Final = re.compile(r"gemini-(?:[3-9]|[1-9]\d)(?!.*-image)")
 """Models that require signatures. Those for images do not."""
 _SINCE_3: Final = re.compile(r"gemini-(3|[4-9]|\d\d)")
@@ -129,6 +137,7 @@ def mended(whole: Whole, refusals: Refusals) -> Whole:
     for content in map(in_camel_case, whole.messages):
         parts = content.get("parts")
         given = parts if isinstance(parts, list) else [] if parts is None else [parts]
+        given = [_with_own_signature(part, whole.seq, refusals) for part in given]
         left = [kept for part in given if (kept := _kept(part)) is not None]
         if left != given or not left:
             refusals.mends.add(EMPTY_PART, whole.seq)
@@ -138,6 +147,15 @@ def mended(whole: Whole, refusals: Refusals) -> Whole:
             left = [{"text": NOTHING_SAID}]
         messages.append(content if left == parts else {**content, "parts": left})
     return msgspec.structs.replace(whole, messages=messages)
+
+
+def _with_own_signature(part: Any, seq: int, refusals: Refusals) -> Any:
+    """Return a part without a signature that is no base64."""
+    signature = part.get("thoughtSignature") if isinstance(part, dict) else None
+    if not isinstance(signature, str) or signature == SKIPS or _BASE64.fullmatch(signature):
+        return part
+    refusals.mends.add(FOREIGN_SIGNATURE, seq)
+    return {name: value for name, value in part.items() if name != "thoughtSignature"}
 
 
 def _kept(part: Any) -> Any:

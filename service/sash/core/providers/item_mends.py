@@ -6,6 +6,7 @@ calls need their ``id``. Items lose theirs with the reasoning before them, becau
 without it.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
@@ -35,15 +36,26 @@ LONE_REASONING: Final = Mend(
 ITEM_SHAPE: Final = Mend(
     name="item_shape",
     refused="An item without a member that OpenAI's type requires: an assistant's parts without `id` or `status`, an image "
-    "without `detail`, a hosted call without its `status`",
-    sent="The item with the member's default; an assistant's text as a string",
+    "without `detail`, a hosted call without its `status`; a member that is null; an image's address as an object; an image "
+    "that is nowhere",
+    sent="The item with the member's default, or without what is null; an assistant's text as a string; the address as a "
+    "string",
     evidence="openai.types.responses.ResponseInputItemParam; OpenAI answers 400 to an assistant's `input_text`",
 )
 ITEM_ID: Final = Mend(
     name="item_id",
-    refused="An item's id of more than 64 characters",
-    sent="The item without its id",
-    evidence="OpenAI answers 400: \"Invalid 'input[2].id': string too long. Expected a string with maximum length 64\"",
+    refused="An item's id of more than 64 characters, of others than letters, digits, `_` and `-`, or that begins otherwise "
+    "than its type's ids: `msg`, `fc`, `ctc`, `rs`, `ws` and their like",
+    sent="The item without its id; one that needs an id with another",
+    evidence="OpenAI answers 400: \"Invalid 'input[2].id': string too long. Expected a string with maximum length 64\"; "
+    '"Expected an ID that begins with \'msg\'" (langchain-ai/langchain 39113, openai/codex 33176); "Expected an ID that '
+    'contains letters, numbers, underscores, or dashes" (langchain-ai/langchainjs 11044)',
+)
+RESULT_KIND: Final = Mend(
+    name="result_kind",
+    refused="A function's output that answers a custom tool's call, or the other way round",
+    sent="The output as one of the call's type",
+    evidence="OpenAI answers 400: 'No tool call found for function call output with call_id call_1'",
 )
 ITEM_TWICE: Final = Mend(
     name="item_twice",
@@ -58,9 +70,32 @@ HOSTED_WITHOUT_ID: Final = Mend(
     sent="One line of text in its place",
     evidence="openai.types.responses: `id` is required in web_search_call, file_search_call and their like",
 )
-ITEM_MENDS: Final = (LONE_REASONING, ITEM_SHAPE, ITEM_ID, ITEM_TWICE, HOSTED_WITHOUT_ID, EMPTY_CONTENT, NAME, CALL_ID)
+ITEM_MENDS: Final = (
+    LONE_REASONING,
+    ITEM_SHAPE,
+    ITEM_ID,
+    ITEM_TWICE,
+    HOSTED_WITHOUT_ID,
+    RESULT_KIND,
+    EMPTY_CONTENT,
+    NAME,
+    CALL_ID,
+)
 
 _LONGEST: Final = 64
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_BEGINS: Final[Mapping[str, str]] = {
+    "message": "msg",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    "reasoning": "rs",
+    "web_search_call": "ws",
+    "file_search_call": "fs",
+    "computer_call": "cu",
+    "code_interpreter_call": "ci",
+    "image_generation_call": "ig",
+}
+"""How ids of items begin, by type."""
 _PLAIN: Final = 2
 """Members of a text without anything else: role and content."""
 _STATUSES: Final = frozenset({"in_progress", "completed", "incomplete"})
@@ -138,12 +173,20 @@ def as_taken(
     changed = {call_of(placed.item) for placed in items if placed.came and _lacks(placed.item, _PAIRED)}
     sent_so = functions | changed
     taken: list[Item] = []
+    results: dict[str, str] = {}
+    """The type of a call's output, by the call's id."""
     for seq, item, _ in _once(_followed(_not_empty(items, mends), mends), mends):
         found = item
         if sent_so and (identity := call_of(item)) in sent_so:
             found = as_function(item)
             if identity in changed:
                 mends.add(ITEM_SHAPE, seq)
+        kind = found.get("type")
+        if kind in _NAMED:
+            results[call_of(found)] = f"{kind}_output"
+        elif kind in _RESULTS and (wanted := results.get(call_of(found), kind)) != kind:
+            found = {**found, "type": wanted}
+            mends.add(RESULT_KIND, seq)
         for mend, change in () if _is_plain(item) else _CHANGES:
             if (other := change(found)) != found:
                 found = other
@@ -233,13 +276,18 @@ def _is_said(item: Item) -> bool:
 # ---- one item
 
 
-def _with_short_id(item: Item) -> Item:
-    """The item without an id that is too long; with a shorter one where its type needs an id."""
-    identity, kind = item.get("id"), item.get("type")
-    if not isinstance(identity, str) or 0 < len(identity) <= _LONGEST or kind in _NAMED_BY_ID:
+def _with_fit_id(item: Item) -> Item:
+    """The item without an id that is not one of its type's; with another where its type needs an id."""
+    identity, kind = item.get("id"), kind_of(item)
+    if not isinstance(identity, str) or kind in _NAMED_BY_ID:
+        return item
+    begins = _BEGINS.get(kind)
+    if begins is None and 0 < len(identity) <= _LONGEST:
+        return item
+    if begins is not None and identity.startswith(begins) and _ID.fullmatch(identity):
         return item
     if identity and kind in _WITH_ID:
-        return {**item, "id": shorter(identity, _LONGEST)}
+        return {**item, "id": f"{begins}_{digest_of(identity)}" if begins else shorter(identity, _LONGEST)}
     return {name: value for name, value in item.items() if name != "id"}
 
 
@@ -261,8 +309,17 @@ def _with_names(item: Item) -> Item:
 
 
 def _without_nulls(item: Item) -> Item:
-    null = [name for name in _NEVER_NULL.get(kind_of(item), ()) if name in item and item[name] is None]
-    return {name: value for name, value in item.items() if name not in null} if null else item
+    kind = kind_of(item)
+    null = [name for name in _NEVER_NULL.get(kind, ()) if name in item and item[name] is None]
+    found = {name: value for name, value in item.items() if name not in null} if null else item
+    action = found.get("action")
+    if kind == "web_search_call" and isinstance(action, dict) and None in action.values():
+        found = {**found, "action": _filled(action)}
+    return found
+
+
+def _filled(value: Item) -> Item:
+    return {name: each for name, each in value.items() if each is not None}
 
 
 def _told(item: Item) -> Item:
@@ -298,7 +355,7 @@ def _output(output: Any) -> Any:
         case str():
             return output
         case [_, *_] if all(isinstance(part, dict) for part in output):
-            return [_input_part(part) for part in output]
+            return _input_parts(output) or ""
         case dict() if output:
             return to_json(output)
     return ""
@@ -314,7 +371,8 @@ def _assistants(item: Item) -> Item:
     parts = content if isinstance(content, list) else []
     if item.get("status") in _STATUSES and isinstance(item.get("id"), str) and parts and all(map(_is_output, parts)):
         whole = [
-            part if part["type"] == "refusal" or "annotations" in part else part | {"annotations": []} for part in parts
+            part if part["type"] == "refusal" else {**_filled(part), "annotations": part.get("annotations") or []}
+            for part in parts
         ]
         return {**item, "type": "message", "content": whole}
     text = "".join(str(part.get("text") or part.get("refusal") or part.get("transcript") or "") for part in parts)
@@ -333,11 +391,20 @@ def _inputs(item: Item) -> Item:
     content = item.get("content")
     if not isinstance(content, list):
         return item
-    return {**item, "content": [_input_part(part) for part in content] or ""}
+    return {**item, "content": _input_parts(content) or ""}
+
+
+def _input_parts(parts: Iterable[Any]) -> list[Any]:
+    """The parts as inputs, without pictures that are nowhere."""
+    return [part for part in map(_input_part, parts) if part is not None]
 
 
 def _input_part(part: Any) -> Any:
     match part:
+        case {"type": "input_image"} if not part.get("image_url") and not part.get("file_id"):
+            return None
+        case {"type": "input_image", "image_url": {"url": str(url), **rest}}:  # as chat completions have it
+            return _input_part({**part, "detail": part.get("detail") or rest.get("detail"), "image_url": url})
         case {"type": "text" | "output_text", "text": str(text)}:
             return {"type": "input_text", "text": text}
         case {"transcript": str(said)} if is_spoken(part):
@@ -349,7 +416,7 @@ def _input_part(part: Any) -> Any:
 
 _CHANGES: Final[tuple[tuple[Mend, Callable[[Item], Item]], ...]] = (
     (ITEM_SHAPE, _without_nulls),
-    (ITEM_ID, _with_short_id),
+    (ITEM_ID, _with_fit_id),
     (CALL_ID, _with_short_calls),
     (NAME, _with_names),
     (HOSTED_WITHOUT_ID, _told),

@@ -5,8 +5,23 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.providers.mends import Mend
 from sash.core.providers.turns import Refusals
 
+MEDIA_TYPE: Final = Mend(
+    name="media_type",
+    refused="A picture whose bytes are of another type than it says, or `image/jpg`",
+    sent="The picture with the type of its bytes: JPEG, PNG, GIF or WebP",
+    evidence="'The image was specified using the image/png media type, but the image appears to be a image/jpeg image' "
+    "(BerriAI/litellm 24900, home-assistant/core 167208); 'media_type: Input should be image/jpeg, …' (NousResearch/"
+    "hermes-agent 55432)",
+)
+_BEGINNINGS: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"))
+"""How base64 of each type of picture begins."""
+_RIFF: Final = "UklGR"
+_WEBP: Final = "RUJQ"
+"""``EBP`` of ``WEBP``, behind ``RIFF`` and four bytes of length."""
+_BYTES: Final = "application/octet-stream"
 _TYPES: Final = {
     "csv": "text/csv",
     "gif": "image/gif",
@@ -53,6 +68,20 @@ def guess_type(name: str) -> str | None:
     return _TYPES.get(path.rpartition("/")[2].rpartition(".")[2].lower())
 
 
+def picture_type(media_type: str, data: str) -> str:
+    """Return the media type of a picture by its bytes, which vendors compare with what is told; else the one that is told.
+
+    >>> picture_type("image/jpeg", "iVBORw0KGgo="), picture_type("image/jpg", ""), picture_type("audio/wav", "UklGRg==")
+    ('image/png', 'image/jpeg', 'audio/wav')
+    """
+    if not media_type.startswith("image/") and media_type not in (_BYTES, ""):
+        return media_type
+    if data.startswith(_RIFF) and data[12:16] == _WEBP:
+        return "image/webp"
+    told = "image/jpeg" if media_type == "image/jpg" else media_type
+    return next((kind for begins, kind in _BEGINNINGS if data.startswith(begins)), told)
+
+
 def read_data_url(url: str, place: str, refusals: Refusals) -> Media | None:
     """Return the content of a data URL; when it is not a data URL in base64, note a refusal and return None."""
     header, comma, data = url.partition(",")
@@ -61,7 +90,7 @@ def read_data_url(url: str, place: str, refusals: Refusals) -> Media | None:
     if scheme.lower() != "data" or not comma or "base64" not in parameters or not media_type:
         refusals.add(place, "must be an http(s) URL or a data URL in base64")
         return None
-    return _checked("image/jpeg" if media_type == "image/jpg" else media_type, data, place, refusals)
+    return _checked(media_type, data, place, refusals)
 
 
 def read_file(file: dict[str, Any], place: str, refusals: Refusals) -> Media | None:
@@ -84,4 +113,7 @@ def _checked(media_type: str, data: str, place: str, refusals: Refusals) -> Medi
     except (binascii.Error, ValueError):  # ValueError: beyond ASCII
         refusals.add(place, "is not base64")
         return None
-    return Media(media_type, data)
+    if not data:
+        refusals.add(place, "is empty")
+        return None
+    return Media(picture_type(media_type, data), data)

@@ -19,7 +19,7 @@ from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.known_kinds import UnknownKind, unknown_name
-from sash.core.providers.media import is_web, read_data_url, read_file
+from sash.core.providers.media import is_web, picture_type, read_data_url, read_file
 from sash.core.providers.mends import AS_TEXT, Mend
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.part_kinds import PartKinds, kinds
@@ -56,8 +56,6 @@ _MEMBERS: Final = OwnMembers(
 """Members of ``Message`` in ollama 0.6.3, and the id that newer servers take with a result."""
 _OWN: Final = frozenset({"images", "thinking", "tool_name"})
 """Members that chat messages do not have."""
-_MAGIC: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp"))
-"""How base64 of each type of picture begins."""
 
 
 class _Message(msgspec.Struct):
@@ -105,8 +103,8 @@ def _answers_name(message: Mapping[str, Any]) -> str:
 
 
 def _add_image(data: str, piece: Piece) -> None:
-    media_type = next((kind for begins, kind in _MAGIC if data.startswith(begins)), "image/png")
-    piece.add_medium("image", {"type": "image_url", "image_url": {"url": data_url(media_type, data)}})
+    url = data if data[:5] == "data:" else data_url(picture_type("", data) or "image/png", data)
+    piece.add_medium("image", {"type": "image_url", "image_url": {"url": url}})
 
 
 def _unknown_kinds(message: Mapping[str, Any], pointer: str) -> Iterator[UnknownKind]:
@@ -155,6 +153,12 @@ RESULT_ORDER: Final = Mend(
     sent="The results in the order of the calls",
     evidence="'The Ollama chat API allows no identification of tool results' (ollama/ollama 11417, 6708)",
 )
+IMAGE_URL: Final = Mend(
+    name="image_url",
+    refused="A picture as a data URL",
+    sent="Its base64",
+    evidence="'illegal base64 data at input byte 4' (ollama/ollama-js 68, BerriAI/litellm 18338)",
+)
 _SHAPE: Final = Shape(name="ollama", messages="messages", parts="content", text={})
 
 
@@ -181,7 +185,11 @@ def _sent(step: HistoryStep, behind: list[Block], refusals: Refusals) -> Iterato
         case PlainRun():
             yield from ({"role": said["role"], "content": said["content"]} for said in step.messages)
         case Whole():
-            yield from step.messages
+            for said in step.messages:
+                if any(_is_url(image) for image in said.get("images") or ()):
+                    refusals.mends.add(IMAGE_URL, step.seq)
+                    said = {**said, "images": [_base64(image) for image in said["images"]]}  # noqa: PLW2901
+                yield said
         case Result():
             texts, images = _content(step.parts, step.seq, refusals, told=True)
             yield {"role": "tool", "tool_name": step.call.name, "content": texts}
@@ -196,6 +204,14 @@ def _sent(step: HistoryStep, behind: list[Block], refusals: Refusals) -> Iterato
             texts, images = _content(step.parts, step.seq, refusals)
             role = "system" if step.is_system else "user"
             yield {"role": role, "content": texts, **({"images": images} if images else {})}
+
+
+def _is_url(image: Any) -> bool:
+    return isinstance(image, str) and image[:5] == "data:"
+
+
+def _base64(image: Any) -> Any:
+    return image.partition(",")[2] if _is_url(image) else image
 
 
 def _content(parts: Iterable[Part], seq: int, refusals: Refusals, *, told: bool = False) -> tuple[str, list[str]]:
@@ -291,7 +307,7 @@ OLLAMA = Provider(
     mark=unmarked,
     limits=lambda _name, _window: NO_LIMITS,
     asking=_ASKING,
-    mends=(RESULT_ORDER,),
+    mends=(RESULT_ORDER, IMAGE_URL),
     own_members=_MEMBERS,
     one_string=frozenset(_ROLES),
     parts_apart=True,
