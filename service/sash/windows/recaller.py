@@ -180,7 +180,9 @@ class Recaller:
         With ``names`` they have their authors and audiences.
         """
         records, first_seq = old.records, old.first_seq
-        needed = Flags.RICH | Flags.LATE | (Flags.MIXED if names or model.ratios is not None else 0)
+        # A sealed body opens with the whole row, of which the details tell whether the message has an author.
+        has_mixed = names or model.ratios is not None or read.state.sealed
+        needed = Flags.RICH | Flags.LATE | (Flags.MIXED if has_mixed else 0)
         whole: dict[int, Record] = {}
         wanted: list[tuple[int, int]] = []
         rich = {seq for seq in seqs if records.flags[seq - first_seq] & needed}
