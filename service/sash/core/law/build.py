@@ -67,7 +67,7 @@ def build_window(history: History, terms: Terms) -> Window | NeedOlder:
 
 def _built(terms: Terms, history: History, allowed: Allowed) -> Window | NeedOlder:
     """The window inside what is ``allowed``: a sum for a plain chat, or else all rules."""
-    if allowed.is_all and not (terms.aside and terms.options.stable):
+    if (allowed is ALL or allowed.is_all) and not (terms.aside and terms.options.stable):
         plain = _plain_window(history, terms)
         if plain is not None:
             return plain
