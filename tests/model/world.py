@@ -495,8 +495,9 @@ class World:
                 if said == ANYTHING and sent.get("continues"):
                     return steps, "reply-gone"
                 is_first = all(duplicate for _, duplicate in steps) and seq <= talk.length
-                is_end = said != entry.said and is_first and talk.entries[seq - 1].grows_to(entry)
-                if said not in (entry.said, ANYTHING) and not is_end:
+                is_other = said not in (entry.said, ANYTHING)  # what is redacted stays so
+                is_end = is_other and is_first and talk.entries[seq - 1].grows_to(entry)
+                if is_other and not is_end:
                     return steps, "entry-conflict"
                 if is_end:
                     messages[seq - 1], known[entry.id] = entry.message, (seq, entry.said)
