@@ -19,6 +19,7 @@ from zlib import crc32
 
 import msgspec
 from msgspec import inspect
+from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
 from sash.core.chat.bounds import RECEIPTS
 from sash.core.law.parameters import WindowQuery
@@ -26,7 +27,6 @@ from sash.problems import BadRequest, Unprocessable
 from sash.store.data.earlier import Then
 from sash.store.data.layout import Target
 from sash.store.data.replies import State
-from sash.store.data.sealing import checksum
 
 LONGEST: Final = 160
 """The largest number of characters of a receipt."""
@@ -111,7 +111,8 @@ def receipt_of(stub: Stub, body: bytes, total: int) -> bytes:
     packed = _encode((*parts, stub.parameters))
     if len(packed) > _ROOM:
         packed = _encode((*parts, _digest(bytes(stub.parameters))))
-    text = b2a_base64(checksum(life, body, packed) + packed).translate(_TO_URL, b"=\n")
+    checksum = xxh3_64_digest(life + packed, xxh3_64_intdigest(body))
+    text = b2a_base64(checksum + packed).translate(_TO_URL, b"=\n")
     return b"w1." + life + change.encode() + text
 
 
