@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from sash.core.chat.messages import links_in
-from sash.core.counts.families import ASSISTANT, FUNCTION, SYSTEM, TOOL
+from sash.core.counts.families import FUNCTION, TOOL
 from sash.core.law.lines import Gap
 from sash.core.law.records import RECORD_BYTES, RESULTS, Flags, Record, Records
 from sash.core.law.runs import runs
@@ -41,8 +41,9 @@ def arranged(history: History, *, drops: bool) -> History | None:
     if not records.details or _is_in_order(records, is_whole=is_whole):
         return history
     groups, apart = _read(records, is_whole=is_whole)
-    if not is_whole and _needs_its_call(records, apart):
-        return None
+    newest = records.unsent.rfind(0)
+    if not is_whole and (newest in apart or any(records.flags[index] & Flags.PINNED for index in apart)):
+        return None  # a result that must be in the window: its call is before the tail
     return _in_places(history, groups, apart, drops=drops)
 
 
@@ -101,7 +102,8 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
             continue
         is_late = role == TOOL and bool(records.flags[index] & Flags.LATE)
         link = records.details[index].links
-        maker = makers.get(link) if role == TOOL else _called_right_before(records, groups, index)
+        right_before = groups[-1] if groups and groups[-1].head == index - 1 and not records.calls[index - 1] else None
+        maker = makers.get(link) if role == TOOL else right_before
         if maker is not None:
             link = link if role == TOOL else maker.links[0]
             apart |= {maker.results[link]} if link in maker.results else set()  # an older result of the call
@@ -111,18 +113,6 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
         elif is_late or is_whole or index >= (leading if role == TOOL else 1):
             apart.add(index)
     return groups, apart
-
-
-def _called_right_before(records: Records, groups: Sequence[_Group], index: int) -> _Group | None:
-    """The group of a call in the form before tool calls, if the message right before makes one."""
-    is_call = bool(groups) and groups[-1].head == index - 1 and not records.calls[index - 1]
-    return groups[-1] if is_call else None
-
-
-def _needs_its_call(records: Records, apart: set[int]) -> bool:
-    """Whether a result must be in the window whose call is before the tail: the newest message, or a pinned one."""
-    newest = records.unsent.rfind(0)
-    return newest in apart or any(records.flags[index] & Flags.PINNED for index in apart)
 
 
 def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, drops: bool) -> History:
@@ -136,9 +126,12 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
     places = dict(zip(order, indexes, strict=True))
     sent = (heads[index] for index in indexes if index not in apart and not records.unsent[index])
     gaps = _gaps(records, groups, max(sent, default=-1), places, drops=drops)
-    single = {index for group in gaps.alone for index in group.results.values()}
+    rows = np.frombuffer(records.packed, np.uint8).reshape(-1, RECORD_BYTES).copy()
+    rows[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
+    rows[list(apart), 0] |= Flags.LATE  # late are those that are left out
+    rows[[index for group in gaps.alone for index in group.results.values()], 0] &= 255 - Flags.PARALLEL
     changed = Records(
-        b"".join(_row(records, index, is_late=index in apart, is_single=index in single) for index in order),
+        rows[order].tobytes(),
         [records.details[index] for index in order],
         [records.said[index] for index in order] if records.said else (),
         {place: (gap.last, len(gap.calls) if place in gaps.lines else 0) for place, gap in gaps.mended.items()},
@@ -205,17 +198,6 @@ def _gaps(
     return found
 
 
-def _row(records: Records, index: int, *, is_late: bool, is_single: bool) -> bytes:
-    """A message's record in its place, where it is late if it is left out."""
-    row = records.packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES]
-    flags = row[0]
-    if records.roles[index] in RESULTS:
-        flags = flags & ~Flags.LATE | (Flags.LATE if is_late else 0)
-    if is_single:
-        flags &= ~Flags.PARALLEL
-    return row if flags == row[0] else bytes((flags,)) + row[1:]
-
-
 def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> dict[int, tuple[int, int]]:
     """The seqs of messages that came while calls waited, each with the seq of the message that called, and their number."""
     found: dict[int, tuple[int, int]] = {}
@@ -235,16 +217,6 @@ def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> 
 
 def _is_unfinished(outside: Mapping[int, Record]) -> bool:
     """Whether results are missing or late among messages before the tail, so that they cannot be sent as they are."""
-    return any(_has_gap([outside[seq] for seq in range(first, last + 1)]) for first, last in runs(sorted(outside)))
-
-
-def _has_gap(run: Sequence[Record]) -> bool:
-    if not any(record.grouped for record in run):
-        return False
-    records = Records.of(run)
-    roles = records.roles + bytes((SYSTEM,))
-    calls = [bool(record.flags & Flags.LEGACY_CALL) and record.measure.role == ASSISTANT for record in run]
-    is_lone = [False, *calls] != [role == FUNCTION for role in roles]
-    units = group_units(records)
-    last = units[-1]  # calls at its end are unanswered: only at the end of the history could they wait
-    return is_lone or bool(units.broken) or 0 < last.end - last.start <= run[last.start].calls
+    stretches = ([outside[seq] for seq in range(first, last + 1)] for first, last in runs(sorted(outside)))
+    grouped = (Records.of(run) for run in stretches if any(record.grouped for record in run))
+    return any(not _is_in_order(records, is_whole=True) or bool(group_units(records).broken) for records in grouped)
