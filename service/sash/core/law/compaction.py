@@ -9,18 +9,18 @@ Some covered messages stay, behind the compaction: system, developer and pinned 
 result came later. The newest question does not: the compaction has it, and the reply behind it goes on from there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
+import numpy as np
 
-from sash.core.chat.messages import links_in
-from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, TOOL
+from sash.core.counts.families import DEVELOPER, TOOL
 from sash.core.counts.measures import Measure, measure
+from sash.core.law.late_results import heads_of
 from sash.core.law.notes import summary_message
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Flags, Record, Records, Summary
-from sash.core.law.units import group_units
-from sash.core.law.view import History, unit_at
+from sash.core.law.records import Record, Summary
+from sash.core.law.view import History
 from sash.core.providers import PROVIDERS
 from sash.core.providers.native import compaction_of
 
@@ -90,43 +90,12 @@ def _outside(history: History, last: int) -> Mapping[int, Record]:
 
 def _stays(history: History, last: int) -> set[int] | None:
     """The indexes of the tail's messages up to ``last`` that stay; None if a call is before the tail."""
-    records, first = history.records, history.first_seq
+    records, first, last = history.records, history.first_seq, max(last, history.first_seq - 1)
     count = last - first + 1
+    heads = heads_of(records)
+    reached = [*heads[count:].tolist(), *(heads.item(index) for index in records.pinned() if index < count)]
+    if first > 1 and any(records.roles[index] == TOOL for index in reached):
+        return None
     stays = {index for index in range(count) if records.roles[index] <= DEVELOPER}
     stays |= {seq - first for seq in history.recalled if first <= seq <= last}
-    pinned = [index for index in records.pinned() if index < count]
-    if pinned:
-        units = group_units(records)
-        spans = (units[unit_at(units, index)] for index in pinned)
-        stays |= {index for span in spans for index in range(span.start, min(span.end, count))}
-    answered = set(_answered(records, max(0, count), pinned)) if records.details else set()
-    for index in range(count - 1, -1, -1):
-        links = set(links_in(records.details[index].links)) if _is_call(records, index) and answered else set()
-        if not links.isdisjoint(answered):
-            answered -= links
-            results = (each for each in range(index + 1, count) if records.roles[each] == TOOL)
-            stays |= {index, *(each for each in results if records.details[each].links in links)}
-    if answered and first > 1:
-        return None
-    if 0 < count < len(records) and records.roles[count] == FUNCTION and records.flags[count - 1] & Flags.LEGACY_CALL:
-        stays.add(count - 1)
-    return stays
-
-
-def _answered(records: Records, count: int, pinned: list[int]) -> Iterator[str]:
-    """The links of calls before message ``count`` that a later or a pinned result answers."""
-    if TOOL not in records.roles:
-        return
-    for index in pinned:
-        if records.roles[index] == TOOL:
-            yield records.details[index].links
-    made: set[str] = set()
-    for index in range(count, len(records)):
-        if _is_call(records, index):
-            made.update(links_in(records.details[index].links))
-        elif records.roles[index] == TOOL and (link := records.details[index].links) not in made:
-            yield link
-
-
-def _is_call(records: Records, index: int) -> bool:
-    return bool(records.calls[index]) and records.roles[index] == ASSISTANT
+    return stays.union(np.flatnonzero(np.isin(heads[:count], reached)).tolist())

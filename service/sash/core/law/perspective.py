@@ -91,7 +91,7 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
             seqs=seqs,
             lengths=np.append(begins[1:], history.tokens)[: len(kept)] - begins,
             texts=texts.union((first + np.asarray(alone)).tolist()),
-            retired=_retired(records, sight),
+            retired=taken(records, sight.retired, sight.left, sight.pinned) if len(sight.retired) else Records(b""),
             behind=np.minimum(np.searchsorted(kept, sight.retired), len(kept) - 1),
             is_whole=is_whole,
             is_short=horizon > 0 and is_whole,
@@ -154,10 +154,3 @@ def _is_for(summary: Summary, history: History, view: str) -> bool:
         return summary.is_seen(view)
     index = summary.seq - history.first_seq
     return index >= 0 and history.records[index].party.author == view
-
-
-def _retired(records: Records, sight: Sight) -> Records:
-    """The messages that earlier windows had: their text alone, where it was another agent's."""
-    if not len(sight.retired):
-        return Records(b"")
-    return taken(records, sight.retired, sight.left, sight.pinned)

@@ -491,13 +491,6 @@ class Records(Sequence[Record]):
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
         return 1 in self.flags.translate(_LEGACY)
 
-    @property
-    def calling(self) -> Number:
-        """Whether each message makes calls, also in the form before tool calls, as an array."""
-        roles, flags, calls = (np.frombuffer(each, np.uint8) for each in (self.roles, self.flags, self.calls))
-        found: Number = (roles == ASSISTANT) & ((calls > 0) | (flags & Flags.LEGACY_CALL != 0))
-        return found
-
     @cached_property
     def times(self) -> Number:
         """The messages' times in milliseconds since 1970, as an array: 0 without one. The details must have been read."""

@@ -11,9 +11,9 @@ from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
 from sash.core.counts.measures import Extra
 from sash.core.counts.numbers import Number
 from sash.core.law.details import Details, StoredDetails, details_in, encode_details
-from sash.core.law.late_results import makers_of_late
+from sash.core.law.late_results import heads_of
 from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, encode_record, row_and_extra
-from sash.core.law.units import group_units
+from sash.core.law.units import callers
 from sash.core.providers.chat_mends import NAMES
 
 _KEPT_FLAGS: Final = Flags.PINNED | Flags.NOTED | Flags.REDACTED
@@ -25,20 +25,16 @@ _OF_TEXTS: Final = ("name", "mix", "odd")
 class Sight(NamedTuple):
     """The indexes of the messages that an agent sees, ascending, and of those of which it sees the text alone.
 
-    ``pinned`` are those of the texts whose tool groups are in every window. ``left`` are those of which its earlier windows
-    had the text, and ``own`` those that they had whole, as a tool group that has a message for others now.
+    ``pinned`` are those of the texts whose tool groups are in every window. ``retired`` are those that its earlier windows
+    had, and later ones do not have any more: of ``left`` the text, the others whole, as a tool group that has a message for
+    others now.
     """
 
     kept: Number
     texts: Number
     pinned: Number
     left: Number
-    own: Number
-
-    @property
-    def retired(self) -> Number:
-        """The indexes of all that earlier windows had, and later ones do not have any more."""
-        return np.sort(np.append(self.left, self.own))
+    retired: Number
 
 
 def sight_of(records: Records, view: str) -> Sight:
@@ -51,9 +47,12 @@ def sight_of(records: Records, view: str) -> Sight:
     is_others = np.array([party.is_others(view) for party in parties])[numbers]
     roles = np.frombuffer(records.roles, np.uint8)
     is_unsent = np.frombuffer(records.unsent, np.uint8) != 0
-    is_call = records.calling & ~is_unsent
-    heads = _heads(records, is_call)
-    is_gone = _gone(heads, is_call, is_others, is_seen)
+    is_call = np.logical_or(*callers(records))
+    heads = heads_of(records)
+    # A tool group that is another agent's, or has a message for others, is not sent as one.
+    gone = is_others | ~is_seen
+    np.logical_or.at(gone, heads, ~is_seen)
+    is_gone = gone[heads] & is_call[heads]
     says = is_seen & (records.tokens(0) > 0) & (roles == ASSISTANT) & ~is_unsent
     is_text = is_gone & is_call & says
     is_pinned = np.zeros(count, bool)
@@ -66,30 +65,10 @@ def sight_of(records: Records, view: str) -> Sight:
         is_later = _superseded(is_text & is_others, says & (is_text | ~is_call), author, asks)
         is_later &= ~is_pinned
     is_text &= ~is_later
-    of_its_own = is_gone & is_seen & ~is_others[heads]
+    is_retired = is_later | is_gone & is_seen & ~is_others[heads]
     kept = np.flatnonzero(is_seen & ~is_gone | is_text)
-    groups = (is_text, is_text & is_pinned, is_later, of_its_own)
+    groups = (is_text, is_text & is_pinned, is_later, is_retired)
     return Sight(kept, *map(np.flatnonzero, groups))
-
-
-def _heads(records: Records, is_call: Number) -> Number:
-    """The index of the message that made the call of each result, as an array; the own index of other messages.
-
-    A late result, which does not stand behind its call, is found by its link.
-    """
-    begins = group_units(records).begins
-    heads = np.repeat(begins, np.diff(begins, append=len(records)))
-    for index, maker in makers_of_late(records, is_call):
-        heads[index] = index if maker is None else maker
-    return heads
-
-
-def _gone(heads: Number, is_call: Number, is_others: Number, is_seen: Number) -> Number:
-    """Whether each message is of a tool group that is not sent as one: another agent's, or with a message for others."""
-    gone = is_others | ~is_seen
-    np.logical_or.at(gone, heads, ~is_seen)
-    found: Number = gone[heads] & is_call[heads]
-    return found
 
 
 def _superseded(is_text: Number, says: Number, author: Number, asks: Number) -> Number:
