@@ -125,12 +125,6 @@ def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) 
     """Tokens of pinned results that are cut in this window because of its newest group, and may be whole in the next."""
     first, units = view.history.first_seq, view.units
     seqs = [seq for seq in view.edits if seq < first or view.always.get(unit_at(units, seq - first)) == Reason.PINNED]
-    whole = sum(_whole(view, seq, model, options) for seq in seqs)
-    return max(0, (min(whole, share_of(room)) if options.stable else whole) - sum(map(view.cost_of, seqs)))
-
-
-def _whole(view: View, seq: int, model: Model, options: WindowQuery) -> int:
-    """A message's tokens, at most the limit of a tool result."""
-    cost = view.history.whole_cost(seq, model)
     limit = options.tool_result_max_tokens
-    return cost if limit is None else min(cost, limit)
+    whole = sum(cost if limit is None else min(cost, limit) for cost in view.history.whole_costs(seqs, model).values())
+    return max(0, (min(whole, share_of(room)) if options.stable else whole) - sum(map(view.cost_of, seqs)))

@@ -102,11 +102,10 @@ def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedO
     if view is None:
         return older(order.original)
     view = _as_sent(view, trimming, fixed)
-    lines = {seq: longest_lines(view.record(group[0]), calls, model) for seq, (group, calls) in order.brings.items()}
+    record = order.original.record
+    lines = {seq: longest_lines(record(group[0]), calls, model) for seq, (group, calls) in order.brings.items()}
     brings = {seq: sum(map(view.cost_of, group)) + lines[seq] for seq, (group, _) in order.brings.items()}
-    waited = {
-        seq: longest_lines(view.record(caller), calls, model) for seq, (caller, calls) in order.interrupted.items()
-    }
+    waited = {seq: longest_lines(record(caller), calls, model) for seq, (caller, calls) in order.interrupted.items()}
     return msgspec.structs.replace(dearer(view, waited), brings=brings)
 
 
@@ -217,7 +216,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _opening(self, seq: int) -> int:
         """The tokens that the request costs more if message ``seq`` is its first, beside system messages."""
         model, form = self.terms.model, self.terms.options.format
-        record, role = self.view.record, self.view.history.role
+        record, role = self.view.history.record, self.view.history.role
         systems = [each for each in self.view.always_seqs() if role(each) <= DEVELOPER]
         is_beside = any(came_in(record(each).measure, form) for each in systems)
         if role(seq) != ASSISTANT and not is_beside:  # as nearly always
@@ -395,7 +394,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _accepted_from(self, selected: _Selected, view: View, room: int, note: int) -> int:
         """The first place whose reasoning the provider accepts. ``room`` is the budget minus the fixed parts, in tokens."""
-        taken, summary, history = selected.taken, selected.summary, view.history
+        taken, summary, history, seen = selected.taken, selected.summary, view.history, view.history.seen
         compaction = summary if summary is not None and summary.compaction is not None else None
         stood = history.covered if compaction is not None else 0
         is_all = taken.stop == "summary" if stood else taken.stop == "complete" and summary is None
@@ -405,7 +404,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             room=room,
             kept=frozenset((*view.always, *taken.kept)),
             is_whole=is_all
-            and (bool(stood) or selected.seqs[:1] == [history.beginning])
+            and (bool(stood) or selected.seqs[:1] == [history.first_seq if seen is not None and seen.is_whole else 1])
             and not (note or self.allowed.is_lined or any(each.limit == 0 for each in view.edits.values())),
             # Recalled messages and a summary may be new, and then so is the text before the reasoning.
             cut=None if self.terms.aside or (summary is not None and not stood) else selected.cut,
@@ -440,9 +439,9 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if not fixed.defines(form):
             return 0
         leading = {*seqs[:1], *(seq for seq in view.always_seqs() if view.history.role(seq) <= DEVELOPER)}
-        beside = [each.measure for each in (*lines, *map(view.record, sorted(leading))) if each is not None]
+        beside = [each.measure for each in (*lines, *map(view.history.record, sorted(leading))) if each is not None]
         stands_in = PROVIDERS[form].stand_in_tool is not None
-        calls = stands_in and any(has_calls(view.record(seq).measure) for seq in seqs)
+        calls = stands_in and any(has_calls(view.history.record(seq).measure) for seq in seqs)
         return fixed.tools_tokens(self.terms.model, beside, calls=calls)
 
     def _fixed_costs(self, view: View, lines: Lines, opening: int = 0) -> dict[str, int]:

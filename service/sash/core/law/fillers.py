@@ -110,7 +110,7 @@ def joined_systems(view: View, model: Model, form: str) -> list[int]:
     if SYSTEM in roles or DEVELOPER in roles:
         seqs += [first + index for index, role in enumerate(roles) if role <= DEVELOPER]
     stays = PROVIDERS[form].has_system_messages(model.id)
-    measures = ((seq, view.record(seq).measure) for seq in seqs)
+    measures = ((seq, view.history.record(seq).measure) for seq in seqs)
     return sorted(seq for seq, each in measures if each.role <= DEVELOPER and not (stays and came_in(each, form)))
 
 

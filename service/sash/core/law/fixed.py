@@ -129,7 +129,7 @@ def fixed_costs(
     """
     always = view.always_seqs() if fixed.defines(form) or model.lone else []
     measures = [line.measure for line in lines]
-    required = [view.record(seq).measure for seq in always]
+    required = [view.history.record(seq).measure for seq in always]
     tools = reserved_tools(fixed, model, measures, required, first=always[0] if always else 0)
     lone = 0 if any(map(is_system, (*fixed.system, *fixed.few_shots, *measures, *required))) else model.lone
     system, few_shots = fixed.message_costs(model)

@@ -140,7 +140,6 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
         original=history,
         names=[first + index for index in order],
         heads=[first + heads[index] for index in order],
-        newest=first + places[max(0, records.unsent.rfind(0))],
         lines={first + place: gap for place, gap in gaps.lines.items()},
         dropped={first + place: gap for place, gap in gaps.dropped.items()},
         gone=frozenset(first + place for place in gaps.gone),
@@ -153,7 +152,16 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
             for index in group.late
         },
     )
-    return msgspec.structs.replace(order_of.named(history), records=changed)
+    arranged = msgspec.structs.replace(history, order=order_of, is_numbered_anew=True, records=changed)
+    summary = history.summary and msgspec.structs.replace(
+        history.summary, through_seq=arranged.since(history.summary.through_seq + 1) - 1
+    )
+    return msgspec.structs.replace(
+        arranged,
+        question=order_of.places.get(history.question, history.question),
+        recalled=frozenset(order_of.places.get(seq, seq) for seq in history.recalled),
+        summary=summary,
+    )
 
 
 class _Gaps(msgspec.Struct):

@@ -85,7 +85,6 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
         outside=outside,
         length=history.length - unseen,
         unseen=unseen,
-        beginning=first if is_whole else 1,
         is_numbered_anew=True,
         seen=Perspective(
             seqs=seqs,

@@ -117,7 +117,7 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     seqs = {*view.outside, *(first + np.flatnonzero(is_empty)).tolist()}
     if names_files and records.details:
         seqs.update(first + index for index in records.media)
-    costs = {seq: with_filler(view.record(seq).measure, view.cost_of(seq), model, form) for seq in seqs}
+    costs = {seq: with_filler(view.history.record(seq).measure, view.cost_of(seq), model, form) for seq in seqs}
     joined = joined_systems(view, model, form)[0 if has_system else 1 :]
     return recosted(view, costs | {seq: view.cost_of(seq) + blank_line_tokens(model) for seq in joined})
 
@@ -277,7 +277,8 @@ class Trimming(msgspec.Struct, frozen=True):
         lines = dict(zip(plain, costs, strict=True))
         others = (seq for seq in results if seq not in lines)
         return lines | {
-            seq: line_cost(view.record(seq), history.name(seq), self.place, self.model, alone=alone) for seq in others
+            seq: line_cost(history.record(seq), history.name(seq), self.place, self.model, alone=alone)
+            for seq in others
         }
 
 

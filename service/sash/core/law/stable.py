@@ -124,7 +124,7 @@ def cut_seq(view: View, room: int, step: float, block: int, terms: Terms, spared
     spans, steady = _spans(view, room, terms)
     room -= steady
     # As in the tail: a result's cost after its cut, and signatures without the reasoning of a turn.
-    costs = {seq: view.lasting_cost_of(seq) for seq in history.outside}
+    costs = {seq: cost - view.reasoning.get(seq, 0) + view.lasting.get(seq, 0) for seq, cost in view.outside.items()}
     asked = None
     if (question := history.outside.get(history.question)) is not None:
         own = 0 if question.pinned else costs.pop(history.question)

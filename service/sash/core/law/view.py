@@ -51,8 +51,6 @@ class History(msgspec.Struct, frozen=True):
     if they are unknown, or without a reply."""
     unseen: int = 0
     """The number of messages of the tail that an agent does not see. ``length`` is without them."""
-    beginning: int = 1
-    """The seq with which the messages begin that a window may have, beside those ``outside``."""
     is_numbered_anew: bool = False
     """Whether its seqs are not those of the log."""
     seen: "Perspective | None" = None
@@ -189,8 +187,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The messages' seqs, or their numbers where an agent does not see all."""
     heads: Sequence[int]
     """The seqs, or numbers, of the first messages of their groups, ascending."""
-    newest: int
-    """The place of the newest message."""
     lines: Mapping[int, Gap]
     """Calls whose results are a constant line, by the place of their message."""
     dropped: Mapping[int, Gap]
@@ -210,23 +206,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def places(self) -> Mapping[int, int]:
         """Each message's place, by its seq."""
         return {name: self.original.first_seq + index for index, name in enumerate(self.names)}
-
-    def named(self, history: History) -> History:
-        """The history with places in place of seqs, except its records."""
-        changed = msgspec.structs.replace(history, order=self, is_numbered_anew=True)
-        first, summary = history.first_seq, history.summary
-
-        def place(number: int) -> int:
-            return number if number < first else self.places[number]
-
-        if summary is not None:
-            summary = msgspec.structs.replace(summary, through_seq=changed.since(summary.through_seq + 1) - 1)
-        return msgspec.structs.replace(
-            changed,
-            question=place(history.question),
-            recalled=frozenset(map(place, history.recalled)),
-            summary=summary,
-        )
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
@@ -294,10 +273,6 @@ class View(msgspec.Struct, frozen=True, dict=True):
             costs[why] = costs.get(why, 0) + int(self.unit_costs[index])
         return costs
 
-    def record(self, seq: int) -> Record:
-        """The record of a message that was read."""
-        return self.history.record(seq)
-
     def cost_of(self, seq: int) -> int:
         """Tokens of a message that was read, without documents."""
         first = self.history.first_seq
@@ -309,10 +284,6 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The same of several messages."""
         first, costs, outside = self.history.first_seq, self.costs.tolist(), self.outside
         return [costs[seq - first] if seq >= first else outside[seq] for seq in seqs]
-
-    def lasting_cost_of(self, seq: int) -> int:
-        """Tokens of a message in later turns, without the reasoning that is sent in its own turn only."""
-        return self.cost_of(seq) - self.reasoning.get(seq, 0) + self.lasting.get(seq, 0)
 
     def why(self, seq: int) -> Reason:
         """The reason why a message before the tail is required."""
@@ -338,15 +309,11 @@ def grouped_units(history: History) -> tuple[Units, bool] | None:
     records, first = history.records, history.first_seq
     units = group_units(records)
     headless = bool(records) and not history.is_whole and records.roles[0] in (TOOL, FUNCTION)
-    if headless and (first - 1 in history.outside or _any_pinned(records, units.starts[1])):
+    if headless and (first - 1 in history.outside or next(records.pinned(), len(records)) < units.starts[1]):
         return None
     if not history.is_whole and units and ((newest := _newest(history, units)) is None or (headless and newest == 0)):
         return None
     return units, headless
-
-
-def _any_pinned(records: Records, end: int) -> bool:
-    return next(records.pinned(), end) < end
 
 
 def unit_costs(units: Units, costs: Number) -> Number:
@@ -386,8 +353,8 @@ def _newest(history: History, units: Units) -> int | None:
     """The newest unit that is not a reply in progress; None if there is none."""
     last = history.records.unsent.rfind(0)
     if last >= 0 and history.order is not None:
-        placed = history.order.newest - history.first_seq
-        last = min(placed, last)  # the history may end before it
+        newest = history.order.original.records.unsent.rfind(0)
+        last = min(history.order.places[history.first_seq + max(0, newest)] - history.first_seq, last)
     return unit_at(units, last) if last >= 0 else None
 
 
