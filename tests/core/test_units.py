@@ -1,17 +1,34 @@
 """Units: the messages that a window keeps or leaves out together."""
 
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
 from histories import calling, entries, groups, quick, result, said, talk
 from hypothesis import given
 
 from sash.core.chat.messages import Entry
-from sash.core.law.records import Records
-from sash.core.law.units import Unit, group_units
+from sash.core.law.records import Record, Records
+from sash.core.law.units import group_units
 
 LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
 
 
+class Unit(NamedTuple):
+    """Records ``start`` to ``end`` (exclusive); ``whole`` if they may be sent."""
+
+    start: int
+    end: int
+    whole: bool
+
+
+def units_of(records: Sequence[Record]) -> list[Unit]:
+    found = group_units(Records.of(records))
+    return [Unit(*ends, index not in found.broken) for index, ends in enumerate(pairwise(found.starts))]
+
+
 def units(*messages: dict[str, object]) -> list[Unit]:
-    return list(group_units(Records.of(talk(*messages).stored[0])))
+    return units_of(talk(*messages).stored[0])
 
 
 @quick
@@ -19,7 +36,7 @@ def units(*messages: dict[str, object]) -> list[Unit]:
 def test_every_record_once(drawn: tuple[Entry, ...]) -> None:
     """Units contain every record once, in order, and are the groups that the messages form."""
     found = talk(*drawn)
-    seqs = [list(range(unit.start + 1, unit.end + 1)) for unit in group_units(Records.of(found.stored[0]))]
+    seqs = [list(range(unit.start + 1, unit.end + 1)) for unit in units_of(found.stored[0])]
     assert seqs == groups(found.messages)
 
 
@@ -45,7 +62,7 @@ def test_waiting_calls() -> None:
 def test_results_without_their_call() -> None:
     """Results at the beginning of a tail, without their call, are a unit that is not whole."""
     records = talk(calling("a", "b"), result("a"), result("b"), said("user", "?")).stored[0]
-    assert group_units(Records.of(records[1:]))[0] == Unit(0, 2, whole=False)
+    assert units_of(records[1:])[0] == Unit(0, 2, whole=False)
 
 
 def test_legacy_pair() -> None:

@@ -6,7 +6,6 @@ answer 400 for a call without its results, and for a result without its call.
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,16 +17,8 @@ LONGEST_GROUP = 129
 """Messages of the longest tool group: an assistant message and the results of its 128 calls."""
 
 
-class Unit(NamedTuple):
-    """Records ``start`` to ``end`` (exclusive) of a list; ``whole`` if the unit is complete and may be sent."""
-
-    start: int
-    end: int
-    whole: bool
-
-
-class Units(Sequence[Unit]):
-    """Units of consecutive records, ascending. ``broken`` are the indexes of units that are not whole.
+class Units:
+    """Units of consecutive records, ascending. ``broken`` are the indexes of units that are not whole, and may not be sent.
 
     ``starts`` are the indexes of the units' first records, and one more: the index after the last record. ``single``: every
     unit is one message, so that a unit's index is its message's.
@@ -50,12 +41,6 @@ class Units(Sequence[Unit]):
 
     def __len__(self) -> int:
         return len(self.starts) - 1
-
-    def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        index %= len(self)
-        return Unit(self.starts[index], self.starts[index + 1], index not in self.broken)
 
 
 def group_units(records: Records) -> Units:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import msgspec
 
 from sash.core.chat.messages import links_in
-from sash.core.law.pins import Group, group_at, is_always, is_late, pinned_in
+from sash.core.law.pins import group_at, is_always, is_late, pinned_in
 from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
 from sash.core.law.units import LONGEST_GROUP
 from sash.problems import PreconditionFailed, Unprocessable
@@ -117,16 +117,16 @@ class Amendments:
         group = group_at(records, seq - first)
         kept = await self._kept(target, records, first, group)
         always = {first + place for place in pinned_in(records, group, kept)}
-        others = {first + place for place in range(group.first, group.last + 1)} - always
-        head = records[group.first]
+        others = {first + place for place in group} - always
+        head = records[group.start]
         if head.calls and not is_late(head) and not head.in_progress:
-            async for late, by_itself in self._late(target, state, first + group.first, head):
-                (always if by_itself or first + group.first in always else others).add(late)
+            async for late, by_itself in self._late(target, state, first + group.start, head):
+                (always if by_itself or first + group.start in always else others).add(late)
         return always, others
 
-    async def _kept(self, target: Target, records: Records, first: int, group: Group) -> set[int]:
+    async def _kept(self, target: Target, records: Records, first: int, group: range) -> set[int]:
         """Return the places of late results in a group whose own call, elsewhere, is in every window."""
-        late = [place for place in range(group.first, group.last + 1) if is_late(records[place])]
+        late = [place for place in group if is_late(records[place])]
         found: set[int] = set()
         for place in late:
             (makers, pinned) = await self._client.commands(
@@ -136,8 +136,7 @@ class Amendments:
                 ]
             )
             before = [int(each) for each in (makers or b"").split() if int(each) < first + place]
-            inside = range(first + group.first, first + group.last + 1)
-            if before and max(before) not in inside and str(max(before)).encode() in pinned:
+            if before and max(before) - first not in group and str(max(before)).encode() in pinned:
                 found.add(place)
         return found
 
