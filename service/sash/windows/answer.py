@@ -253,7 +253,7 @@ def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
             mends.add(LATE_RESULT, history.name(place))
         if place in order.lines or place in order.dropped:
             mends.add(UNANSWERED_CALL, history.name(place))
-    for place in order.gone & window.passed:
+    for place in order.gone.keys() & window.passed:
         mends.add(UNANSWERED_CALL, history.name(place))
 
 
@@ -315,9 +315,8 @@ def with_result_lines(window: Window, history: History, order: Order, bodies: Bo
         if not history.record(place).calls:  # its bound was of any name
             less[place] = history.lines_tokens(place, model) - sum(written_cost(message, model) for message in messages)
     waiting: list[str] = []
-    if order.waiting is not None and first + order.waiting[0] in sent:
-        place, gap = order.waiting
-        calls = calls_in(msgspec.json.decode(bodies.body(first + place)))
+    for place in order.waiting.keys() & sent:
+        gap, calls = order.waiting[place], calls_in(msgspec.json.decode(bodies.body(place)))
         waiting = [calls[number].get("id") or calls[number]["name"] for number in gap.calls]
     return msgspec.structs.replace(cheaper(window, less), lines=lines, waiting_for=waiting)
 

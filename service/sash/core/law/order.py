@@ -123,28 +123,32 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
             heads[result] = group.head
     indexes = range(len(records))
     order = sorted(indexes, key=lambda index: (heads[index], index))
-    places = dict(zip(order, indexes, strict=True))
+    places = {index: first + place for place, index in enumerate(order)}
     sent = (heads[index] for index in indexes if index not in apart and not records.unsent[index])
-    gaps = _gaps(records, groups, max(sent, default=-1), places, drops=drops)
+    lines, dropped, gone, waiting = _gaps(history, groups, max(sent, default=-1), places, drops=drops)
     rows = np.frombuffer(records.packed, np.uint8).reshape(-1, RECORD_BYTES).copy()
     rows[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
     rows[list(apart), 0] |= Flags.LATE  # late are those that are left out
-    rows[[index for group in gaps.alone for index in group.results.values()], 0] &= 255 - Flags.PARALLEL
+    for group in groups:
+        if places[group.head] in dropped and len(group.results) == 1:
+            rows[[*group.results.values()], 0] &= 255 - Flags.PARALLEL
+    gaps = {**lines, **dropped, **waiting}.items()
     changed = Records(
         rows[order].tobytes(),
         [records.details[index] for index in order],
         [records.said[index] for index in order] if records.said else (),
-        {place: (gap.last, len(gap.calls) if place in gaps.lines else 0) for place, gap in gaps.mended.items()},
+        {place - first: (gap.last, len(gap.calls) if place in lines else 0) for place, gap in gaps},
     )
     order_of = Order(
         original=history,
         names=[first + index for index in order],
+        places={first + index: place for index, place in places.items()},
         heads=[first + heads[index] for index in order],
-        lines={first + place: gap for place, gap in gaps.lines.items()},
-        dropped={first + place: gap for place, gap in gaps.dropped.items()},
-        gone=frozenset(first + place for place in gaps.gone),
-        waiting=gaps.waiting,
-        late=frozenset(first + places[index] for group in groups for index in group.late - apart),
+        lines=lines,
+        dropped=dropped,
+        gone=gone,
+        waiting=waiting,
+        late=frozenset(places[index] for group in groups for index in group.late - apart),
         interrupted=_interrupted(records, groups, first),
         brings={
             first + index: ([first + each for each in group.members if each < index], len(group.links))
@@ -164,46 +168,26 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
     )
 
 
-class _Gaps(msgspec.Struct):
-    """Calls without a result, by the place of their message in the tail: those that get lines, and that are left out.
-
-    ``gone`` are the places of messages that only called. ``alone`` are the groups of which one result remains. ``waiting``
-    are the calls at the end.
-    """
-
-    lines: dict[int, Gap] = {}
-    dropped: dict[int, Gap] = {}
-    gone: list[int] = []
-    alone: list[_Group] = []
-    waiting: tuple[int, Gap] | None = None
-
-    @property
-    def mended(self) -> dict[int, Gap]:
-        """Those of groups that may be sent."""
-        return {**self.lines, **self.dropped, **dict([self.waiting] if self.waiting else [])}
-
-
 def _gaps(
-    records: Records, groups: Sequence[_Group], last_head: int, places: Mapping[int, int], *, drops: bool
-) -> _Gaps:
-    found = _Gaps()
+    history: History, groups: Sequence[_Group], last_head: int, places: Mapping[int, int], *, drops: bool
+) -> tuple[dict[int, Gap], ...]:
+    """Calls without a result, by the place of their message, as ``Order`` has them: its lines, dropped, gone and waiting."""
+    records = history.records
+    ways: tuple[dict[int, Gap], ...] = {}, {}, {}, {}
+    lines, dropped, gone, waiting = ways
     for group in groups:
         if not group.missing:
             continue
-        place = places[group.head]
-        gap = Gap(place + len(group.results), group.missing)
         says = bool(records.tokens(0)[group.head])
         if group.head == last_head:
-            found.waiting = place, gap
+            way = waiting
         elif not drops or not (records.calls[group.head] or says):  # a legacy call is all that its message has
-            found.lines[place] = gap
-        elif group.results or says:
-            found.dropped[place] = gap
-            if len(group.results) == 1:
-                found.alone.append(group)
+            way = lines
         else:
-            found.gone.append(place)
-    return found
+            way = dropped if group.results or says else gone
+        place = places[group.head]
+        way[place] = Gap(place - history.first_seq + len(group.results), group.missing)
+    return ways
 
 
 def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> dict[int, tuple[int, int]]:

@@ -178,34 +178,31 @@ class Perspective(msgspec.Struct, frozen=True, kw_only=True):
     """Whether messages are before the horizon."""
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The places of a tail's messages. Each list has an item for each place."""
 
     original: History
     """The history in the order of the log."""
     names: Sequence[int]
     """The messages' seqs, or their numbers where an agent does not see all."""
+    places: Mapping[int, int]
+    """Each message's place, by the same."""
     heads: Sequence[int]
     """The seqs, or numbers, of the first messages of their groups, ascending."""
     lines: Mapping[int, Gap]
     """Calls whose results are a constant line, by the place of their message."""
     dropped: Mapping[int, Gap]
     """Calls that are left out."""
-    gone: AbstractSet[int]
-    """Places of messages of which all calls are left out, and which said nothing else."""
-    waiting: tuple[int, Gap] | None
-    """The calls that wait for results at the end, and the index of their message."""
+    gone: Mapping[int, Gap]
+    """All calls of messages that said nothing else, where they are left out."""
+    waiting: Mapping[int, Gap]
+    """The calls that wait for results at the end."""
     late: AbstractSet[int]
     """Places of results that did not stand behind their call."""
     interrupted: Mapping[int, tuple[int, int]]
     """Seqs of messages that came while calls waited, each with the seq of the message that called, and their number."""
     brings: Mapping[int, tuple[Sequence[int], int]]
     """Seqs of late results, each with the seqs of its group's earlier messages, and the number of the group's calls."""
-
-    @cached_property
-    def places(self) -> Mapping[int, int]:
-        """Each message's place, by its seq."""
-        return {name: self.original.first_seq + index for index, name in enumerate(self.names)}
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
