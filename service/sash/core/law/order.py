@@ -22,6 +22,7 @@ import numpy as np
 
 from sash.core.chat.messages import links_in
 from sash.core.counts.families import FUNCTION, TOOL
+from sash.core.law.late_results import late_in
 from sash.core.law.lines import Gap
 from sash.core.law.records import RECORD_BYTES, RESULTS, Flags, Record, Records
 from sash.core.law.runs import runs
@@ -53,11 +54,8 @@ def _is_in_order(records: Records, *, is_whole: bool) -> bool:
         return True
     asks, is_legacy = callers(records)
     if records.marked or FUNCTION in records.roles:
-        roles, flags = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.flags, np.uint8)
-        if ((roles == TOOL) & (flags & Flags.LATE != 0)).any():
-            return False
-        is_answer = roles == FUNCTION
-        if (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
+        is_answer = np.frombuffer(records.roles, np.uint8) == FUNCTION
+        if late_in(records) or (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
             return False
     units = group_units(records)
     return not is_short(records, asks, units.begins, np.append(units.begins[1:], len(records))).any()

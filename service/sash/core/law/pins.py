@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from sash.core.counts.families import ASSISTANT, DEVELOPER, TOOL
+from sash.core.law.late_results import late_in
 from sash.core.law.records import Flags, Record, Records
 from sash.core.law.units import group_units
 
@@ -24,8 +25,7 @@ def group_at(records: Records, place: int) -> range:
     alone = range(place, place + 1)
     if is_late(records[place]):
         return alone
-    is_result, flags = np.frombuffer(records.roles, np.uint8) == TOOL, np.frombuffer(records.flags, np.uint8)
-    beside = np.flatnonzero(~(is_result & (flags & Flags.LATE != 0)))
+    beside = np.setdiff1d(np.arange(len(records)), late_in(records))
     starts = group_units(records.taken(beside)).starts
     unit = bisect_right(starts, np.searchsorted(beside, place)) - 1
     group = range(beside.item(starts[unit]), beside.item(starts[unit + 1] - 1) + 1)

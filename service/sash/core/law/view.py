@@ -142,13 +142,6 @@ class History(msgspec.Struct, frozen=True):
         """The role of a message that was read."""
         return self.records.roles[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq].measure.role
 
-    def roles_of(self, seqs: Sequence[int]) -> bytes:
-        """The roles of messages that were read; ``seqs`` are ascending."""
-        first, roles = self.first_seq, self.records.roles
-        if seqs and seqs[0] < first:
-            return bytes(map(self.role, seqs))
-        return bytes([roles[seq - first] for seq in seqs])
-
     def whole_cost(self, seq: int, model: Model) -> int:
         """Tokens of a message as it is stored, without documents and reasoning."""
         return self.whole_costs((seq,), model)[seq]
