@@ -1,4 +1,6 @@
-"""The two walks, by a running sum and step by step, have the same result."""
+"""A walk keeps the newest units that fit, and stops for one reason."""
+
+from itertools import accumulate, takewhile
 
 from histories import MODELS, Talk, quick, talks
 from hypothesis import given
@@ -6,27 +8,28 @@ from hypothesis import strategies as st
 
 from sash.core.counts.models import find_model
 from sash.core.law.view import view_history
-from sash.core.law.walk import Bounds, Walk, at_once, step_by_step
-
-
-@st.composite
-def bounds(draw: st.DrawFn, length: int) -> Bounds:
-    seqs = st.one_of(st.just(1), st.integers(1, length + 1))
-    firsts = tuple((why, draw(seqs)) for why in ("budget", "limit", "summary"))
-    return Bounds(firsts, user_first=draw(st.booleans()))
+from sash.core.law.walk import Bounds, Walk, walk
 
 
 @quick
 @given(talks(), st.sampled_from(MODELS), st.data())
-def test_at_once_is_step_by_step(found: Talk, name: str, data: st.DataObject) -> None:
-    """For any room, bounds and tail, both walks keep the same units, stop for the same reason and leave the same room."""
+def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.DataObject) -> None:
+    """For any room, bound and tail: the units behind the bound whose running sum, from the newest, is within the room."""
     model = find_model(name)
     first_seq = data.draw(st.integers(1, max(1, len(found.entries))))
     view = view_history(found.history(model, first_seq), model)
     if view is None:
         return
     room = data.draw(st.integers(0, int(view.costs.sum()) + 5))
-    limits = data.draw(bounds(len(found.entries)))
-    quick_walk = at_once(Walk(room=room, grounding={}, seen=set()), view, limits)
-    slow_walk = step_by_step(Walk(room=room, grounding={}, seen=set()), view, limits)
-    assert quick_walk == slow_walk
+    bound = data.draw(st.integers(1, len(found.entries) + 1))
+    taken = walk(Walk(room=room, grounding={}, seen=set()), view, Bounds((("limit", bound),)))
+    may = [
+        index
+        for index in reversed(range(int(view.headless), len(view.units)))
+        if view.seq(index) >= bound and index not in view.always and index not in view.units.broken
+    ]
+    sums = [*takewhile(lambda spent: spent <= room, accumulate(int(view.unit_costs[index]) for index in may))]
+    assert taken.kept == may[: len(sums)]
+    assert taken.taken == (sums[-1] if sums else 0)
+    assert taken.room == room - taken.taken
+    assert (taken.stop == "budget") == (len(sums) < len(may))

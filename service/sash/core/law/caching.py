@@ -6,7 +6,7 @@ Each provider's rules stand in its file. Others with a price for cached tokens a
 
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -51,11 +51,6 @@ def below_a_tier(query: WindowQuery, model: Model, budget: int) -> int:
     return min(budget, model.price_tiers[0].above)
 
 
-_WHILE_COLD = 0.7
-_WHILE_COLD_BRIEFLY = 0.5
-_IN_A_TIER = 7 / 8
-
-
 def cut_length(query: WindowQuery, model: Model, budget: int) -> int:
     """The tokens of which a stable cut's steps are a share: the budget, or what is below a tier that is far below.
 
@@ -63,29 +58,6 @@ def cut_length(query: WindowQuery, model: Model, budget: int) -> int:
     """
     below = below_a_tier(query, model, budget)
     return max(1, budget if 4 * below >= 3 * budget else below)
-
-
-class MostTokens(NamedTuple):
-    """The most tokens of a window with ``price=auto``."""
-
-    while_cold: int
-    """While the provider's cache is cold; history then begins at a stable place."""
-    is_cached: bool
-    """Whether what stays is long enough to be cached again, wherever that place is."""
-    briefly: int
-    """Instead, if it is not: half the budget, or more that is cached again with one question and its documents less."""
-    in_a_tier: int
-    """With a history that is larger than the tier."""
-
-
-def most_tokens(rules: Caching, length: int, step: float, below: int) -> MostTokens:
-    """The most tokens of a window that may have ``below`` tokens, with a stable cut of this ``step``."""
-    turn = length * TURN_OF_A_WINDOW
-    least = rules.minimum_tokens + 2 * turn
-    while_cold = min(below, round(_WHILE_COLD * length))
-    briefly = max(_WHILE_COLD_BRIEFLY * length, least + 2 * turn)
-    in_a_tier = max(_IN_A_TIER * below, step + least)
-    return MostTokens(while_cold, while_cold - step >= least, min(below, round(briefly)), min(below, round(in_a_tier)))
 
 
 _STEPS = (0.1, 0.25, 0.5)

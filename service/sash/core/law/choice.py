@@ -20,7 +20,7 @@ import msgspec
 
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.law.binding import keeps_reasoning_from
-from sash.core.law.caching import below_a_tier, caching_of, cut_length, most_tokens
+from sash.core.law.caching import below_a_tier, caching_of, cut_length
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.fixed import Fixed, Line, fixed_costs, has_calls
@@ -30,7 +30,7 @@ from sash.core.law.notes import longest_note, note_measure
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Summary
 from sash.core.law.results import Edit
-from sash.core.law.rhythm import cold_of
+from sash.core.law.rhythm import spared_of
 from sash.core.law.runs import runs
 from sash.core.law.sending import (
     Trimming,
@@ -283,16 +283,11 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
     def _spared(self, length: int, step: float) -> Spared | None:
         """What ``price=auto`` leaves free; None for a model without a cache."""
-        options, history, below = self.terms.options, self.line.history, self.budget - self.spared
-        rules = caching_of(self.terms.model)
+        options, below, rules = self.terms.options, self.budget - self.spared, caching_of(self.terms.model)
         if rules is None:
             return None
         asks = options.cache == "auto" and PROVIDERS[options.format].takes_marks(rules.kind)
-        cold, often, told = cold_of(history.records, rules, whole=history.is_whole, asks=asks)
-        most = most_tokens(rules, length, step, below)
-        cold, is_deep = cold & told, often | most.is_cached  # what is not cached again may be short
-        outgrown = below - most.in_a_tier if self.is_priced else 0
-        return Spared(cold & is_deep, below - most.while_cold, cold & ~is_deep, below - most.briefly, told, outgrown)
+        return spared_of(self.line.history, rules, length, step, below, is_tiered=self.is_priced, asks=asks)
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""

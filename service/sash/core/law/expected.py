@@ -268,10 +268,11 @@ def _read(rules: Caching, before: CachedWindow, now: CachedWindow, ends: list[in
         return now.up_to(common)
     if common < 0:
         return now.up_to_lines(rules.kind)
-    stored = [end for end in before.ends(rules.kind) if end <= common]
-    if rules.kind == "cache_control":  # a mark finds the entries of the blocks before it
-        stored = [each for each in stored if any(now.is_near(each, end) for end in ends)]
-    return now.up_to(max(stored)) if stored else 0
+    is_marked = rules.kind == "cache_control"  # a mark finds the entries of the blocks before it
+    for end in sorted(before.ends(rules.kind), reverse=True):
+        if end <= common and (not is_marked or any(now.is_near(end, own) for own in ends)):
+            return now.up_to(end)
+    return 0
 
 
 def _common(before: Window, now: Window, differs_at: int) -> int:

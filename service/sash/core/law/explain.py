@@ -97,21 +97,29 @@ def explain(
     history, starts, kept = view.history, view.units.starts, set(taken.kept)
     covered, first = view.covered, history.first_seq
     others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
-    lines = [_line(view, seq, view.why(seq), sent, left, is_kept=True) for seq in sorted(view.outside)]
+    told = [(seq, view.why(seq), True) for seq in sorted(view.outside)]
     untold = _of_calls_before(history)
     for index in range(int(view.headless), len(view.units)):
-        if view.seq(index) in untold:
+        group = range(first + starts[index], first + starts[index + 1])
+        if group.start in untold:
             continue
         is_kept = index in kept or index in view.always
         why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
         if (why is Reason.UNANSWERED or index in covered) and history.records.unsent[starts[index]]:
             why = history.records.why_unsent(starts[index])
-            is_summary = summary is not None and summary.seq == history.name(view.seq(index))
+            is_summary = summary is not None and summary.seq == history.name(group.start)
             why = Reason.STANDS if why is Reason.COMPACTION and is_summary else why
         elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
             why = Reason.APART
-        seqs = range(first + starts[index], first + starts[index + 1])
-        lines += [_line(view, seq, why, sent, left, is_kept=is_kept) for seq in seqs]
+        told += [(seq, why, is_kept) for seq in group]
+    seqs = [seq for seq, *_ in told]
+    lines = []
+    for (seq, why, is_kept), cost, role in zip(told, view.costs_of(seqs), history.roles_of(seqs), strict=True):
+        thought = view.reasoning.get(seq, 0)
+        reasoning = sent.get(seq, 0) if is_kept else thought
+        cut = view.edits[seq].saved if seq in view.edits and not is_kept else 0
+        tokens = cost + cut - thought + reasoning
+        lines.append(Explained(seq, ROLES[role], tokens, is_kept, why.text, reasoning, left.get(seq, 0)))
     return lines
 
 
@@ -122,19 +130,6 @@ def _of_calls_before(history: History) -> set[int]:
         return set()
     first = order.original.first_seq
     return {order.places[first + index] for index in late_orphans(order.original.records)}
-
-
-def _line(
-    view: View, seq: int, why: Reason, sent: Mapping[int, int], left: Mapping[int, int], *, is_kept: bool
-) -> Explained:
-    cost, role = view.cost_of(seq), ROLES[view.history.role(seq)]
-    if not (view.reasoning or view.edits or left):
-        return Explained(seq, role, cost, is_kept, why.text)
-    cost -= view.reasoning.get(seq, 0)
-    if not is_kept and seq in view.edits:
-        cost += view.edits[seq].saved
-    reasoning = sent.get(seq, 0) if is_kept else view.reasoning.get(seq, 0)
-    return Explained(seq, role, cost + reasoning, is_kept, why.text, reasoning, left.get(seq, 0))
 
 
 def dropped(

@@ -15,10 +15,15 @@ from sash.core.counts.families import ASSISTANT
 from sash.core.counts.numbers import Number
 from sash.core.law.caching import TURN_OF_A_WINDOW
 from sash.core.law.records import Records
+from sash.core.law.stable import Spared
+from sash.core.law.view import History
 from sash.core.providers.cache_marks import Caching, Lifetime
 
 RECENT: Final = 8
 """Windows from whose pauses the next one is expected."""
+_WHILE_COLD: Final = 0.7
+_WHILE_COLD_BRIEFLY: Final = 0.5
+_IN_A_TIER: Final = 7 / 8
 
 
 class Asks(NamedTuple):
@@ -56,6 +61,27 @@ def cold_of(records: Records, rules: Caching, *, whole: bool, asks: bool) -> Col
     lives = np.where(is_longer, longer.seconds, rules.lifetime_seconds)
     often = np.where(is_longer, pauses.long > pauses.short + pauses.middle, pauses.middle + pauses.long > pauses.short)
     return Cold(pauses.milliseconds > 1000 * lives, often, pauses.told)
+
+
+def spared_of(
+    history: History, rules: Caching, length: int, step: float, below: int, *, is_tiered: bool, asks: bool
+) -> Spared:
+    """What ``price=auto`` leaves free of a window that may have ``below`` tokens, with a stable cut of this ``step``.
+
+    The step is a share of ``length``. ``is_tiered``: a price tier limits the window. ``asks`` is as in ``cold_of``.
+    """
+    cold, often, told = cold_of(history.records, rules, whole=history.is_whole, asks=asks)
+    turn = length * TURN_OF_A_WINDOW
+    least = rules.minimum_tokens + 2 * turn
+    while_cold = min(below, round(_WHILE_COLD * length))
+    # Half the budget, or more that is cached again with one question and its documents less.
+    briefly = min(below, round(max(_WHILE_COLD_BRIEFLY * length, least + 2 * turn)))
+    in_a_tier = min(below, round(max(_IN_A_TIER * below, step + least)))
+    # What is not cached again, wherever the stable place is, may be short.
+    is_deep = often | (while_cold - step >= least)
+    cold &= told
+    outgrown = below - in_a_tier if is_tiered else 0
+    return Spared(cold & is_deep, below - while_cold, cold & ~is_deep, below - briefly, told, outgrown)
 
 
 def asks_of(records: Records, rules: Caching) -> Asks:

@@ -1,11 +1,9 @@
 """walk: keeps units of history, from the newest to the oldest, while they fit into the remaining budget."""
 
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import Literal
 
 import msgspec
-import numpy as np
 
 from sash.core.counts.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.grounding import Grounded
@@ -77,55 +75,24 @@ class Walk(msgspec.Struct):
 
 def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    if bounds.skip or bounds.dedupe or bounds.documents is not None:
-        return step_by_step(state, view, bounds)
-    return at_once(state, view, bounds)
-
-
-def at_once(state: Walk, view: View, bounds: Bounds) -> Walk:
-    """The walk if only costs decide: keeps as many of the newest units as a running sum allows."""
-    units, count = view.units, len(view.units)
-    free = units.broken | view.always.keys()
-    costs = view.unit_costs
-    if free:
-        costs = costs.copy()
-        costs[[*free]] = 0
-    newest = int(view.headless)  # the first unit that may be kept
-    oldest = max(newest, bisect_left(units.starts, bounds.oldest_seq - view.history.first_seq, 0, count))
-    sums = np.cumsum(costs[::-1])
-    end = max(oldest, count - int(np.searchsorted(sums, state.room, side="right")))
-    state.kept = [index for index in range(count - 1, end - 1, -1) if index not in free]
-    state.taken = int(sums[count - 1 - end]) if end < count else 0
-    state.room -= state.taken
-    state.reasons = {index: Reason.UNANSWERED for index in units.broken - view.always.keys() if index >= end}
-    if end > oldest:
-        return _ended(state, view, bounds, "budget")
-    passed = view.always.keys() | view.covered
-    left = next((index for index in range(end - 1, newest - 1, -1) if index not in passed), None)
-    if left is None:
-        return _at_the_beginning(state, view, bounds)
-    return _ended(state, view, bounds, bounds.reason(view.seq(left)) or "complete")
-
-
-def step_by_step(state: Walk, view: View, bounds: Bounds) -> Walk:
-    """The walk if kept units matter for older ones: with deduplication, documents everywhere, or skipping."""
-    said = _always_said(view) if bounds.dedupe else set()
-    state.reasons = dict.fromkeys(view.covered, Reason.SUMMARY)
-    costs, oldest = view.unit_costs.tolist(), bounds.oldest_seq
+    said: set[bytes | None] = {*_always_said(view)} if bounds.dedupe else set()
+    first, starts, broken, always = view.history.first_seq, view.units.starts, view.units.broken, view.always
+    costs, covered, oldest = view.unit_costs.tolist(), view.covered, bounds.oldest_seq
     for index in range(len(view.units) - 1, -1, -1):
-        seq = view.seq(index)
+        seq = first + starts[index]
         stop = _stop(state, bounds, seq) if seq < oldest or state.skipped_seq else None
-        if index in view.always:
-            _pass(state, view, index, None if stop else bounds.documents)
+        if index in always:
+            if bounds.documents is not None and not stop and seq not in state.grounding:
+                _ground(state, view, index, 0, bounds.documents)
             continue
         if index == 0 and view.headless:
             break
-        if stop and index not in state.reasons:
+        if stop and index not in covered:
             return _ended(state, view, bounds, stop)
         words = _said(view, index) if bounds.dedupe else None
-        if index in view.units.broken:
-            state.reasons.setdefault(index, Reason.UNANSWERED)
-        elif words in said:
+        if index in broken:
+            state.reasons[index] = Reason.UNANSWERED
+        elif words is not None and words in said:
             state.duplicates += 1
             state.reasons[index] = Reason.DUPLICATE
         elif costs[index] <= state.room and (
@@ -134,8 +101,7 @@ def step_by_step(state: Walk, view: View, bounds: Bounds) -> Walk:
             state.room -= costs[index]
             state.taken += costs[index]
             state.kept.append(index)
-            if words is not None:
-                said.add(words)
+            said.add(words)
         elif bounds.skip and state.room >= _SMALLEST_COST:
             state.skipped_seq = state.skipped_seq or seq
             state.reasons[index] = Reason.TOO_LARGE
@@ -166,12 +132,6 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
         state.stop = "older"
         return state
     return _ended(state, view, bounds, stop)
-
-
-def _pass(state: Walk, view: View, index: int, documents: Choose | None) -> None:
-    """Add a required unit's documents, if they were not added before."""
-    if documents is not None and view.seq(index) not in state.grounding:
-        _ground(state, view, index, 0, documents)
 
 
 def _ground(state: Walk, view: View, index: int, cost: int, documents: Choose) -> bool:
