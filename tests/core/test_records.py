@@ -2,6 +2,7 @@
 
 import struct
 
+import numpy as np
 from histories import MODELS, Talk, quick, said, talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,7 +50,8 @@ def test_details_are_found_without_decoding(found: Talk, digest: bytes, data: st
     part = places[start:]
     assert list(places) == each
     assert [part[index] for index in range(len(part))] == list(part) == each[start:]
-    assert part.rare == [index for index, details in enumerate(each[start:]) if details.extra is not None]
+    rare = [index for index, details in enumerate(each[start:]) if details.extra is not None]
+    assert np.flatnonzero(part.is_rare).tolist() == rare
     rows = zip(part.rows.begins.tolist(), part.rows.lengths.tolist(), strict=True)
     assert [joined[begin : begin + length] for begin, length in rows] == [details.row for details in each[start:]]
 
