@@ -2,14 +2,16 @@
 
 import struct
 
-from histories import MODELS, Talk, quick, said, talk, talks
-from hypothesis import given
+import numpy as np
+from histories import MODELS, Talk, calling, quick, result, said, talk, talks
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sash.core.counts.counting import messages_tokens
 from sash.core.counts.models import find_model
 from sash.core.law.costs import message_costs, record_cost, reference_cost, reference_costs
 from sash.core.law.details import StoredDetails, details_in
+from sash.core.law.enclosing import text_bytes, text_bytes_of
 from sash.core.law.identities import CHANCE_BITS, Identity, ulid_of
 from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, details_of
 from sash.store.data.entries import prepare
@@ -49,7 +51,8 @@ def test_details_are_found_without_decoding(found: Talk, digest: bytes, data: st
     part = places[start:]
     assert list(places) == each
     assert [part[index] for index in range(len(part))] == list(part) == each[start:]
-    assert part.rare == [index for index, details in enumerate(each[start:]) if details.extra is not None]
+    rare = [index for index, details in enumerate(each[start:]) if details.extra is not None]
+    assert np.flatnonzero(part.is_rare).tolist() == rare
     rows = zip(part.rows.begins.tolist(), part.rows.lengths.tolist(), strict=True)
     assert [joined[begin : begin + length] for begin, length in rows] == [details.row for details in each[start:]]
 
@@ -70,6 +73,17 @@ def test_costs_as_a_column(found: Talk, name: str) -> None:
     expected = messages_tokens([record.measure for record in records], model)
     assert message_costs(Records.of(records), model).tolist() == expected
     assert [record_cost(record, model) for record in records] == expected
+
+
+@quick
+@given(talks())
+@example(talk(said("user", "Look."), calling("a", "b", "c"), *map(result, "abc")))
+def test_bytes_as_a_column(found: Talk) -> None:
+    """The column of bytes has the bytes of each message of a request, also of one with several calls."""
+    model = find_model("gpt-4o")
+    history = found.history(model)
+    inside, _ = text_bytes(history, model, "openai")
+    assert inside.tolist() == [text_bytes_of(record, "openai") for record in history.records]
 
 
 @quick

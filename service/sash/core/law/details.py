@@ -91,7 +91,8 @@ def times_in(details: Iterable[Details]) -> list[int]:
 
 
 class StoredDetails(Sequence[Details]):
-    """Details of messages. ``starts`` and ``ends`` are their places in ``joined``."""
+    """Details of messages. ``starts`` and ``ends`` are their places in ``joined``. ``is_rare`` marks
+    messages whose tokens do not follow from a row."""
 
     def __init__(self, joined: bytes, starts: Number, ends: Number, rows: Rows, is_rare: Number) -> None:
         self.joined = joined
@@ -129,12 +130,6 @@ class StoredDetails(Sequence[Details]):
         begins = at + np.where(is_long, 3, 2)
         is_rare = has_row & (parts > _IDENTITY_PARTS + 1) & (found[begins + lengths] != _NIL)
         return cls(joined, starts, np.append(starts[1:], len(joined)), Rows(joined, begins, lengths), is_rare)
-
-    @property
-    def rare(self) -> list[int]:
-        """Indexes of the messages whose tokens do not follow from a row."""
-        found: list[int] = np.flatnonzero(self.is_rare).tolist()
-        return found
 
     def stored(self, index: int) -> bytes:
         """The details of one message, as they are stored."""

@@ -12,7 +12,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import form_number
 from sash.core.counts.without_media import LINE_BYTES
-from sash.core.law.records import RECORD_BYTES, Record, Records
+from sash.core.law.records import RECORD_BYTES, Record
 from sash.core.law.view import History
 from sash.core.providers import PROVIDERS
 
@@ -59,19 +59,20 @@ def is_sent(medium: Medium, role: int, form: str) -> bool:
     return not (role == TOOL and PROVIDERS[form].is_chat_form)
 
 
-def text_bytes(history: History, form: str) -> tuple[Number, Mapping[int, int]]:
+def text_bytes(history: History, model: Model, form: str) -> tuple[Number, Mapping[int, int]]:
     """Bytes of each message of the tail in a request, and of those outside: upper bounds, with lines in place of media."""
     records = history.records
-    sizes: Number = np.array(records.sizes(), np.int64) + MESSAGE_BYTES
-    sizes += MESSAGE_BYTES * np.frombuffer(records.calls, np.uint8)
+    sizes: Number = np.frombuffer(records.packed, "<u4")[3 :: RECORD_BYTES // 4].astype(np.int64)
+    sizes += MESSAGE_BYTES + MESSAGE_BYTES * np.frombuffer(records.calls, np.uint8).astype(np.int64)
     if records.details:
-        columns = records.columns
+        columns = records.columns_for(model)
         is_own = columns["form"] == form_number(form)
         own = np.where(columns["sent"] > 0, columns["sent"] + MESSAGE_BYTES, sizes)
         sizes = np.where(is_own, own, sizes - columns["beside_size"])
         for index in {*records.rare, *records.with_media}:
             sizes[index] = text_bytes_of(records[index], form)
-    return sizes, {seq: text_bytes_of(record, form) for seq, record in history.outside.items()}
+    outside = history.outside
+    return sizes, {seq: text_bytes_of(each, form) for seq, each in outside.items()} if outside else {}
 
 
 def text_bytes_of(record: Record, form: str) -> int:
@@ -111,17 +112,3 @@ def with_records(history: History, changed: Mapping[int, Record]) -> History:
         stored={**{seq: history.outside[seq] for seq in outside}, **history.stored},
         order=order,
     )
-
-
-def most_bytes(records: Records, outside: Mapping[int, Record], model: Model) -> int:
-    """An upper bound of the messages' bytes in any form, which is quick to tell."""
-    sizes = np.frombuffer(records.packed, "<u4")[3 :: RECORD_BYTES // 4]
-    size = int(np.add.reduce(sizes, dtype=np.int64)) + MESSAGE_BYTES * (len(records.flags) + sum(records.calls))
-    if not (records.details or outside):
-        return size
-    size += sum(record.whole_size + MESSAGE_BYTES * (1 + record.calls) for record in outside.values())
-    extras = [record.measure.extra for record in outside.values()]
-    if records.details:
-        extras += [records.details[index].extra for index in records.rare]
-        size += int(np.sum(records.columns_for(model)["sent"]))
-    return size + sum(extra.beside.sent for extra in extras if extra is not None and extra.beside is not None)

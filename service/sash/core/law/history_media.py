@@ -35,7 +35,7 @@ class HistoryMedia:
         self.history, self.units, self.limits, self.options = history, units, model.limits, options
         self.most_bytes = float("inf") if self.limits.bytes is None else self.limits.bytes
         self.required = _required(history, units)
-        self.texts, self._texts_outside = text_bytes(history, options.format)
+        self.texts, self._texts_outside = text_bytes(history, model, options.format)
         self._sums = np.concatenate(([0], np.cumsum(self.texts)))
         thinks_from = {"all": 0, "turn": begins_turn(history)}.get(options.reasoning, history.length) + 1
         given = enclosures(history, options.format)
@@ -137,8 +137,6 @@ class HistoryMedia:
         required = self.loaded(each for each in self.found if each.place in self.required).bytes
         room = self.most_bytes - required - self.required_bytes - documents
         first, count = self.history.first_seq, len(self.texts)
-        if self._sums[-1] <= room:
-            return 1
         ordinary = self.texts.copy()
         ordinary[[place - first for place in self.required if place >= first]] = 0
         taken = int(np.searchsorted(np.cumsum(ordinary[::-1]), room, side="right"))

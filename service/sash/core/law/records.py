@@ -65,8 +65,6 @@ class Flags:
     LATE: Final = 32  # of a result; the flag above is of the assistant's
     RICH: Final = 64
     MIXED: Final = 128
-    LIST_BEGINS: Final = LIST_BEGINS
-    LIST_ENDS: Final = LIST_ENDS
     NAMED: Final = 1 << 10
     WORDLESS: Final = 1 << 11
     MEDIA: Final = 1 << 12
@@ -76,11 +74,10 @@ class Flags:
     WITHHELD: Final = IN_PROGRESS | WORDLESS
 
 
-NOT_MENDED: Final[Mapping[int, tuple[int, int]]] = MappingProxyType({})
 _IN_DETAILS = Flags.RICH | Flags.MIXED
 _OF_DETAILS = _IN_DETAILS | Flags.MEDIA | Flags.NAMED
 """Flags that follow from the details."""
-_ENDS = Flags.LIST_BEGINS | Flags.LIST_ENDS
+_ENDS = LIST_BEGINS | LIST_ENDS
 _THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
 _UNSENT = Flags.WITHHELD | Flags.COMPACTION
 _GROUPED = Flags.LEGACY_CALL | _UNSENT
@@ -119,8 +116,15 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def enclosed(self) -> Sequence[Medium]:
-        """What the message encloses: pictures, files and sounds."""
-        return media_in(self.measure.extra, self.whole_size)
+        """What the message encloses: pictures, files and sounds.
+
+        A message that was stored by a version without these facts has pictures of known sides alone.
+        """
+        extra = self.measure.extra
+        if extra is None or extra.media or not extra.images or extra.estimated or extra.beside is not None:
+            return extra.media if extra is not None else ()
+        size = self.whole_size // len(extra.images)
+        return [Medium(IMAGE, "", size, width, height) for width, height, _ in extra.images]
 
     @property
     def pinned(self) -> bool:
@@ -150,7 +154,7 @@ class Record(msgspec.Struct, frozen=True):
     @property
     def parallel(self) -> int:
         """Not 0 if the message answers one of several calls; LIST_BEGINS and LIST_ENDS mark the first and the last."""
-        return self.flags & (Flags.PARALLEL | Flags.LIST_BEGINS | Flags.LIST_ENDS)
+        return self.flags & (Flags.PARALLEL | _ENDS)
 
     @property
     def rich(self) -> bool:
@@ -226,7 +230,7 @@ class Records(Sequence[Record]):
         packed: bytes,
         details: Sequence[Details] = (),
         said: Sequence[int] = (),
-        mended: Mapping[int, tuple[int, int]] = NOT_MENDED,
+        mended: Mapping[int, tuple[int, int]] = MappingProxyType({}),
     ) -> None:
         self.packed = packed
         self.mended = mended
@@ -351,8 +355,7 @@ class Records(Sequence[Record]):
     @cached_property
     def media(self) -> Mapping[int, Sequence[Medium]]:
         """What messages enclose beside their text, by index. The details must have been read."""
-        found = {index: media_in(self.details[index].extra, self.sizes()[index]) for index in self.rare}
-        return {index: media for index, media in found.items() if media}
+        return {index: media for index in self.rare if (media := self[index].enclosed)}
 
     def has_text(self, index: int) -> bool:
         """Whether a message has a text, whose cost may depend on its details."""
@@ -394,7 +397,7 @@ class Records(Sequence[Record]):
     @property
     def marks_any(self) -> bool:
         """Whether a system, developer or pinned message is among these."""
-        return SYSTEM in self.roles or DEVELOPER in self.roles or any(True for _ in self.pinned())
+        return SYSTEM in self.roles or DEVELOPER in self.roles or 1 in self.flags.translate(_PINNED)
 
     def rich(self) -> Iterator[int]:
         """Indexes of messages whose cost depends on their details, ascending."""
@@ -431,7 +434,7 @@ class Records(Sequence[Record]):
     def rare(self) -> list[int]:
         """Indexes of messages whose tokens do not follow from a row, such as those with images, ascending."""
         if isinstance(self.details, StoredDetails):
-            return self.details.rare
+            return np.flatnonzero(self.details.is_rare).tolist()  # type: ignore[no-any-return]
         return [index for index, details in enumerate(self.details) if details.extra is not None]
 
     @cached_property
@@ -442,13 +445,11 @@ class Records(Sequence[Record]):
     @property
     def columns(self) -> Row:
         """The numbers of all messages; those of ``rare`` ones are not complete. The details must have been read."""
-        return self._read_columns(mixes=False) if self._columns is None else self._columns
+        return self.columns_for(None) if self._columns is None else self._columns
 
-    def columns_for(self, model: Model) -> Row:
+    def columns_for(self, model: Model | None) -> Row:
         """The numbers of all messages, with the mixes if the model's tokens are estimated."""
-        return self._read_columns(mixes=model.ratios is not None)
-
-    def _read_columns(self, *, mixes: bool) -> Row:
+        mixes = model is not None and model.ratios is not None
         if self._columns is not None and self._has_mixes >= mixes:
             return self._columns
         roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
@@ -551,16 +552,6 @@ class Records(Sequence[Record]):
         for index in places.tolist():
             details[index] = msgspec.structs.replace(details[index], row=b"", extra=None)
         return Records(packed.tobytes(), details, self.said)
-
-
-def media_in(extra: Extra | None, size: int) -> Sequence[Medium]:
-    """What a message encloses; ``size`` are the bytes of its body.
-
-    A message that was stored by a version without these facts has pictures of known sides alone.
-    """
-    if extra is None or extra.media or not extra.images or extra.estimated or extra.beside is not None:
-        return extra.media if extra is not None else ()
-    return [Medium(IMAGE, "", size // len(extra.images), width, height) for width, height, _ in extra.images]
 
 
 def indexes_of(marks: bytes) -> Iterator[int]:

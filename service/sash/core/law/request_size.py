@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from sash.core.counts.media_facts import Medium
 from sash.core.counts.models import Model
 from sash.core.law.documents import Documents
-from sash.core.law.enclosing import MESSAGE_BYTES, is_sent, most_bytes
+from sash.core.law.enclosing import MESSAGE_BYTES, is_sent, text_bytes
 from sash.core.law.fixed import Fixed
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.view import History
@@ -48,7 +49,8 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
     most = fixed_bytes(fixed) + (_documents_bytes(documents) if documents.sources else 0)
     if history.summary is not None or options.recall_max_tokens:
         most += told_bytes(history, options)
-    return most + most_bytes(records, outside, model) <= limits.bytes
+    inside, before = text_bytes(history, model, options.format)
+    return most + int(np.add.reduce(inside)) + sum(before.values()) <= limits.bytes
 
 
 def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str = "") -> None:
