@@ -312,6 +312,67 @@ async def test_a_link_to_a_file_is_sent_as_it_came(client: httpx.AsyncClient, co
     assert made["tokens"]["total"] == (await client.post("/count", json=body)).json()["tokens"]
 
 
+SVG = "data:image/svg+xml;base64,PHN2Zy8+"
+UNTAKEN = [
+    ({"type": "image_url", "image_url": {"url": SVG}}, "[image: image/svg+xml, 1 kB]\n"),
+    (
+        {"type": "image_url", "image_url": {"url": SVG, "detail": "low", "width": 8, "height": 8}},
+        "[image: image/svg+xml",
+    ),
+    ({"type": "image_url", "image_url": {"url": "data:image/bmp;base64,Qk0AAAAA"}}, "[image: image/bmp, 1 kB]\n"),
+    ({"type": "image_url", "image_url": {"url": "gs://pictures/a.png"}}, "[image: gs://pictures/a.png]\n"),
+    ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "m4a"}}, "[audio: audio/m4a, 1 kB]\n"),
+]
+EMPTY = [
+    {"type": "image_url", "image_url": {"url": ""}},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,"}},
+    {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}},
+]
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1-mini", "gpt-4o", "gpt-5"])
+@pytest.mark.parametrize(("part", "line"), UNTAKEN)
+async def test_what_openai_does_not_take_is_a_line(
+    client: httpx.AsyncClient, conversation: str, part: Any, line: str, model: str
+) -> None:
+    """A picture or a sound of a type that OpenAI refuses is stored as it came, sent as a line, told and counted."""
+    message = {"role": "user", "content": [{"type": "text", "text": "Read it."}, part]}
+    await append(client, conversation, message)
+    made = await window(client, conversation, model=model)
+    (sent,) = made["request"]["messages"]
+    assert sent["content"][1]["text"].startswith(line)
+    assert made["mended"]["reasons"] == {"untaken_medium": 1}
+    assert not made["exact"]
+    body = {"model": model, "messages": [sent]}
+    assert made["tokens"]["total"] >= (await client.post("/count", json=body)).json()["tokens"]
+    other = await window(client, conversation, model="deepseek-chat")
+    assert other["request"]["messages"] == [message]
+
+
+@pytest.mark.parametrize("part", EMPTY)
+async def test_an_empty_medium_is_a_line_for_every_model(
+    client: httpx.AsyncClient, conversation: str, part: Any
+) -> None:
+    """No server takes a picture or a sound without bytes."""
+    await append(client, conversation, {"role": "user", "content": [part]})
+    for model in ("gpt-5", "deepseek-chat"):
+        made = await window(client, conversation, model=model)
+        (told,) = made["request"]["messages"][0]["content"]
+        assert (told["type"], made["mended"]["reasons"]) == ("text", {"untaken_medium": 1})
+
+
+@pytest.mark.parametrize("told", ["application/octet-stream", "image/svg+xml"])
+async def test_a_picture_of_another_type_has_the_type_of_its_bytes(
+    client: httpx.AsyncClient, conversation: str, told: str
+) -> None:
+    """OpenAI gets a PNG as one, whatever its data URL says, and its detail stays."""
+    url = PNG.replace("image/png", told)
+    await append(client, conversation, {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]})
+    made = await window(client, conversation, model="gpt-5")
+    assert made["request"]["messages"][0]["content"][0]["image_url"] == {"url": PNG}
+    assert made["mended"]["reasons"] == {"media_type": 1}
+
+
 @pytest.mark.parametrize("form", DOCUMENTS)
 async def test_a_link_goes_where_a_form_has_a_place_for_it(
     client: httpx.AsyncClient, conversation: str, form: str

@@ -35,7 +35,7 @@ class TestMedia:
         ("url", "source"),
         [
             (PNG, {"type": "base64", "media_type": "image/png", "data": PIXEL}),
-            (f"DATA:image/JPG;x=1;base64,{PIXEL}", {"type": "base64", "media_type": "image/jpeg", "data": PIXEL}),
+            ("DATA:image/JPG;x=1;base64,/9j/", {"type": "base64", "media_type": "image/jpeg", "data": "/9j/"}),
             ("https://x.test/a.png", {"type": "url", "url": "https://x.test/a.png"}),
         ],
     )

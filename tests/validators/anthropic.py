@@ -88,15 +88,32 @@ def _block(block: Object, at: str, role: str) -> Iterator[str]:
             yield from _use(block, at, role)
         case "tool_result":
             yield from _result(block, at, role)
-        case "image":
-            yield from _image(block.get("source") or {}, f"{at}.image.source.base64")
+        case "image" | "document" as kind:
+            judge = _image if kind == "image" else _document
+            yield from judge(block.get("source") or {}, f"{at}.{kind}.source")
         case "server_tool_use" if not isinstance(block.get("input"), dict):
             yield f"{at}.server_tool_use.input: Input should be a valid dictionary"
         case None:
             yield f"{at}.type: Field required"
 
 
+def _document(source: Object, at: str) -> Iterator[str]:
+    """The types of the SDK's sources: Base64PDFSourceParam, PlainTextSourceParam."""
+    types = {"base64": "application/pdf", "text": "text/plain"}
+    if (wanted := types.get(str(source.get("type")))) and source.get("media_type") != wanted:
+        yield f"{at}.media_type: Input should be '{wanted}'"
+    if wanted and not source.get("data"):
+        yield f"{at}.data: is empty"
+    if source.get("type") == "content" and isinstance(source.get("content"), list):
+        for place, block in enumerate(source["content"]):
+            yield from _block(block, f"{at}.content.{place}", "user")
+
+
 def _image(source: Object, at: str) -> Iterator[str]:
+    if source.get("type") == "url" and not str(source.get("url")).startswith(("https://", "http://")):
+        yield f"{at}.url: Only HTTPS URLs are supported."
+    if source.get("type") == "base64" and not source.get("data"):
+        yield f"{at}: image cannot be empty"
     if source.get("type") != "base64":
         return
     if source.get("media_type") not in _IMAGES:

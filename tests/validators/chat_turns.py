@@ -20,6 +20,14 @@ from validators.logs import (
 
 PEOPLE: tuple[Object, ...] = ({}, {}, {}, {"name": "bob"}, {"name": "Jane Doe"}, {"name": "<x>"}, {"name": "n" * 80})
 TEXT_FILE = f"data:text/plain;base64,{base64.b64encode(b'Hi!').decode()}"
+UNTAKEN = (
+    "data:image/svg+xml;base64,PHN2Zy8+",
+    "data:image/bmp;base64,Qk0AAAAA",
+    "data:image/heic;base64,AAAA",
+    "data:image/png;base64,",
+    "",
+    "a.png",
+)
 MEDIA: tuple[Object, ...] = (
     {"type": "image_url", "image_url": {"url": PNG}},
     {"type": "image_url", "image_url": {"url": "https://x.test/a.png", "detail": "low"}},
@@ -30,6 +38,9 @@ MEDIA: tuple[Object, ...] = (
     {"type": "file", "file": {"filename": "notes.txt", "file_data": TEXT_FILE}},
     {"type": "file", "file": {"file_id": "file-1"}},
     {"type": "input_audio", "input_audio": {"data": "UklGRgAAAABXQVZF", "format": "wav"}},
+    {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "m4a"}},
+    {"type": "input_audio", "input_audio": {"data": "", "format": "mp3"}},
+    *({"type": "image_url", "image_url": {"url": each}} for each in UNTAKEN),
     {"type": "document_url", "document_url": "https://x.test/a.pdf"},
     {"type": "video_url", "video_url": {"url": "https://x.test/a.mp4"}},
 )

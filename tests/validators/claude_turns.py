@@ -4,12 +4,21 @@ from validators.chat_turns import result as chat_result
 from validators.logs import GIF, MARKS, NAMES, PDF, PIXEL, SIGNATURES, Call, Group, Log, Object
 
 IMAGE: Object = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+UNTAKEN: tuple[Object, ...] = (
+    {"type": "base64", "media_type": "image/bmp", "data": "Qk0AAAAA"},
+    {"type": "base64", "media_type": "image/png", "data": ""},
+    {"type": "url", "url": ""},
+)
 MEDIA: tuple[Object, ...] = (
     IMAGE,
     {"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}},
     {"type": "image", "source": {"type": "base64", "media_type": "image/jpg", "data": PIXEL}},
     {"type": "image", "source": {"type": "base64", "media_type": "image/webp", "data": GIF}},
     {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}},
+    *({"type": "image", "source": each} for each in UNTAKEN),
+    {"type": "document", "title": "a.txt", "source": {"type": "base64", "media_type": "text/plain", "data": "SGkh"}},
+    {"type": "document", "source": {"type": "base64", "media_type": "application/zip", "data": "AAAA"}},
+    {"type": "document", "source": {"type": "base64", "media_type": "application/octet-stream", "data": PDF}},
 )
 
 

@@ -159,6 +159,8 @@ def _block(block: Object, at: str, role: str, model: str) -> Iterator[str]:
 
 def _image(block: Object, at: str) -> Iterator[str]:
     data = block.get("image", {}).get("source", {}).get("bytes")
+    if data == "" or block.get("image", {}).get("format", "png") not in ("png", "jpeg", "gif", "webp"):
+        yield f"{at}.image: no bytes, or a format that is not in ImageFormat"
     if data and (found := belied(f"image/{block['image']['format']}", data)):
         yield f"{at}.image: the provided image does not match the specified image format: it is {found}"
 

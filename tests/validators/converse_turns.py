@@ -3,7 +3,11 @@
 from validators.logs import NAMES, PDF, PIXEL, SIGNATURES, Call, Group, Log, Object
 
 IMAGE: Object = {"image": {"format": "png", "source": {"bytes": PIXEL}}}
-IMAGES: tuple[Object, ...] = (IMAGE, {"image": {"format": "jpeg", "source": {"bytes": PIXEL}}})
+IMAGES: tuple[Object, ...] = (
+    IMAGE,
+    {"image": {"format": "jpeg", "source": {"bytes": PIXEL}}},
+    *({"image": {"format": form, "source": {"bytes": data}}} for form, data in (("png", ""), ("bmp", "Qk0AAAAA"))),
+)
 _S3: Object = {"s3Location": {"uri": "s3://bucket/a.pdf"}}
 POINTS: tuple[Object, ...] = (
     {"cachePoint": {"type": "default"}},

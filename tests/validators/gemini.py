@@ -22,6 +22,8 @@ _DATA = frozenset(
 _BESIDE = frozenset({"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"})
 _USERS = frozenset({"args", "response", "partMetadata", "parametersJsonSchema", "parameters", "responseJsonSchema"})
 """Members whose inside is the user's own."""
+_PICTURES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
+"""ai.google.dev/gemini-api/docs/image-understanding."""
 _STRICT = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")
 _SNAKE = re.compile(r"[a-z]+(_[a-z]+)+")
 
@@ -73,12 +75,22 @@ def _part(part: Object, at: str) -> Iterator[str]:
             base64.b64decode(signature.replace("-", "+").replace("_", "/"), validate=True)
         except (binascii.Error, ValueError):
             yield f"{at}.thoughtSignature: Base64 decoding failed"
+    for each in (part, *((part.get("functionResponse") or {}).get("parts") or ())):
+        yield from _medium(each, at)
     for name, inner in (("functionCall", "args"), ("functionResponse", "response")):
         if isinstance(value := part.get(name), dict):
             if not value.get("name"):
                 yield f"{at}.{name}.name: Name cannot be empty."
             if not isinstance(value.get(inner) or {}, dict):
                 yield f"{at}.{name}.{inner}: Proto field is not repeating"
+
+
+def _medium(part: Object, at: str) -> Iterator[str]:
+    held = part.get("inlineData") or part.get("fileData") or {}
+    if (kind := str(held.get("mimeType"))).startswith("image/") and kind not in _PICTURES:
+        yield f"{at}: Unsupported MIME type: {kind}"
+    if "inlineData" in part and not held.get("data"):
+        yield f"{at}.inlineData.data: is empty"
 
 
 def _turns(contents: list[Object]) -> Iterator[str]:

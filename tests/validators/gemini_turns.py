@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from validators.logs import NAMES, PIXEL, SEAL, Call, Group, Log, Object
+from validators.logs import GIF, NAMES, PIXEL, SEAL, Call, Group, Log, Object
 
 _SNAKE = {
     "functionCall": "function_call",
@@ -20,6 +20,11 @@ MEDIA: tuple[Object, ...] = (
     INLINE,
     {"inlineData": {"mimeType": "audio/wav", "data": "UklGRgAAAABXQVZF"}},
     {"fileData": {"mimeType": "application/pdf", "fileUri": "https://x.test/a.pdf"}},
+    {"fileData": {"mimeType": "image/gif", "fileUri": "https://x.test/a.gif"}},
+    {"inlineData": {"mimeType": "image/gif", "data": GIF}},
+    {"inlineData": {"mimeType": "image/svg+xml", "data": "PHN2Zy8+"}},
+    {"inlineData": {"mimeType": "image/jpg", "data": "/9j/4AAQ"}},
+    {"inlineData": {"mimeType": "image/png", "data": ""}},
 )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from validators.chat_turns import UNTAKEN
 from validators.logs import NAMES, PDF, PIXEL, PNG, Call, Group, Log, Object
 
 _OF_REPLIES: tuple[Object, ...] = (
@@ -28,13 +29,14 @@ SCREEN = {"type": "computer_screenshot", "image_url": PNG}
 def _input(log: Log) -> list[Object]:
     image = {
         "type": "input_image",
-        "image_url": log.pick((PNG, PNG, {"url": PNG})),
+        "image_url": log.pick((PNG, PNG, {"url": PNG}, *UNTAKEN)),
         **log.pick(({}, {"detail": "auto"})),
     }
     nowhere = {"type": "input_image", "image_url": None, "file_id": None}
     file = {"type": "input_file", "filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"}
     texts: list[Any] = [{"type": "input_text", "text": log.text()} for _ in range(log.number(2))]
-    return [*texts, *log.maybe(log.pick((image, file, nowhere)))]
+    sound = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+    return [*texts, *log.maybe(log.pick((image, image, file, nowhere, sound)))]
 
 
 def user(log: Log) -> None:
@@ -107,7 +109,9 @@ def result(log: Log, identity: str, name: str) -> Group:
     """Return a call's output."""
     del name
     output = _input(log) if not log.number(3) else []
-    return "responses", [{"type": "function_call_output", "call_id": identity, "output": output or log.text()}]
+    named = log.pick(({}, {}, {"id": log.word("fc_")}, {"id": log.word("out_")}))
+    made = {"type": "function_call_output", **named, "call_id": identity, "output": output or log.text()}
+    return "responses", [made]
 
 
 def calls(log: Log) -> None:

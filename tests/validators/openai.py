@@ -16,6 +16,10 @@ PARTS = {
     "tool": {"text"},
 }
 """Types of content parts by role. 'image_url is only supported by user messages' is the answer to others."""
+PICTURES = {"png", "jpeg", "jpg", "gif", "webp"}
+"""'Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp']'."""
+SOUNDS = {"wav", "mp3"}
+"""The SDK's values of an input_audio's format."""
 FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PARTICIPANT = re.compile(r"[^\s<|\\/>]{1,64}")
 """'Expected a string that matches the pattern ^[^\\s<|\\\\/>]+$', at most 64."""
@@ -70,6 +74,7 @@ def _content(message: dict[str, Any], role: str, *, is_openais: bool) -> Iterato
         for part in content:
             if is_openais or not str(part.get("type")).endswith("_url"):
                 yield from _part(part, role)
+            yield from _medium(part, is_openais=is_openais)
     elif not isinstance(content, str):
         yield "content is no string"
 
@@ -84,6 +89,24 @@ def _part(part: Any, role: str) -> Iterator[str]:
             yield "an image without url"
     elif not isinstance(part.get(kind), dict if kind in ("input_audio", "file") else str):
         yield f"a part {kind!r} without {kind}"
+
+
+def _medium(part: Any, *, is_openais: bool) -> Iterator[str]:
+    """'Invalid image URL', 'You uploaded an unsupported image', 'Invalid value: 'm4a''. Other servers take other types."""
+    if part.get("type") == "input_audio":
+        sound = part["input_audio"]
+        if not sound.get("data") or (is_openais and sound.get("format") not in SOUNDS):
+            yield f"a sound {sound.get('format')!r} of {len(sound.get('data') or '')} characters"
+    elif part.get("type") == "image_url":
+        held = part["image_url"]
+        url = str(held if isinstance(held, str) else held.get("url"))
+        head, _, data = url.partition(",")
+        if not url or (head.startswith("data:") and not data):
+            yield "an image that is empty"
+        elif is_openais and not url.startswith(("https://", "http://")):
+            kind = head.removeprefix("data:image/").partition(";")[0]
+            if kind not in PICTURES or not head.endswith(";base64"):
+                yield f"an image {head[:40]!r}"
 
 
 def _name(name: Any, role: str, *, is_openais: bool) -> Iterator[str]:

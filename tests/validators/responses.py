@@ -14,6 +14,7 @@ ID = re.compile(r"[a-zA-Z0-9_-]+")
 BEGINS = {
     "message": "msg",
     "function_call": "fc",
+    "function_call_output": "fc",
     "custom_tool_call": "ctc",
     "reasoning": "rs",
     "web_search_call": "ws",
@@ -158,6 +159,17 @@ def _parts(parts: Any, known: dict[str, tuple[str, ...]]) -> Iterator[str]:
                 yield f"{kind} without {name}"
         if kind == "input_image" and not isinstance(part.get("image_url") or part.get("file_id"), str):
             yield "an image without a place, or with an object as its URL"
+        if kind == "input_image" and isinstance(url := part.get("image_url"), str):
+            yield from _image(url)
+
+
+def _image(url: str) -> Iterator[str]:
+    """'You uploaded an unsupported image. Please make sure your image has of one the following formats'."""
+    head, _, data = url.partition(",")
+    taken = ("png", "jpeg", "jpg", "gif", "webp")
+    is_taken = data and head.endswith(";base64") and head.removeprefix("data:image/").partition(";")[0] in taken
+    if not is_taken and not url.startswith(("https://", "http://")):
+        yield f"an image {head[:40]!r}"
 
 
 def _pairs(items: list[dict[str, Any]]) -> Iterator[str]:

@@ -114,6 +114,7 @@ def _whole(patches: float) -> int:
 # ---- files and audio
 
 _WRAPPING: Final = 50
+_LINE_WRAPPING: Final = 10  # around a line: a text part of its own, and the two texts at its ends may split otherwise
 _TEXT_WRAPPING: Final = 40  # around a text file's text: 8 bills of Claude
 # A page is billed as an image too: the smallest recorded document, of 592 characters, was billed 219 tokens.
 _PAGE_WRAPPING: Final = 250
@@ -156,6 +157,11 @@ def guess(part: dict[str, Any]) -> Guess:
     tokens = _PAGE_WRAPPING + size // FILE_CHARACTERS
     pages = _pages(data)
     return Guess(tokens, pages, tokens if pages else 0)
+
+
+def guess_line(line: str) -> Guess:
+    """Return the estimate of a line that some models get in place of a picture or a sound."""
+    return Guess(_LINE_WRAPPING + count_text(line, "cl100k_base"))
 
 
 def pages_in(data_url: str) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.chat.calls import arguments_of, compact, functions_called, written_object
-from sash.core.counts.attachments import DETAILS, Guess, Image, guess, image_size, text_in
+from sash.core.counts.attachments import DETAILS, Guess, Image, guess, guess_line, image_size, text_in
 from sash.core.counts.beside import Beside, measure_beside
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, ROLE_INDEX, SYSTEM, TOOL, USER
 from sash.core.counts.media_facts import Medium, media_of
@@ -19,7 +19,8 @@ from sash.core.counts.reasoning import Reasoning, reasoning_of
 from sash.core.counts.text import Pair, both, count_text, count_texts
 from sash.core.counts.unicode_scripts import Mix, is_plain, mix_of
 from sash.core.counts.unpriced import unpriced_tokens
-from sash.core.providers.chat_mends import MEDIA, NAMES, fitting_function, fitting_name, oddities, told
+from sash.core.providers.chat_mends import MEDIA, NAMES, fitting_function, fitting_name, is_untaken, oddities, told
+from sash.core.providers.hosted import media_line
 from sash.core.providers.members import has_foreign
 from sash.core.providers.sharing import restore
 
@@ -222,7 +223,10 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[list[str],
     texts: list[str] = []
     images: list[Image] = []
     guesses: list[Guess] = []
+    lines: list[Guess] = []
     for part in content or ():
+        if is_untaken(part):
+            lines.append(guess_line(media_line(part)))
         match part.get("type"):
             case "text" | "refusal" as kind:
                 texts.append(_string(part.get(kind)))
@@ -233,8 +237,8 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[list[str],
                 texts.append(text_in(part))
                 guesses.append(guess(part))
     fields: dict[str, Any] = {"images": tuple(images)} if images else {}
-    if guesses:
-        fields |= zip(("estimated", "pages", "paged"), map(sum, zip(*guesses, strict=True)), strict=True)
+    if estimates := [*guesses, *lines]:
+        fields |= zip(("estimated", "pages", "paged"), map(sum, zip(*estimates, strict=True)), strict=True)
     return texts, fields, guesses
 
 

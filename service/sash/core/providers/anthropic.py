@@ -37,6 +37,7 @@ from sash.core.providers.claude_mends import (
     CALL_ID,
     CALL_NAME,
     FOREIGN,
+    IMAGES,
     OF_BLOCKS,
     RESULTS_FIRST,
     SYSTEM_ROLE,
@@ -345,7 +346,6 @@ _SHAPE: Final = Shape(
 )
 
 
-_IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _EMPTY: Final = {"type": "text", "text": NOTHING_SAID}
 _Turn = tuple[str, list[Block]] | Whole
 
@@ -520,7 +520,7 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
 
 
 def _image(media: Media, part: Part, refusals: Refusals) -> Iterator[Block]:
-    if media.media_type not in _IMAGES:
+    if media.media_type not in IMAGES:
         refusals.add(part.place, "must be a JPEG, PNG, GIF or WebP image")
         return
     source = {"type": "base64", "media_type": media.media_type, "data": media.data}

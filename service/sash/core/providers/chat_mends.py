@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.providers.hosted import media_line
+from sash.core.providers.media import is_web, picture_type
 from sash.core.providers.mends import AS_TEXT, Mend
 from sash.core.providers.thoughts import MEMBERS
 
@@ -64,10 +65,27 @@ STRICT: Final = Mend(
     sent="The message without them",
     evidence="Mistral answers 422: 'Extra inputs are not permitted' (charmbracelet/crush #1590, OpenMinis/OpenMinis #87)",
 )
-CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, OTHERS, STRICT)
+UNTAKEN: Final = Mend(
+    name="untaken_medium",
+    refused="A picture in a data URL that is no PNG, JPEG, GIF or WebP, or at an address that is none of the web; a sound "
+    "that is no `wav` or `mp3`; sent to OpenAI's own models. A picture or a sound without bytes",
+    sent="One line of text in its place, with its type and its size",
+    evidence='OpenAI answers 400: "You uploaded an unsupported image. Please make sure your image has of one the following '
+    "formats: ['png', 'jpeg', 'gif', 'webp']\" (STranslate/STranslate 277, CosmosShadow/gptpdf 6); openai.types.chat: an "
+    "input_audio's `format` is 'wav' or 'mp3'",
+)
+TYPED: Final = Mend(
+    name="media_type",
+    refused="A picture whose bytes are a PNG, JPEG, GIF or WebP in a data URL of another type, such as "
+    "`application/octet-stream`, sent to OpenAI's own models",
+    sent="The picture with the type of its bytes",
+    evidence="OpenAI answers 400: 'Invalid MIME type. Only image types are supported.'",
+)
+CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, UNTAKEN, TYPED, OTHERS, STRICT)
 
 _CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
-_OF_OPENAI: Final = NAMES | _IDS | _LINKED | _OTHERS
+_UNTAKEN, _NO_BYTES, OTHER_TYPE = (1 << bit for bit in range(9, 12))
+_OF_OPENAI: Final = NAMES | _IDS | _LINKED | _OTHERS | _UNTAKEN | OTHER_TYPE
 """What only OpenAI's own models refuse."""
 _OPENAI: Final = "openai"
 STRICT_MAKER: Final = "mistral"
@@ -86,6 +104,10 @@ _OTHERS_MEMBERS: Final = MEMBERS | {
 _NOT_MISTRALS: Final = MEMBERS | {
     *("annotations", "cache_control", "encrypted_content", "partial", "provider_specific_fields"),
 }
+_PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
+_SOUNDS: Final = frozenset({"wav", "mp3"})
+_HEAD: Final = 200
+"""Characters of a data URL that have its media type and the first bytes."""
 _NULL_FOR_OPENAI: Final = frozenset({"refusal", "audio", "function_call"})
 _SPEAKERS: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 
@@ -99,8 +121,9 @@ def oddities(message: Mapping[str, Any]) -> int:
         found |= _CONTENT if content == [] or not (said or role == "function") else 0
     if role == "tool" and isinstance(content, list) and any(part.get("type") != "text" for part in content):
         found |= MEDIA
-    if role == "user" and isinstance(content, list) and any(map(_is_linked, content)):
-        found |= _LINKED
+    if role == "user" and isinstance(content, list):
+        for part in content:
+            found |= _LINKED if _is_linked(part) else _medium_oddity(part)
     if any(name in message and not message[name] for name in ("tool_calls", "name")):
         found |= _MEMBERS
     if role == "assistant" and isinstance(audio := message.get("audio"), dict) and audio.keys() > {"id"}:
@@ -110,6 +133,11 @@ def oddities(message: Mapping[str, Any]) -> int:
     if _strict(message) != message:
         found |= _STRICT
     return found | (NAMES if _renamed(message) != message else 0) | (_IDS if _shortened(message) != message else 0)
+
+
+def is_untaken(part: Mapping[str, Any]) -> bool:
+    """Return whether a part of a user's message is a picture or a sound in whose place OpenAI gets a line."""
+    return bool(_medium_oddity(part) & (_UNTAKEN | _NO_BYTES))
 
 
 def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Message, list[Mend]]:
@@ -240,6 +268,62 @@ def _is_linked(part: Mapping[str, Any]) -> bool:
     return part.get("type") in LINKS or (isinstance(file, Mapping) and is_link(file.get("file_id")))
 
 
+def _medium_oddity(part: Mapping[str, Any]) -> int:
+    """What is refused in a part that is a picture or a sound; 0 for another part."""
+    match part:
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+            return 0 if is_web(url) else picture_oddity(url)
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": form}}:
+            return _NO_BYTES if not data else 0 if form in _SOUNDS else _UNTAKEN
+    return 0
+
+
+def picture_oddity(url: str) -> int:
+    """Return what OpenAI refuses in a picture's address that is none of the web, as a bit; 0 if it takes it."""
+    told, data = _typed(url)
+    if not data:
+        return _NO_BYTES if told is not None or not url else _UNTAKEN
+    return 0 if told in _PICTURES else OTHER_TYPE if picture_type(told or "", data) in _PICTURES else _UNTAKEN
+
+
+def _typed(url: str) -> tuple[str | None, str]:
+    """The media type of a data URL, None for another URL, and the beginning of its data, which is empty if it has none."""
+    head, _, data = url[:_HEAD].partition(",")
+    return (head[5:].partition(";")[0].lower(), data) if head[:5].lower() == "data:" else (None, "")
+
+
+def _in_lines(refused: int) -> Callable[[Message], Message]:
+    """Return what puts a line in place of each picture and sound of which this is refused."""
+
+    def changed(message: Message) -> Message:
+        parts = [
+            {"type": "text", "text": media_line(part)} if _medium_oddity(part) & refused else part
+            for part in message["content"]
+        ]
+        return {**message, "content": parts}
+
+    return changed
+
+
+def _with_types(message: Message) -> Message:
+    """The message with the media type of a picture's bytes where another type is told that is no picture's."""
+    return {**message, "content": [_with_type(part) for part in message["content"]]}
+
+
+def retyped(url: str) -> str:
+    """Return a picture's data URL with the type of its bytes."""
+    told, begins = _typed(url)
+    return f"data:{picture_type(told or '', begins)};base64,{url.partition(',')[2]}"
+
+
+def _with_type(part: Message) -> Message:
+    if not _medium_oddity(part) & OTHER_TYPE:
+        return part
+    given = part["image_url"]
+    url = retyped(given if isinstance(given, str) else given["url"])
+    return {**part, "image_url": url if isinstance(given, str) else {**given, "url": url}}
+
+
 def _without_others(message: Mapping[str, Any]) -> Message:
     """The message without members that only other servers take, in it, in its parts and in its calls."""
     left = _without(message)
@@ -268,6 +352,9 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (_AUDIO, SPOKEN, _unspoken),
     (MEDIA, AS_TEXT, told),
     (_LINKED, AS_TEXT, _unlinked),
+    (_NO_BYTES, UNTAKEN, _in_lines(_NO_BYTES)),
+    (_UNTAKEN, UNTAKEN, _in_lines(_UNTAKEN)),
+    (OTHER_TYPE, TYPED, _with_types),
     (_OTHERS, OTHERS, _without_others),
     (_STRICT, STRICT, _strict),
     (NAMES, NAME, _renamed),

@@ -10,8 +10,10 @@ from typing import Final
 import msgspec
 
 from sash.core.chat.calls import arguments_object
-from sash.core.providers.media import MEDIA_TYPE, picture_type
+from sash.core.providers.hosted import media_line
+from sash.core.providers.media import MEDIA_TYPE, Media, is_web, picture_type
 from sash.core.providers.mends import Mend
+from sash.core.providers.pieces import data_url, file_part
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
 from sash.core.providers.whole import Whole
 
@@ -71,6 +73,14 @@ HOSTED_INPUT: Final = Mend(
     sent="The call with the object that the text is; with an empty one if it is none",
     evidence="'server_tool_use.input: Input should be a valid dictionary'; anthropic.types.ServerToolUseBlockParam",
 )
+UNTAKEN: Final = Mend(
+    name="untaken_medium",
+    refused="A picture that is no JPEG, PNG, GIF or WebP, or that has no bytes and no address; a document in base64 that is "
+    "no PDF",
+    sent="One line of text in its place, with its type and its size; a text file as a document of text",
+    evidence="'image.source.base64.media_type: Input should be image/jpeg, …' (anomalyco/opencode 5704), 'image cannot be "
+    "empty'; anthropic.types.Base64PDFSourceParam: `media_type` is 'application/pdf', PlainTextSourceParam: 'text/plain'",
+)
 OF_BLOCKS: Final = (
     SYSTEM_ROLE,
     BLANK_TEXT,
@@ -81,8 +91,14 @@ OF_BLOCKS: Final = (
     RESULTS_FIRST,
     FAILED_WITHOUT_WORDS,
     MEDIA_TYPE,
+    UNTAKEN,
     HOSTED_INPUT,
 )
+IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""Media types of the pictures that Claude takes."""
+_PDF: Final = "application/pdf"
+_PDF_BEGINS: Final = "JVBERi"
+"""How base64 of a PDF begins."""
 
 _WITHOUT_SYSTEM_ROLE: Final = re.compile(r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?!-[89]\b)))")
 """Models that take system texts in ``system`` alone."""
@@ -162,8 +178,8 @@ def _block(block: Block, ids: Iterator[str], seq: int, refusals: Refusals) -> It
             yield _use(block, next(ids, given), name, seq, refusals)
         case {"type": "tool_result"}:
             yield _result(block, seq, refusals)
-        case {"type": "image"}:
-            yield _image(block, seq, refusals)
+        case {"type": "image" | "document"}:
+            yield _medium(block, seq, refusals)
         case {"type": "server_tool_use" | "mcp_tool_use", "input": given} if not isinstance(given, dict):
             refusals.mends.add(HOSTED_INPUT, seq)
             yield {**block, "input": arguments_object(given, custom=False) if isinstance(given, str) else {}}
@@ -171,15 +187,53 @@ def _block(block: Block, ids: Iterator[str], seq: int, refusals: Refusals) -> It
             yield block
 
 
-def _image(block: Block, seq: int, refusals: Refusals) -> Block:
-    """Return a picture with the media type of its bytes."""
-    match block:
-        case {"source": {"type": "base64", "media_type": str(told), "data": str(data)} as source}:
+def _medium(block: Block, seq: int, refusals: Refusals) -> Block:
+    """Return a picture or a document as Claude takes it; another block as it came."""
+    source = block.get("source")
+    if not isinstance(source, dict) or block.get("type") not in ("image", "document"):
+        return block
+    if source.get("type") == "content" and isinstance(held := source.get("content"), list):
+        inner = [_medium(each, seq, refusals) for each in held]
+        return block if inner == held else {**block, "source": {**source, "content": inner}}
+    found = (_image if block["type"] == "image" else _document)(block, source)
+    if found != block:
+        is_typed = found.get("type") == block["type"] and found["source"]["type"] == "base64"
+        refusals.mends.add(MEDIA_TYPE if is_typed else UNTAKEN, seq)
+    return found
+
+
+def _image(block: Block, source: Block) -> Block:
+    """Return a picture with the media type of its bytes, or its line."""
+    match source:
+        case {"type": "url", "url": str(url)} if not is_web(url):
+            return _line(block, {"type": "image_url", "image_url": {"url": url}})
+        case {"type": "base64", "media_type": str(told), "data": str(data)}:
             found = picture_type(told, data)
-            if found != told:
-                refusals.mends.add(MEDIA_TYPE, seq)
-                return {**block, "source": {**source, "media_type": found}}
+            if not data or found not in IMAGES:
+                return _line(block, {"type": "image_url", "image_url": {"url": data_url(told, data)}})
+            return block if found == told else {**block, "source": {**source, "media_type": found}}
     return block
+
+
+def _document(block: Block, source: Block) -> Block:
+    """Return a document in base64 as a PDF or as a text, or its line."""
+    match source:
+        case {"type": "base64", "media_type": str(told), "data": str(data)} if not data or told != _PDF:
+            if data.startswith(_PDF_BEGINS):
+                return {**block, "source": {**source, "media_type": _PDF}}
+            text = Media(told, data).text() if told.startswith("text/") else None
+            if text and text.strip():
+                return {**block, "source": {"type": "text", "media_type": "text/plain", "data": text}}
+            title = block.get("title")
+            name = title if isinstance(title, str) else None
+            return _line(block, file_part(filename=name, file_data=data_url(told, data)))
+    return block
+
+
+def _line(block: Block, part: Block) -> Block:
+    """The line of a picture or a file, with the mark for the prompt cache that it had."""
+    marked = {"cache_control": block["cache_control"]} if "cache_control" in block else {}
+    return {"type": "text", "text": media_line(part), **marked}
 
 
 def _use(block: Block, identity: str, name: str, seq: int, refusals: Refusals) -> Block:
@@ -195,7 +249,7 @@ def _result(block: Block, seq: int, refusals: Refusals) -> Block:
         left = [each for each in content if not (each.get("type") == "text" and not str(each.get("text", "")).strip())]
         if len(left) < len(content):
             refusals.mends.add(BLANK_TEXT, seq)
-        left = [_image(each, seq, refusals) if each.get("type") == "image" else each for each in left]
+        left = [_medium(each, seq, refusals) for each in left]
         if left != content:
             changed = {**block, "content": left}
     elif isinstance(content, str):

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from sash.core.providers.hosted import media_line
 from sash.core.providers.media import MEDIA_TYPE, Media, picture_type
 from sash.core.providers.mends import Mend
 from sash.core.providers.pieces import Object, data_url, file_part
@@ -37,6 +38,12 @@ DOCUMENT_NAME: Final = Mend(
     sent="The name with spaces in their place, and with the message's number behind it if it is used before",
     evidence="'Messages can't contain duplicate document names'; 'The document file name can only contain alphanumeric "
     "characters, whitespace characters, hyphens, parentheses, and square brackets' (maximhq/bifrost 7003, vercel/ai 20365)",
+)
+UNTAKEN: Final = Mend(
+    name="untaken_medium",
+    refused="A picture without bytes, or of another format than `png`, `jpeg`, `gif` and `webp`",
+    sent="One line of text in its place, with its type and its size",
+    evidence="botocore's service model: ``ImageFormat``, and ``ImageSource.bytes`` has at least one byte",
 )
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_()\[\] -]+")
 _SPACES: Final = re.compile(r" {2,}")
@@ -72,10 +79,13 @@ class Names:
 
 
 def own_image(block: Block, seq: int, refusals: Refusals) -> Block:
-    """Return a picture that came in this form, with the format of its bytes."""
+    """Return a picture that came in this form, with the format of its bytes; the line of one that Bedrock does not take."""
     match block:
         case {"image": {"format": str(told), "source": {"bytes": str(data)}} as image}:
-            found = IMAGES.get(picture_type(f"image/{told}", data), told)
+            found = IMAGES.get(picture_type(f"image/{told}", data))
+            if not data or found is None:
+                refusals.mends.add(UNTAKEN, seq)
+                return {"text": media_line(read_media("image", image) or {})}
             if found != told:
                 refusals.mends.add(MEDIA_TYPE, seq)
                 return {**block, "image": {**image, "format": found}}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sash.core.providers.converse_files import DOCUMENT_NAME, KINDS, document_text, read_media
+from sash.core.providers.converse_files import DOCUMENT_NAME, KINDS, UNTAKEN, document_text, read_media
 from sash.core.providers.hosted import media_line
 from sash.core.providers.media import MEDIA_TYPE
 from sash.core.providers.mends import Mend
@@ -122,6 +122,7 @@ OF_CONVERSE: Final = (
     MANY_DOCUMENTS,
     CACHE_POINTS,
     MEDIA_TYPE,
+    UNTAKEN,
 )
 
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")

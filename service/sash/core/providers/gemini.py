@@ -15,7 +15,7 @@ Calls and results may come without ids. The id is then made of the name and the 
 which Gemini pairs them too.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple
@@ -30,6 +30,7 @@ from sash.core.providers.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.gemini_kinds import unknown_parts
 from sash.core.providers.gemini_mends import (
     MENDS,
+    PICTURES,
     SYSTEM_CONTENT,
     camel,
     in_call_order,
@@ -455,8 +456,13 @@ class FileLink(NamedTuple):
         return guess_type(self.uri)
 
 
-def carried(parts: Iterable[Part], refusals: Refusals, form: str) -> Iterator[str | FileLink | Media]:
-    """Yield what Google takes of the parts: texts, links and bytes. Others are refused; the client reads ``form``."""
+def carried(
+    parts: Iterable[Part], refusals: Refusals, form: str, pictures: Collection[str] = ()
+) -> Iterator[str | FileLink | Media]:
+    """Yield what Google takes of the parts: texts, links and bytes. Others are refused; the client reads ``form``.
+
+    ``pictures`` are the media types of pictures that it takes; empty if all of them.
+    """
     for part in parts:
         found: str | FileLink | Media | None = None
         match part.body:
@@ -474,12 +480,15 @@ def carried(parts: Iterable[Part], refusals: Refusals, form: str) -> Iterator[st
                 found = read_data_url(f"data:audio/{audio};base64,{data}", part.place, refusals)
             case _:
                 refusals.add(part.place, f"has no place in {form}, which take text, images, files and audio")
-        if found is not None:
+        media_type = None if found is None or isinstance(found, str) else found.media_type
+        if pictures and media_type and media_type.startswith("image/") and media_type not in pictures:
+            refusals.add(part.place, "must be a PNG, JPEG, WebP, HEIC or HEIF image")
+        elif found is not None:
             yield found
 
 
 def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
-    for each in carried(parts, refusals, "Gemini's contents"):
+    for each in carried(parts, refusals, "Gemini's contents", PICTURES):
         match each:
             case str():
                 yield {"text": each}

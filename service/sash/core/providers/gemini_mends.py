@@ -6,7 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.providers.hosted import media_line
+from sash.core.providers.media import picture_type
 from sash.core.providers.mends import Mend
+from sash.core.providers.pieces import medium_part
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
 from sash.core.providers.whole import Whole
 
@@ -45,7 +48,23 @@ FOREIGN_SIGNATURE: Final = Mend(
     evidence="'Invalid value at contents[2].parts[0].thought_signature (TYPE_BYTES), Base64 decoding failed' "
     "(crmne/ruby_llm 521, MayDay-wpf/snow-cli 84, router-for-me/CLIProxyAPIPlus 178)",
 )
-MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE, FOREIGN_SIGNATURE, SYSTEM_CONTENT, RESULT_ORDER)
+UNTAKEN: Final = Mend(
+    name="untaken_medium",
+    refused="A picture that is no PNG, JPEG, WebP, HEIC or HEIF, such as a GIF; one without bytes",
+    sent="One line of text in its place, with its type and its size; of one in a result, in the response",
+    evidence="'Unsupported MIME type: image/svg+xml', '… image/gif' (google-gemini/gemini-cli 3054, Mai-with-u/MaiBot 1435)"
+    "; ai.google.dev/gemini-api/docs/image-understanding, 'Supported image formats' (microsoft/vscode 286628)",
+)
+TYPED: Final = Mend(
+    name="media_type",
+    refused="A PNG, JPEG or WebP of which another type of pictures is told, such as `image/jpg`",
+    sent="The picture with the type of its bytes",
+    evidence="'Unsupported MIME type: image/jpg' (brianpetro/obsidian-smart-connections 1238, CherryHQ/cherry-studio 3088)",
+)
+MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE, FOREIGN_SIGNATURE, SYSTEM_CONTENT, RESULT_ORDER, UNTAKEN, TYPED)
+
+PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+"""Media types of the pictures that Gemini takes."""
 
 SKIPS: Final = "skip_thought_signature_validator"
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2,3}={0,2})?")
@@ -75,6 +94,8 @@ _BESIDE: Final = frozenset(
     }
 )
 """Members of a part that are no data; a text is data if it is not empty."""
+_BESIDE_WORDS: Final = ("thought", "thoughtSignature", "partMetadata")
+"""Members of a picture's part that the line in its place has, too."""
 _NAMES: Final = (
     *("audio_metadata", "audio_transcription", "bool_value", "code_execution_result", "content_layers", "display_name"),
     *("document_metadata", "end_offset", "end_page", "executable_code", "file_data", "file_uri", "function_call"),
@@ -138,6 +159,7 @@ def mended(whole: Whole, refusals: Refusals) -> Whole:
         parts = content.get("parts")
         given = parts if isinstance(parts, list) else [] if parts is None else [parts]
         given = [_with_own_signature(part, whole.seq, refusals) for part in given]
+        given = [_with_pictures(part, whole.seq, refusals) for part in given]
         left = [kept for part in given if (kept := _kept(part)) is not None]
         if left != given or not left:
             refusals.mends.add(EMPTY_PART, whole.seq)
@@ -156,6 +178,52 @@ def _with_own_signature(part: Any, seq: int, refusals: Refusals) -> Any:
         return part
     refusals.mends.add(FOREIGN_SIGNATURE, seq)
     return {name: value for name, value in part.items() if name != "thoughtSignature"}
+
+
+def _with_pictures(part: Any, seq: int, refusals: Refusals) -> Any:
+    """Return a part, or a result with parts, with pictures that Gemini takes; each other picture is a line."""
+    if not isinstance(part, dict):
+        return part
+    answer = part.get("functionResponse")
+    if isinstance(answer, dict) and isinstance(media := answer.get("parts"), list):
+        shown = [_picture(each, seq, refusals) for each in media]
+        return part if shown == media else {**part, "functionResponse": _told_in_response(answer, shown)}
+    return _picture(part, seq, refusals)
+
+
+def _told_in_response(answer: Block, shown: Sequence[Any]) -> Block:
+    """A result with the lines among its parts in its response, because a result has no text beside that."""
+    said, name = answer.get("response") or {}, "media"
+    while name in said:
+        name += "_"
+    left = [each for each in shown if "text" not in each]
+    lines = [each["text"] for each in shown if "text" in each]
+    told = {"response": {**said, name: "".join(lines)}} if lines else {}
+    kept = {name: value for name, value in answer.items() if name != "parts"}
+    return {**kept, **told, **({"parts": left} if left else {})}
+
+
+def _picture(part: Any, seq: int, refusals: Refusals) -> Any:
+    """A part that is a picture as Gemini takes it; another part as it came."""
+    name = next((each for each in ("inlineData", "fileData") if isinstance(part.get(each), dict)), "")
+    held = part.get(name) or {}
+    told, data, uri = held.get("mimeType"), held.get("data"), held.get("fileUri")
+    if not isinstance(told, str) or not told.lower().startswith("image/"):
+        return part
+    is_empty = name == "inlineData" and not data
+    if told.lower() in PICTURES and not is_empty:
+        return part
+    found = picture_type(told.lower(), data if isinstance(data, str) else "")
+    if found in PICTURES and not is_empty:
+        refusals.mends.add(TYPED, seq)
+        return {**part, name: {**held, "mimeType": found}}
+    refusals.mends.add(UNTAKEN, seq)
+    line = media_line(medium_part("image", told, data=data or "") if name == "inlineData" else _linked(uri))
+    return {**{each: part[each] for each in _BESIDE_WORDS if each in part}, "text": line}
+
+
+def _linked(uri: Any) -> Block:
+    return medium_part("image", "", uri=uri if isinstance(uri, str) else "")
 
 
 def _kept(part: Any) -> Any:

@@ -11,8 +11,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
-from sash.core.providers.chat_mends import CALL_ID, EMPTY_CONTENT, NAME, digest_of, fitting_function, shorter
-from sash.core.providers.hosted import line_of
+from sash.core.providers.chat_mends import (
+    CALL_ID,
+    EMPTY_CONTENT,
+    NAME,
+    OTHER_TYPE,
+    TYPED,
+    digest_of,
+    fitting_function,
+    picture_oddity,
+    retyped,
+    shorter,
+)
+from sash.core.providers.hosted import line_of, media_line
+from sash.core.providers.media import is_web
 from sash.core.providers.mends import Mend, Mends
 from sash.core.providers.pieces import to_json
 
@@ -70,6 +82,14 @@ HOSTED_WITHOUT_ID: Final = Mend(
     sent="One line of text in its place",
     evidence="openai.types.responses: `id` is required in web_search_call, file_search_call and their like",
 )
+UNTAKEN: Final = Mend(
+    name="untaken_medium",
+    refused="A picture in a data URL that is no PNG, JPEG, GIF or WebP, that is empty, or at an address that is none of the "
+    "web; a sound",
+    sent="One line of text in its place, with its type and its size",
+    evidence='OpenAI answers 400: "You uploaded an unsupported image" (STranslate/STranslate 277); '
+    "openai.types.responses: a message's content has texts, images and files",
+)
 ITEM_MENDS: Final = (
     LONE_REASONING,
     ITEM_SHAPE,
@@ -77,6 +97,8 @@ ITEM_MENDS: Final = (
     ITEM_TWICE,
     HOSTED_WITHOUT_ID,
     RESULT_KIND,
+    UNTAKEN,
+    TYPED,
     EMPTY_CONTENT,
     NAME,
     CALL_ID,
@@ -87,6 +109,7 @@ _ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _BEGINS: Final[Mapping[str, str]] = {
     "message": "msg",
     "function_call": "fc",
+    "function_call_output": "fc",
     "custom_tool_call": "ctc",
     "reasoning": "rs",
     "web_search_call": "ws",
@@ -414,6 +437,38 @@ def _input_part(part: Any) -> Any:
     return part
 
 
+def _with_media(change: Callable[[Item], Item]) -> Callable[[Item], Item]:
+    """Return what changes the inputs of a message or of a call's output, part by part."""
+
+    def changed(item: Item) -> Item:
+        name = "output" if item.get("type") in _RESULTS else "content"
+        is_input = name == "output" or (kind_of(item) == "message" and item.get("role") != "assistant")
+        parts = item.get(name)
+        if not is_input or not isinstance(parts, list):
+            return item
+        return {**item, name: [change(part) if isinstance(part, dict) else part for part in parts]}
+
+    return changed
+
+
+def _in_words(part: Item) -> Item:
+    """A picture or a sound that OpenAI does not take as its line; another part as it is."""
+    match part:
+        case {"type": "input_image", "image_url": str(url)} if url and not is_web(url):
+            if picture_oddity(url) & ~OTHER_TYPE:
+                return {"type": "input_text", "text": media_line({"type": "image_url", "image_url": url})}
+        case {"type": "input_audio", "input_audio": dict()}:
+            return {"type": "input_text", "text": media_line(part)}
+    return part
+
+
+def _with_type(part: Item) -> Item:
+    match part:
+        case {"type": "input_image", "image_url": str(url)} if not is_web(url) and picture_oddity(url) == OTHER_TYPE:
+            return {**part, "image_url": retyped(url)}
+    return part
+
+
 _CHANGES: Final[tuple[tuple[Mend, Callable[[Item], Item]], ...]] = (
     (ITEM_SHAPE, _without_nulls),
     (ITEM_ID, _with_fit_id),
@@ -421,4 +476,6 @@ _CHANGES: Final[tuple[tuple[Mend, Callable[[Item], Item]], ...]] = (
     (NAME, _with_names),
     (HOSTED_WITHOUT_ID, _told),
     (ITEM_SHAPE, _complete),
+    (UNTAKEN, _with_media(_in_words)),
+    (TYPED, _with_media(_with_type)),
 )

@@ -1,0 +1,153 @@
+"""Pictures, sounds and files in a provider's own form that it refuses: each is a line of text, told and counted."""
+
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import problem
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="
+GIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+PDF = "JVBERi0xLjQK"
+MODELS = {
+    "responses": "gpt-5",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-flash",
+    "converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+}
+KEYS = {"responses": ("input", "content"), "gemini": ("contents", "parts")}
+
+
+def own(media_type: str, data: str, kind: str = "image") -> dict[str, Any]:
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def inline(media_type: str, data: str) -> dict[str, Any]:
+    return {"inlineData": {"mimeType": media_type, "data": data}}
+
+
+def picture(form: str, data: str) -> dict[str, Any]:
+    return {"image": {"format": form, "source": {"bytes": data}}}
+
+
+def seen(url: str) -> dict[str, Any]:
+    return {"type": "input_image", "image_url": url, "detail": "auto"}
+
+
+UNTAKEN = [
+    ("responses", seen("data:image/svg+xml;base64,PHN2Zy8+"), "[image: image/svg+xml, 1 kB]\n"),
+    ("responses", seen("data:image/png;base64,"), "[image: image/png, 0 kB]\n"),
+    (
+        "responses",
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+        "[audio: audio/wav, 1 kB]\n",
+    ),
+    ("anthropic", own("image/bmp", "Qk0AAAAA"), "[image: image/bmp, 1 kB]\n"),
+    ("anthropic", own("image/png", ""), "[image: image/png, 0 kB]\n"),
+    ("anthropic", own("application/zip", "AAAA", "document"), "[file: application/zip, 1 kB]\n"),
+    ("gemini", inline("image/gif", GIF), "[image: image/gif, 1 kB]\n"),
+    ("gemini", inline("image/svg+xml", "PHN2Zy8+"), "[image: image/svg+xml, 1 kB]\n"),
+    ("gemini", inline("image/png", ""), "[image: image/png, 0 kB]\n"),
+    (
+        "gemini",
+        {"fileData": {"mimeType": "image/gif", "fileUri": "https://x.test/a.gif"}},
+        "[image: https://x.test/a.gif]\n",
+    ),
+    ("converse", picture("bmp", "Qk0AAAAA"), "[image: image/bmp, 1 kB]\n"),
+    ("converse", picture("png", ""), "[image: image/png, 0 kB]\n"),
+]
+TYPED = [
+    ("responses", seen(f"data:application/octet-stream;base64,{PIXEL}"), seen(f"data:image/png;base64,{PIXEL}")),
+    ("anthropic", own("application/octet-stream", PDF, "document"), own("application/pdf", PDF, "document")),
+    ("gemini", inline("image/jpg", "/9j/4AAQ"), inline("image/jpeg", "/9j/4AAQ")),
+]
+
+
+async def window(client: httpx.AsyncClient, form: str, *messages: Any) -> Any:
+    """Return the window of these messages in their own form."""
+    body = {"model": MODELS[form], "messages": list(messages)}
+    answer = await client.post("/window", params={"format": form}, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def asked(form: str, part: Any) -> Any:
+    text = {"type": "input_text", "text": "hi"} if form == "responses" else {"text": "hi"}
+    text = {"type": "text", "text": "hi"} if form == "anthropic" else text
+    return {"role": "user", KEYS.get(form, ("", "content"))[1]: [text, part]}
+
+
+def sent(form: str, made: Any) -> Any:
+    """Return the second part of the window's newest message."""
+    messages, parts = KEYS.get(form, ("messages", "content"))
+    return made["request"][messages][-1][parts][1]
+
+
+@pytest.mark.parametrize(("form", "part", "line"), UNTAKEN)
+async def test_what_the_provider_refuses_is_a_line(client: httpx.AsyncClient, form: str, part: Any, line: str) -> None:
+    """A medium in the provider's own form that it refuses is a line with its type and its size, in the window's total."""
+    made = await window(client, form, asked(form, part))
+    assert sent(form, made)["text"] == line
+    assert "untaken_medium" in made["mended"]["reasons"]
+    counted = await client.post("/count", params={"format": form}, json={"model": MODELS[form], **made["request"]})
+    assert counted.status_code == 200, counted.text
+    assert counted.json()["tokens"] <= made["tokens"]["total"]
+
+
+@pytest.mark.parametrize(("form", "part", "as_sent"), TYPED)
+async def test_bytes_that_the_provider_takes_have_their_type(
+    client: httpx.AsyncClient, form: str, part: Any, as_sent: Any
+) -> None:
+    """Bytes of a type that the provider takes are sent with this type, whatever is told."""
+    made = await window(client, form, asked(form, part))
+    assert sent(form, made) == as_sent
+    assert made["mended"]["reasons"] == {"media_type": 1}
+
+
+async def test_a_text_file_in_base64_is_a_document_of_text(client: httpx.AsyncClient) -> None:
+    """Claude takes the words of a text file that came as base64."""
+    made = await window(
+        client, "anthropic", asked("anthropic", {**own("text/plain", "SGkh", "document"), "title": "a"})
+    )
+    source = {"type": "text", "media_type": "text/plain", "data": "Hi!"}
+    assert sent("anthropic", made) == {"type": "document", "title": "a", "source": source}
+    assert made["mended"]["reasons"] == {"untaken_medium": 1}
+
+
+async def test_a_picture_in_a_result_is_a_line_in_the_response(client: httpx.AsyncClient) -> None:
+    """Gemini's result keeps the pictures that Gemini takes; the line of another one is in the response."""
+    parts = [inline("image/gif", GIF), inline("image/png", PIXEL)]
+    answer = {"id": "a", "name": "look", "response": {"output": "seen"}, "parts": parts}
+    made = await window(
+        client,
+        "gemini",
+        {"role": "user", "parts": [{"text": "hi"}]},
+        {"role": "model", "parts": [{"functionCall": {"id": "a", "name": "look", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": answer}]},
+    )
+    found = made["request"]["contents"][-1]["parts"][0]["functionResponse"]
+    assert found["response"] == {"output": "seen", "media": "[image: image/gif, 1 kB]\n"}
+    assert found["parts"] == parts[1:]
+
+
+async def test_a_picture_from_another_form_is_refused_by_its_place(client: httpx.AsyncClient) -> None:
+    """A GIF of a chat message has no place in Gemini's contents; with uncarried=drop it is left out, and told."""
+    message = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"data:image/gif;base64,{GIF}"}}]}
+    body = {"model": "gemini-2.5-flash", "format": "gemini", "messages": [message]}
+    refused = problem(await client.post("/window", json=body), 422, "format-cannot-carry")
+    assert refused["errors"][0]["pointer"].endswith("/content/0")
+    left = await client.post("/window", json={**body, "uncarried": "drop"})
+    assert left.json()["mended"]["reasons"] == {"left_out_part": 1}
+
+
+async def test_an_outputs_id_begins_as_calls_do(client: httpx.AsyncClient) -> None:
+    """Responses take an output's id that begins with ``fc``; another one is left out, and told."""
+    items = [
+        {"role": "user", "content": "hi"},
+        {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
+    ]
+    for identity, kept in (("fc_1", {"id": "fc_1"}), ("out_1", {})):
+        output = {"type": "function_call_output", "call_id": "a", "output": "seen"}
+        made = await window(client, "responses", *items, {**output, "id": identity})
+        assert made["request"]["input"][-1] == {**output, **kept}
+        assert made.get("mended", {"reasons": {}})["reasons"] == ({} if kept else {"item_id": 1})
