@@ -115,10 +115,7 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def roles(self) -> bytes:
         """The roles of the messages."""
-        seqs, first, roles = self.window.seqs, self.history.first_seq, self.history.records.roles
-        if seqs and seqs[0] < first:
-            return bytes(map(self.history.role, seqs))
-        return bytes([roles[seq - first] for seq in seqs])
+        return self.history.roles_of(self.window.seqs)
 
     @cached_property
     def _thinks(self) -> bool:

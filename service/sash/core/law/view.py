@@ -142,6 +142,11 @@ class History(msgspec.Struct, frozen=True):
         """The role of a message that was read."""
         return self.records.roles[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq].measure.role
 
+    def roles_of(self, seqs: Sequence[int]) -> bytes:
+        """The roles of messages that were read."""
+        first, roles, outside = self.first_seq, self.records.roles, self.outside
+        return bytes([roles[seq - first] if seq >= first else outside[seq].measure.role for seq in seqs])
+
     def whole_cost(self, seq: int, model: Model) -> int:
         """Tokens of a message as it is stored, without documents and reasoning."""
         return self.whole_costs((seq,), model)[seq]
