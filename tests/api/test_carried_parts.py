@@ -67,7 +67,7 @@ async def test_a_document_or_spoken_words_are_in_every_format(
 async def test_a_shell_result_that_names_its_call_by_id_answers_it(
     client: httpx.AsyncClient, conversation: str
 ) -> None:
-    """A local shell's output has its call's id as ``id`` in OpenAI's type."""
+    """A local shell's output has its call's id as ``id`` in OpenAI's type; it is sent as ``call_id``, too, and told."""
     call = {"type": "local_shell_call", "id": "ls_1", "call_id": "call_1", "status": "completed"}
     call["action"] = {"type": "exec", "command": ["ls"], "env": {}}  # type: ignore[assignment]
     output = {"type": "local_shell_call_output", "id": "call_1", "output": "a.txt"}
@@ -79,7 +79,8 @@ async def test_a_shell_result_that_names_its_call_by_id_answers_it(
     own = await window(client, conversation, model="gpt-5", format="responses")
 
     assert [each["role"] for each in chat["request"]["messages"]] == ["user", "assistant", "tool", "user"]
-    assert own["request"]["input"][1:3] == [call, output]
+    assert own["request"]["input"][1:3] == [call, {**output, "call_id": "call_1"}]
+    assert own["mended"]["reasons"] == {"item_shape": 1}
 
 
 async def test_a_document_by_address_is_a_line_for_openai(client: httpx.AsyncClient, conversation: str) -> None:

@@ -458,7 +458,7 @@ async def test_a_call_and_its_result_are_of_one_kind(
     """OpenAI's own calls and results are sent as a function's if one of both was redacted or cut."""
     action = {"type": "exec", "command": ["ls"], "env": {}}
     call = {"type": "local_shell_call", "id": "lsh_1", "call_id": "c", "action": action, "status": "completed"}
-    output = {"type": "local_shell_call_output", "call_id": "c", "output": "word " * 500}
+    output = {"type": "local_shell_call_output", "id": "out_1", "call_id": "c", "output": "word " * 500}
     items = [{"role": "user", "content": "Go."}, call, output, {"role": "user", "content": "And now?"}]
     await append(client, conversation, *items, format="responses")
     whole = await window(client, conversation, format="responses")

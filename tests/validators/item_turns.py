@@ -156,4 +156,19 @@ def compaction(log: Log) -> None:
     log.add("responses", *log.maybe(_reasoning(log)), item, *log.maybe(_message(log)))
 
 
-TURNS = (user, user, reply, reply, calls, calls, note, computer, compaction, custom)
+def shell(log: Log) -> None:
+    """Call a local shell, whose output names the call by ``call_id``, by ``id``, or by both."""
+    identity = log.word("call_")
+    action = {"type": "exec", "command": ["ls"], "env": {}}
+    call = {
+        "type": "local_shell_call",
+        "id": log.word("lsh_"),
+        "call_id": identity,
+        "action": action,
+        "status": "completed",
+    }
+    named = log.pick(({"call_id": identity}, {"id": identity}, {"id": log.word("out_"), "call_id": identity}))
+    log.add("responses", call, {"type": "local_shell_call_output", **named, "output": log.text()})
+
+
+TURNS = (shell, user, user, reply, reply, calls, calls, note, computer, compaction, custom)

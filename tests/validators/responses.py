@@ -37,6 +37,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "image_generation_call": ("id", "status"),
     "code_interpreter_call": ("id", "container_id", "status"),
     "local_shell_call": ("id", "action", "call_id", "status"),
+    "local_shell_call_output": ("call_id", "id", "output"),
     "shell_call": ("action", "call_id"),
     "shell_call_output": ("call_id", "output"),
     "apply_patch_call": ("call_id", "operation", "status"),

@@ -141,7 +141,9 @@ def guess(part: dict[str, Any]) -> Guess:
     part = as_file(part)
     size = len(msgspec.json.encode(part))
     if part.get("type") == "input_audio":
-        return Guess(_WRAPPING + size // _AUDIO_CHARACTERS)
+        tokens = _WRAPPING + size // _AUDIO_CHARACTERS
+        # A sound of another format is read back as a file from Google's forms, and counted as one.
+        return Guess(tokens if _is_usual_sound(part) else max(tokens, _PAGE_WRAPPING + size // FILE_CHARACTERS))
     file = part.get("file")
     if not isinstance(file, Mapping):
         elsewhere = UPLOADED_FILE if part.get("type") in LINKS else _WRAPPING
@@ -157,6 +159,12 @@ def guess(part: dict[str, Any]) -> Guess:
     tokens = _PAGE_WRAPPING + size // FILE_CHARACTERS
     pages = _pages(data)
     return Guess(tokens, pages, tokens if pages else 0)
+
+
+def _is_usual_sound(part: Mapping[str, Any]) -> bool:
+    """Return whether a sound has a format that chat messages name."""
+    sound = part.get("input_audio")
+    return isinstance(sound, Mapping) and sound.get("format") in ("wav", "mp3")
 
 
 def guess_line(line: str) -> Guess:

@@ -48,11 +48,12 @@ LONE_REASONING: Final = Mend(
 ITEM_SHAPE: Final = Mend(
     name="item_shape",
     refused="An item without a member that OpenAI's type requires: an assistant's parts without `id` or `status`, an image "
-    "without `detail`, a hosted call without its `status`; a member that is null; an image's address as an object; an image "
-    "that is nowhere",
+    "without `detail`, a hosted call without its `status`, a local shell's output without its `call_id` or `id`; a member "
+    "that is null; an image's address as an object; an image that is nowhere",
     sent="The item with the member's default, or without what is null; an assistant's text as a string; the address as a "
     "string",
-    evidence="openai.types.responses.ResponseInputItemParam; OpenAI answers 400 to an assistant's `input_text`",
+    evidence="openai.types.responses.ResponseInputItemParam; OpenAI answers 400 to an assistant's `input_text`; a local "
+    "shell's output requires `call_id` and `id` (openai/openai-python 3923)",
 )
 ITEM_ID: Final = Mend(
     name="item_id",
@@ -164,7 +165,8 @@ _PAIRED: Final[Mapping[str, Sequence[str]]] = {
 """Members of calls with a result that have no default. Without one, call and result are sent as a function's."""
 _NAMED_BY_ID: Final = frozenset({"mcp_approval_request", "item_reference"})
 """Items that others refer to by their id, or that are nothing else."""
-_ANSWERED_BY_ID: Final = frozenset({"mcp_approval_request", "local_shell_call_output"})
+_SHELL_OUTPUT: Final = "local_shell_call_output"
+_ANSWERED_BY_ID: Final = frozenset({"mcp_approval_request", _SHELL_OUTPUT})
 """Items whose id, without a ``call_id``, is that of their call."""
 _WITH_ID: Final = frozenset(
     {"reasoning", *(kind for kind, names in (*_REQUIRED.items(), *_PAIRED.items()) if "id" in names)}
@@ -345,6 +347,13 @@ def _filled(value: Item) -> Item:
     return {name: each for name, each in value.items() if each is not None}
 
 
+def _with_call_id(item: Item) -> Item:
+    """A local shell's output, which answers its call by ``id`` in the SDK's type, with that as its ``call_id``, too."""
+    if item.get("type") != _SHELL_OUTPUT or item.get("call_id") is not None or not call_of(item):
+        return item
+    return {**item, "call_id": call_of(item)}
+
+
 def _told(item: Item) -> Item:
     """A hosted call that lacks what its type requires, as its line."""
     if not _lacks(item, _REQUIRED):
@@ -358,6 +367,8 @@ def _complete(item: Item) -> Item:
         return _assistants(item) if item.get("role") == "assistant" else _inputs(item)
     if kind == "reasoning" and not item.get("id"):
         return _sealed(item)
+    if kind == _SHELL_OUTPUT and not item.get("id"):
+        return {**item, "id": call_of(item)}
     if defaults := {name: value for name, value in _DEFAULTS.get(kind, {}).items() if item.get(name) is None}:
         item = {**item, **defaults}
     if kind in _NAMED and item.get("status", "completed") not in _STATUSES:
@@ -471,6 +482,7 @@ def _with_type(part: Item) -> Item:
 
 _CHANGES: Final[tuple[tuple[Mend, Callable[[Item], Item]], ...]] = (
     (ITEM_SHAPE, _without_nulls),
+    (ITEM_SHAPE, _with_call_id),
     (ITEM_ID, _with_fit_id),
     (CALL_ID, _with_short_calls),
     (NAME, _with_names),
