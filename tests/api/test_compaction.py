@@ -328,6 +328,18 @@ async def test_a_late_result_brings_its_covered_call(client: httpx.AsyncClient, 
     assert "Meanwhile" not in str(sent)
 
 
+async def test_a_pinned_call_keeps_its_late_result(client: httpx.AsyncClient, conversation: str) -> None:
+    """A pinned call stays behind the block with its result, also with one that came after another message."""
+    chat = Chat(client, conversation, **CLAUDE)
+    call = {"message": {"role": "assistant", "content": [USE]}, "pinned": True}
+    await chat.append(*turns(("user", "Look it up")), call, *turns(("user", "Meanwhile, a plan?"), ("user", [RESULT])))
+    await chat.append(*turns(("assistant", REPLY), ("user", "Go on")))
+
+    sent = await chat.sent()
+    assert [each for each in sent if USE["id"] in str(each)] == turns(("assistant", [USE]), ("user", [RESULT]))
+    assert "Meanwhile" not in str(sent)
+
+
 async def test_a_result_whose_group_the_summary_cuts_brings_its_call(
     client: httpx.AsyncClient, conversation: str
 ) -> None:
