@@ -20,10 +20,10 @@ MOST_CALLS = {
     "claude": 1000,
     "claude, tools": 1385,
     "results": 1240,
-    "explain": 1010,
+    "explain": 480,
     "dedupe": 196,
     "recall": 900,
-    "skip": 1220,
+    "skip": 860,
     "sent": 185,
 }
 

@@ -217,8 +217,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """The tokens that the request costs more if message ``seq`` is its first, beside system messages."""
         model, form = self.terms.model, self.terms.options.format
         record, role = self.view.history.record, self.view.history.role
-        systems = [each for each in self.view.always_seqs() if role(each) <= DEVELOPER]
-        is_beside = any(came_in(record(each).measure, form) for each in systems)
+        is_beside = any(came_in(record(each).measure, form) for each in self.view.systems)
         if role(seq) != ASSISTANT and not is_beside:  # as nearly always
             return 0
         behind = range(seq + 1, self.view.history.length + 1) if seq >= self.view.history.first_seq else ()
@@ -433,8 +432,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         fixed, form, view = self.terms.fixed, self.terms.options.format, self.view
         if not fixed.defines(form):
             return 0
-        leading = {*seqs[:1], *(seq for seq in view.always_seqs() if view.history.role(seq) <= DEVELOPER)}
-        beside = [each.measure for each in (*lines, *map(view.history.record, sorted(leading))) if each is not None]
+        leading = sorted({*seqs[:1], *view.systems})
+        beside = [each.measure for each in (*lines, *map(view.history.record, leading)) if each is not None]
         stands_in = PROVIDERS[form].stand_in_tool is not None
         calls = stands_in and any(has_calls(view.history.record(seq).measure) for seq in seqs)
         return fixed.tools_tokens(self.terms.model, beside, calls=calls)

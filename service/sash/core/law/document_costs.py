@@ -17,15 +17,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.text import both
 from sash.core.counts.unicode_scripts import RATIOS, mix_of
 from sash.core.law.costs import record_cost
-from sash.core.law.grounding import (
-    Grounded,
-    Template,
-    added_tokens,
-    content_text,
-    content_texts,
-    everything,
-    trim,
-)
+from sash.core.law.grounding import Grounded, Template, added_tokens, content_text, content_texts, trim
 from sash.core.law.levels import Leveled
 from sash.core.law.records import Record, StoredGrounding
 from sash.core.providers import PROVIDERS
@@ -59,7 +51,9 @@ class Joining:
 
     def whole(self, texts: Sequence[str], levels: tuple[int, ...] = ()) -> Grounded:
         """These documents, uncut; ``levels`` are those of their texts."""
-        return self._priced(everything(self.template, texts, self._counted(texts), levels))
+        before, after = self.template.around(self.template.separator.join(texts))
+        kept, tokens, levels = len(texts), self._counted(texts), levels if any(levels) else ()
+        return self._priced(Grounded(before=before, after=after, kept=kept, tokens=tokens, allowed=kept, levels=levels))
 
     def cut(self, texts: Sequence[str], room: int) -> Grounded | None:
         """The documents, the last of them cut so that they add at most ``room`` of the model's tokens; None if none fits."""

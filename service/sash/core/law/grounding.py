@@ -91,15 +91,6 @@ def added_tokens(template: Template, content: str, documents: Sequence[str], enc
     return count_text(before + content + after, encoding) - count_text(content, encoding)
 
 
-def everything(template: Template, documents: Sequence[str], tokens: int, levels: tuple[int, ...] = ()) -> Grounded:
-    """All documents, uncut; ``tokens`` are the tokens that they add, and ``levels`` those of their texts."""
-    before, after = template.around(template.separator.join(documents))
-    kept = len(documents)
-    return Grounded(
-        before=before, after=after, kept=kept, tokens=tokens, allowed=kept, levels=levels if any(levels) else ()
-    )
-
-
 def trim(template: Template, content: str, documents: Sequence[str], encoding: Encoding, room: int) -> Grounded | None:
     """Documents that add at most ``room`` tokens: whole ones first, then one that is cut at a character.
 
@@ -119,8 +110,9 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
         length -= 1
     while step := next((s for s in range(1, min(_STEPS, len(joined) - length) + 1) if added(length + s) <= room), 0):
         length += step
-    starts = _next_starts(template, documents)
-    length = min(length, starts[bisect_left(starts, length)] - len(template.separator))  # not inside a separator
+    # Where the text after each document and its separator begins. A cut is not inside a separator.
+    starts = [*accumulate(len(document) + len(template.separator) for document in documents)]
+    length = min(length, starts[bisect_left(starts, length)] - len(template.separator))
     while length > 0 and added(length) > room:
         length -= 1
     if length <= 0:
@@ -134,11 +126,6 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
         cut=length < len(joined),
         allowed=len(documents),
     )
-
-
-def _next_starts(template: Template, documents: Sequence[str]) -> list[int]:
-    """Where the text after each document and its separator begins in the joined text, in characters."""
-    return list(accumulate(len(document) + len(template.separator) for document in documents))
 
 
 def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:

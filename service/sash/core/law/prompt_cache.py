@@ -61,13 +61,12 @@ class PromptCache:
         lives = rules.lifetime_seconds if lives_seconds is None else lives_seconds
         tokens = [0, *accumulate(block.tokens for block in blocks)]
         prefixes = [*accumulate((block.identity for block in blocks), lambda *known: hash(known), initial=0)]
-        alive = {known for known, (used, lived) in self._used.items() if at_seconds - used <= lived}
-        found = max((place for place in looked if prefixes[place] in alive), default=0)
+        self._used = {known: used for known, used in self._used.items() if at_seconds - used[0] <= used[1]}
+        found = max((place for place in looked if prefixes[place] in self._used), default=0)
         # The longest cached prefix is read, and the rest up to the last end is written.
         read = tokens[found] // rules.step_tokens * rules.step_tokens
         read = read if read >= rules.minimum_tokens else 0
         long_enough = [end for end in ends if tokens[end] >= rules.minimum_tokens]
-        self._used = {known: used for known, used in self._used.items() if known in alive}
         for place in [*long_enough, *([found] if read else [])]:
             # An entry that is used again lives as long as it was written for.
             lived = self._used.get(prefixes[place], (0.0, lives))[1]

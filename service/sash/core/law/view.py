@@ -258,6 +258,12 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """Seqs of required messages before the tail and of required units' first messages, ascending."""
         return sorted(self.outside) + sorted(map(self.seq, self.always))
 
+    @cached_property
+    def systems(self) -> list[int]:
+        """Seqs of required system and developer messages, ascending."""
+        seqs = self.always_seqs()
+        return [seq for seq, role in zip(seqs, self.history.roles_of(seqs), strict=True) if role <= DEVELOPER]
+
     def always_costs(self) -> dict[Reason, int]:
         """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
         costs: dict[Reason, int] = {}
