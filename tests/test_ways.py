@@ -9,22 +9,22 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_FUNCTIONS = {"window": 112, "append": 175}
-MOST_MODULES = {"window": 38, "append": 51}
+MOST_MODULES = {"window": 37, "append": 50}
 MOST_CALLS = {
-    "plain": 195,
-    "anthropic": 640,
+    "plain": 192,
+    "anthropic": 650,
     "gemini": 930,
     "responses": 1060,
-    "tools": 340,
-    "stable": 390,
-    "claude": 1000,
+    "tools": 322,
+    "stable": 382,
+    "claude": 980,
     "claude, tools": 1385,
-    "results": 1240,
+    "results": 1115,
     "explain": 480,
     "dedupe": 196,
-    "recall": 900,
+    "recall": 885,
     "skip": 860,
-    "sent": 185,
+    "sent": 180,
 }
 
 
