@@ -231,11 +231,11 @@ async def test_a_message_of_an_agent_is_recalled(own: EmbeddedStore) -> None:
     """An encrypted message that has an author is recalled: its details are read, as its body opens with all of its row."""
     async with service(own, KEY, recall="lexical") as client:
         turns = [said(f"turn {number} and then some more") for number in range(12)]
-        await append(client, "c", said("The zebra is called Rex.", author="triage"), *turns, said("Which zebra?"))
-        await indexed(client, "c")
-        found = await window(client, "c", limit=2, recall_max_tokens=200)
+        await append(client, "zoo", said("The zebra is called Rex.", author="triage"), *turns, said("Which zebra?"))
+        await indexed(client, "zoo")
+        found = await window(client, "zoo", limit=2, recall_max_tokens=200)
         assert found["request"]["messages"][0]["content"] == "The zebra is called Rex."
-        await client.delete("/conversations/c")
+        await client.delete("/conversations/zoo")
 
 
 async def test_a_service_without_the_key_adds_nothing_to_what_is_encrypted(

@@ -105,11 +105,6 @@ def get_logger() -> structlog.typing.FilteringBoundLogger:
     return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
 
 
-def milliseconds(seconds: float) -> float:
-    """The same in milliseconds, with two decimals. ``round`` with decimals takes a microsecond, six times as long."""
-    return int(seconds * 100_000 + 0.5) / 100
-
-
 def log_request(line: dict[str, Any]) -> None:
     """Write a request's line through structlog, like other lines."""
     level = "error" if line["status"] >= _SERVER_ERROR else "info"

@@ -13,7 +13,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from sash import __version__
 from sash.operations.event_metrics import EventMetrics
-from sash.operations.logging import best_effort, milliseconds
+from sash.operations.logging import best_effort
 from sash.operations.registry import SECONDS, Registry
 from sash.operations.tool_metrics import ToolMetrics
 from sash.operations.tracing import OpenTelemetry
@@ -117,7 +117,7 @@ def _took(name: str, seconds: float) -> None:
     """Add a duration to a field of the request's log line, in milliseconds. A request may do the same work repeatedly."""
     line = LINE.get()
     if line is not None:
-        line[name] = milliseconds(seconds + line.get(name, 0.0) / 1000)
+        line[name] = int((1000 * seconds + line.get(name, 0.0)) * 100 + 0.5) / 100
 
 
 class _Present:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from sash.operations.logging import RequestLog, log_beside, milliseconds
+from sash.operations.logging import RequestLog, log_beside
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.registry import SECONDS
@@ -133,7 +133,7 @@ class Requests:
         except Exception as error:  # noqa: BLE001 - no figure of a request fails it
             log_beside(error)
         if self._log is not None and not quiet:
-            line["milliseconds"] = milliseconds(seconds)
+            line["milliseconds"] = int(seconds * 100_000 + 0.5) / 100  # ``round`` with decimals takes a microsecond
             self._log(line)
 
     def _refused_as(self, line: dict[str, Any], scope: Any) -> str:
