@@ -253,9 +253,9 @@ def conversation_body(identity: str, state: State, progress: RecallProgress | No
 
 
 def exported_body(identity: str, state: State, view: str | None = None) -> bytes:
-    """A conversation as the first line of its export, which is the same for a copy that was imported.
+    """The first line of a conversation's export. The export of an imported copy begins with the same line.
 
-    That of a view names it, so that no import takes a part for the whole.
+    With a view, the line names it, so that an import does not take a part for the whole.
     """
     members = _members(identity, seen_state(state, view))
     return msgspec.json.encode(ExportedConversation(**members) if view is None else ExportedView(**members, view=view))

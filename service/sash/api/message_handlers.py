@@ -485,7 +485,7 @@ async def _read(
     media: MediaForm,
     newest_first: bool = False,
 ) -> tuple[Page, Page]:
-    """A page that is read, and what the view sees of it."""
+    """Read a page. Returns the whole page, and the page with what the view sees."""
     for _ in range(_ATTEMPTS):
         page = await _shown(request, target, read, media=media, newest_first=newest_first)
         with suppress(HistoryEdited):

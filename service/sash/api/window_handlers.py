@@ -108,7 +108,7 @@ async def compare_windows(request: Req) -> WindowDifference:
 
 
 def beside(query: WindowQuery) -> WindowQuery:
-    """The window's parameters, without the query's others."""
+    """The query's parameters that are a window's, without its other ones."""
     return WindowQuery(**{name: getattr(query, name) for name in WindowQuery.__struct_fields__})
 
 

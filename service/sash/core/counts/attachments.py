@@ -18,6 +18,7 @@ import msgspec
 from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.counts.families import CropRules, ImageRules, PatchRules, TileRules
 from sash.core.counts.text import count_text
+from sash.core.providers.pieces import SOUNDS
 
 AUTO, LOW, ORIGINAL = 0, 1, 2
 DETAILS = {"auto": AUTO, "high": AUTO, "low": LOW, "original": ORIGINAL}
@@ -164,7 +165,7 @@ def guess(part: dict[str, Any]) -> Guess:
 def _is_usual_sound(part: Mapping[str, Any]) -> bool:
     """Return whether a sound has a format that chat messages name."""
     sound = part.get("input_audio")
-    return isinstance(sound, Mapping) and sound.get("format") in ("wav", "mp3")
+    return isinstance(sound, Mapping) and sound.get("format") in SOUNDS
 
 
 def guess_line(line: str) -> Guess:

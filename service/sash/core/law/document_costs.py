@@ -50,7 +50,7 @@ class Joining:
         return self._added_cost(self._counted(texts)) <= room and (self.factor is None or self.cost(texts) <= room)
 
     def whole(self, texts: Sequence[str], levels: tuple[int, ...] = ()) -> Grounded:
-        """These documents, uncut; ``levels`` are those of their texts."""
+        """These documents, with their texts uncut. ``levels`` has the level of each text."""
         before, after = self.template.around(self.template.separator.join(texts))
         kept, tokens, levels = len(texts), self._counted(texts), levels if any(levels) else ()
         return self._priced(Grounded(before=before, after=after, kept=kept, tokens=tokens, allowed=kept, levels=levels))

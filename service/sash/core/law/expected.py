@@ -140,7 +140,10 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
         return fixed if count <= 0 else max(fixed, tokens["total"] - after - sum(map(self.cost, seqs[count:])))
 
     def up_to_lines(self, kind: CacheKind) -> int:
-        """Tokens up to the last entry before the system texts that differ. Claude gets them as one, after definitions."""
+        """Tokens that stay in the cache if the system texts differ: those up to the last mark before these texts.
+
+        Claude gets all system texts as one text, behind the tool definitions.
+        """
         tokens = self.window.tokens
         if kind == "cache_control":
             return tokens["priming"] + tokens["tools"]
@@ -195,7 +198,7 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
         return [0, *([question] if places.before_question else []), *([count] if places.newest else [])]
 
     def _leading_end(self) -> list[int]:
-        """The end of the leading system texts, if it takes a mark. Few-shots follow the system prompt."""
+        """The number of the last leading system text, if it can have a cache mark. Few-shots follow the system prompt."""
         window, prompt = self.window, bool(self.window.tokens["system"])
         if window.tokens["few_shots"]:
             return [0] if prompt and self.says_system_first else []

@@ -1,4 +1,4 @@
-"""Late results, which do not stand behind their call, and the messages that made their calls, by the calls' links."""
+"""Find late results, which do not stand directly behind their call, and the messages that made the calls of results."""
 
 import numpy as np
 

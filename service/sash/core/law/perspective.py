@@ -107,9 +107,10 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
 
 
 def back_for_view(history: History, seen: History, least: NeedOlder, budget: int, block: int) -> NeedOlder:
-    """Request as much of the log as likely has a budget that the agent sees, at most to the horizon, and the ``least``.
+    """Request older messages, so that those that the agent sees likely fill the budget.
 
-    ``seen`` is what it sees of the history that was read.
+    The request goes back at least to ``least``, and otherwise not before the horizon. ``seen`` is what the agent sees of the
+    history that was read.
     """
     read, sees = int(history.line_lengths().sum()), int(reference_costs(seen.records, seen.column).sum())
     place = history.tokens - read * budget // max(1, sees)

@@ -82,9 +82,10 @@ def candidates(
 def choose(
     wanted: Iterable[Candidate], room: int, records: Mapping[int, Record], costs: Mapping[int, int], said: set[bytes]
 ) -> list[Candidate]:
-    """The best candidates that fit into ``room`` tokens, each content once: ``said`` are the digests of the window's.
+    """The best candidates that fit into ``room`` tokens. No content comes twice.
 
-    ``records`` and ``costs`` are the messages' records and tokens by seq.
+    ``said`` are digests of the contents that the window has already. ``records`` and ``costs`` are the messages' records and
+    tokens by seq.
     """
     taken: list[Candidate] = []
     chosen: set[int] = set()

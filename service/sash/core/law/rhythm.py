@@ -43,8 +43,12 @@ class Cold(NamedTuple):
 
 
 class _Pauses(NamedTuple):
-    """At each message, as arrays: the milliseconds since the window before, whether the tail tells them and the recent ones,
-    and the numbers of recent pauses within the usual lifetime, within the longer one, and longer."""
+    """Arrays with a figure for each message.
+
+    ``milliseconds`` is the pause since the window before. ``told``: the tail has this pause and the recent ones. ``short``,
+    ``middle`` and ``long`` are the numbers of recent pauses within the cache's usual lifetime, within its longer lifetime,
+    and beyond both.
+    """
 
     milliseconds: Number
     told: Number

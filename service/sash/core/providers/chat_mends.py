@@ -14,6 +14,7 @@ from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.providers.hosted import media_line
 from sash.core.providers.media import is_web, picture_type
 from sash.core.providers.mends import AS_TEXT, Mend
+from sash.core.providers.pieces import SOUNDS
 from sash.core.providers.thoughts import MEMBERS
 
 Message = dict[str, Any]
@@ -105,7 +106,6 @@ _NOT_MISTRALS: Final = MEMBERS | {
     *("annotations", "cache_control", "encrypted_content", "partial", "provider_specific_fields"),
 }
 _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
-_SOUNDS: Final = frozenset({"wav", "mp3"})
 _HEAD: Final = 200
 """Characters of a data URL that have its media type and the first bytes."""
 _NULL_FOR_OPENAI: Final = frozenset({"refusal", "audio", "function_call"})
@@ -274,7 +274,7 @@ def _medium_oddity(part: Mapping[str, Any]) -> int:
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
             return 0 if is_web(url) else picture_oddity(url)
         case {"type": "input_audio", "input_audio": {"data": str(data), "format": form}}:
-            return _NO_BYTES if not data else 0 if form in _SOUNDS else _UNTAKEN
+            return _NO_BYTES if not data else 0 if form in SOUNDS else _UNTAKEN
     return 0
 
 

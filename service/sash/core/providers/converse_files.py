@@ -11,7 +11,7 @@ from typing import Any, Final
 from sash.core.providers.hosted import media_line
 from sash.core.providers.media import MEDIA_TYPE, Media, picture_type
 from sash.core.providers.mends import Mend
-from sash.core.providers.pieces import Object, data_url, file_part
+from sash.core.providers.pieces import SOUNDS, Object, data_url, file_part
 from sash.core.providers.turns import Block, Refusals
 
 IMAGES: Final = {f"image/{form}": form for form in ("png", "jpeg", "gif", "webp")}
@@ -29,7 +29,6 @@ _DOCUMENTS: Final = {
 }
 """Media types by format: ``DocumentFormat`` of botocore's service model."""
 _FORMATS: Final = {media_type: form for form, media_type in _DOCUMENTS.items()}
-_SOUNDS: Final = ("mp3", "wav")
 """Formats of sounds that chat messages have, too."""
 KINDS: Final = ("image", "document", "video", "audio")
 DOCUMENT_NAME: Final = Mend(
@@ -103,7 +102,7 @@ def read_media(kind: str, body: Mapping[str, Any]) -> Object | None:
             return file_part(filename=_filename(body, form), file_data=data_url(media_type, data))
         case "video", {"bytes": str(data)}:
             return file_part(file_data=data_url(f"video/{form}", data))
-        case "audio", {"bytes": str(data)} if form in _SOUNDS:
+        case "audio", {"bytes": str(data)} if form in SOUNDS:
             return {"type": "input_audio", "input_audio": {"data": data, "format": form}}
     return None
 

@@ -15,6 +15,8 @@ Object = dict[str, Any]
 _TEXTS: Final = frozenset({"text", "search_result", "input_text", "output_text"})
 """Types of parts with a text in a tool result."""
 _SOUNDS: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
+SOUNDS: Final = frozenset(_SOUNDS.values())
+"""The formats of sounds that chat messages have."""
 Keeps = Callable[["Object"], bool]
 """Whether a part of a tool result stays beside another text."""
 Name = Annotated[str, msgspec.Meta(min_length=1)]

@@ -151,10 +151,10 @@ class Owners:
 
     def touch(self, target: Target, settings: bytes) -> None:
         """Note activity, to be written to the list soon; never waits and never fails."""
-        owner = few_settings(settings).owner
-        if owner is None:
+        few = few_settings(settings)
+        if few.owner is None:
             return
-        self._active[target.tenant, owner, target.id] = _now() | 1, self._keep_ms(few_settings(settings).ttl_seconds)
+        self._active[target.tenant, few.owner, target.id] = _now() | 1, self._keep_ms(few.ttl_seconds)
         if self._task is None or self._task.done():
             self._task = beside_requests(self._tell())
 
