@@ -391,15 +391,15 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         taken, summary, history, seen = selected.taken, selected.summary, view.history, view.history.seen
         compaction = summary if summary is not None and summary.compaction is not None else None
         stood = history.covered if compaction is not None else 0
-        is_all = taken.stop == "summary" if stood else taken.stop == "complete" and summary is None
+        oldest = history.first_seq if seen is not None and seen.is_whole else 1
+        is_all = selected.seqs[:1] == [oldest] and taken.stop == "complete" and summary is None
+        is_lined = note or self.allowed.is_lined or any(each.limit == 0 for each in view.edits.values())
         accepted = keeps_reasoning_from(
             view,
             self.terms,
             room=room,
             kept=frozenset((*view.always, *taken.kept)),
-            is_whole=is_all
-            and (bool(stood) or selected.seqs[:1] == [history.first_seq if seen is not None and seen.is_whole else 1])
-            and not (note or self.allowed.is_lined or any(each.limit == 0 for each in view.edits.values())),
+            is_whole=(taken.stop == "summary" if stood else is_all) and not is_lined,
             # Recalled messages and a summary may be new, and then so is the text before the reasoning.
             cut=None if self.terms.aside or (summary is not None and not stood) else selected.cut,
             stood=stood,
