@@ -18,6 +18,7 @@ from litestar import Litestar
 from litestar.datastructures import State
 
 from sash.api import (
+    append_handlers,
     conversation_handlers,
     count_handlers,
     docs,
@@ -84,7 +85,7 @@ ROUTES = (
     conversation_handlers.get_conversation,
     conversation_handlers.change_conversation,
     conversation_handlers.delete_conversation,
-    message_handlers.append_messages,
+    append_handlers.append_messages,
     message_handlers.list_messages,
     message_handlers.get_message,
     event_handlers.follow_conversation,
@@ -127,7 +128,7 @@ ROUTES = (
 )
 
 _DIRECT = (
-    message_handlers.append_messages,
+    append_handlers.append_messages,
     window_handlers.get_window,
     event_handlers.follow_conversation,
     event_handlers.follow_owner,

@@ -64,7 +64,7 @@ STAGES = {
     "sash.store.data.entries:new_id": _EDGE,
     "sash.store": _ASK,
     "redis": _ASK,
-    "sash.api.message_handlers:_prepared": _CHECK,
+    "sash.api.append_handlers:_prepared": _CHECK,
     "sash.store.data.entries": _CHECK,
     "sash.core": _LAW,
     "sash.core.chat.messages": _CHECK,
