@@ -9,7 +9,7 @@ from dialogue import append, assistant, calling, contents, etag_of, history, ind
 from test_rewind import ENTRIES, state
 
 from sash.problems import StoreUnavailable
-from sash.store.data import scripts
+from sash.store.data import write_scripts
 
 
 async def put(
@@ -261,7 +261,7 @@ async def test_an_append_that_is_stored_is_answered_also_where_tidying_up_fails(
     old = [{"id": f"m-{number}", "role": "user", "content": f"{number}"} for number in (1, 2)]
     await client.post(path, json={"messages": old})
     with monkeypatch.context() as lose:
-        lose.setattr(scripts, "forget_ids", lost)
+        lose.setattr(write_scripts, "forget_ids", lost)
         answer = await client.post(f"{path}?after_seq=1", json={"messages": [{**old[1], "id": "m-3"}]})
 
     assert answer.status_code == 201, answer.text

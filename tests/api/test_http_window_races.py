@@ -11,7 +11,7 @@ from dialogue import append, assistant, user, window
 from store.entries import said
 
 from sash.store.data.layout import target_at
-from sash.store.data.scripts import HistoryEdited
+from sash.store.data.script_calls import HistoryEdited
 from sash.store.redis.embedded import EmbeddedStore
 
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}

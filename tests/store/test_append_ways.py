@@ -13,10 +13,10 @@ from store.entries import said
 from sash.core.chat.messages import Entry
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
 from sash.problems import Problem
+from sash.store.data.append_script import AppendReply
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
 from sash.store.data.layout import Target, target_at
-from sash.store.data.scripts import AppendReply
 from sash.store.data.stored_messages import NewEntry
 from sash.store.redis.embedded import EmbeddedStore
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sash.core.chat.messages import Entry
 from sash.core.law.conversation_settings import ConversationSettings, encode_settings
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
-from sash.store.data import scripts
+from sash.store.data import read_scripts
 from sash.store.data.changes import ChangeKind, changes_since
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
@@ -96,7 +96,7 @@ async def test_changes_lead_from_each_version_to_the_last(
             await story.append(next(story.names))
         for step in steps:
             await story.do(*step)
-        reply = await client.run(scripts.read_changes(target.keys[HISTORY], first_seq=1, limit=0))
+        reply = await client.run(read_scripts.read_changes(target.keys[HISTORY], first_seq=1, limit=0))
         version = int(reply.version)
         assert version == len(story.after) - 1
         known = 0

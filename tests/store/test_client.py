@@ -21,7 +21,7 @@ from store.relay import relayed
 
 from sash.problems import StoreUnavailable
 from sash.store.data.layout import life_of, target_at
-from sash.store.data.scripts import Reach
+from sash.store.data.read_scripts import Reach
 from sash.store.redis.addresses import read_url
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore

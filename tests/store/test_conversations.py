@@ -16,8 +16,8 @@ from sash.problems import ConversationExists, Internal, NotFound, PreconditionFa
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import new_id
 from sash.store.data.layout import PARTS, Target, life_of, target_at
+from sash.store.data.read_scripts import Known, Reach, read_window
 from sash.store.data.replies import Tail
-from sash.store.data.scripts import Known, Reach, read_window
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 

@@ -26,8 +26,8 @@ from sash.store.data.conversations import Conversations
 from sash.store.data.datakeys import DataKeys, Rewrapped
 from sash.store.data.entries import prepare
 from sash.store.data.layout import keys_of, target_at
+from sash.store.data.read_scripts import Reach
 from sash.store.data.replies import Tail
-from sash.store.data.scripts import Reach
 from sash.store.redis.addresses import read_url
 from sash.store.redis.checks import check_store
 from sash.store.redis.client import Client

@@ -11,8 +11,8 @@ from store.entries import said
 from sash.core.law.records import Records
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import target_at
+from sash.store.data.read_scripts import Reach
 from sash.store.data.replies import Tail
-from sash.store.data.scripts import Reach
 from sash.store.data.stored_messages import NewEntry, in_steps
 from sash.store.redis.embedded import EmbeddedStore
 

@@ -12,12 +12,12 @@ from store.entries import texts_of
 
 from sash.core.chat.messages import Document, Entry, Grounding
 from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
-from sash.store.data import scripts
+from sash.store.data import read_scripts, write_scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
 from sash.store.data.histories import Histories
 from sash.store.data.layout import keys_of, life_of, target_at
-from sash.store.data.scripts import Reach
+from sash.store.data.read_scripts import Reach
 from sash.store.data.staging import Staging
 from sash.store.redis.embedded import EmbeddedStore
 
@@ -53,12 +53,14 @@ async def fill(conversations: Conversations, conversation: str, count: int) -> s
     return reply.etag
 
 
-async def cut(conversations: Conversations, conversation: str, etag: str, keep: int, count: int) -> scripts.Rewound:
+async def cut(
+    conversations: Conversations, conversation: str, etag: str, keep: int, count: int
+) -> write_scripts.Rewound:
     """Run only the first step of a rewind, as when the service ends right after it."""
     (tokens,) = {entry.tokens for entry in noted(1, "forgotten")}
     gone = count - keep
     documents = noted(1, "forgotten")[0].grounding_tokens
-    call = scripts.rewind(
+    call = write_scripts.rewind(
         keys_of(f"default/{conversation}"),
         life=life_of(etag),
         if_match=etag,
@@ -83,7 +85,9 @@ async def test_a_long_rewind_is_swept_in_steps(conversations: Conversations, con
     steps = 0
     stale = rewound.stale
     while stale:
-        stale = await conversations._client.run(scripts.sweep(keys_of(f"default/{conversation}"), life=life_of(etag)))
+        stale = await conversations._client.run(
+            write_scripts.sweep(keys_of(f"default/{conversation}"), life=life_of(etag))
+        )
         steps += 1
 
     assert (steps, server.hlen(metadata)) == (2, 10)
@@ -180,5 +184,5 @@ async def test_the_loop_is_free_while_a_long_window_is_made(conversations: Conve
     found = await windows.read(target_at("default", conversation), query)
     busy = False
     await counting
-    assert not isinstance(found, scripts.Known)
+    assert not isinstance(found, read_scripts.Known)
     assert turns > 200, f"{turns} turns of the loop in {time.perf_counter() - started:.2f} s"

@@ -56,11 +56,11 @@ from sash.problems import (
     Unprocessable,
     WindowDoesNotFit,
 )
+from sash.store.data.append_script import Appended, AppendReply, Forgotten
 from sash.store.data.conversations import Writing
 from sash.store.data.entries import Earlier, check_entries, lacks_call, prepare, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.replies import Tail
-from sash.store.data.scripts import Appended, AppendReply, Forgotten
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.asked import limits_of
 from sash.windows.receipts import read_receipt, require_of

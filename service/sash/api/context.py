@@ -25,7 +25,7 @@ from sash.store.data.entries import new_id, wall_ms
 from sash.store.data.histories import no_entry
 from sash.store.data.layout import Target
 from sash.store.data.replies import Shut, State
-from sash.store.data.scripts import no_conversation
+from sash.store.data.script_calls import no_conversation
 from sash.store.data.stores import Stores
 from sash.windows.again import ServedWindows
 from sash.windows.answer import Made

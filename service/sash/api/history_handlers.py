@@ -46,7 +46,7 @@ from sash.store.data.histories import Change, make_summary, no_entry, require_ve
 from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
 from sash.store.data.replies import Message, State
-from sash.store.data.scripts import HistoryEdited
+from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.staging import Staging
 from sash.store.data.stored_messages import SMALL_STEP_BYTES
 

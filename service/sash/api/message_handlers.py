@@ -39,7 +39,7 @@ from sash.problems import (
 from sash.store.data.histories import no_entry
 from sash.store.data.layout import Target
 from sash.store.data.replies import Page
-from sash.store.data.scripts import HistoryEdited
+from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.windows.seen_pages import seen_page
 

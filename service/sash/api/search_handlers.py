@@ -19,7 +19,7 @@ from sash.api.shown_messages import MediaForm, stored_message, with_media
 from sash.core.law.parameters import AgentView
 from sash.core.law.recall import Searched
 from sash.problems import NotFound
-from sash.store.data.scripts import HistoryEdited
+from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.windows.recaller import WIDER, Hit
 from sash.windows.seen_pages import seen_page

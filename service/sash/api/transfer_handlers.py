@@ -50,7 +50,7 @@ from sash.store.data.entries import wall_ms
 from sash.store.data.layout import Target, target_at
 from sash.store.data.reading import changed
 from sash.store.data.replies import Message, Page, State
-from sash.store.data.scripts import HistoryEdited
+from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.staging import OrphanEntry, StagedTwice, Staging
 from sash.store.data.stored_messages import SMALL_STEP_BYTES
 from sash.windows.seen_pages import seen_page

@@ -28,7 +28,7 @@ from sash.operations.served import tell_window
 from sash.problems import Internal, ReceiptGone, Unprocessable, WindowDoesNotFit
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
-from sash.store.data.scripts import Known
+from sash.store.data.read_scripts import Known
 from sash.store.data.usage import estimated
 from sash.windows.answer import Made
 from sash.windows.difference import WindowDifference, difference

@@ -30,9 +30,9 @@ from sash.operations.endpoint import Endpoint, EndpointFailed
 from sash.problems import Internal, InvalidEntry
 from sash.store.data.histories import make_summary
 from sash.store.data.layout import Target
+from sash.store.data.read_scripts import Known, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, State
-from sash.store.data.scripts import Known, Reach
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, Limits
 from sash.windows.flow import advance, window

@@ -25,7 +25,7 @@ from sash.operations.series import added
 from sash.operations.summary import Prices, RangeStats, Stats, moment, summarise
 from sash.problems import Problem
 from sash.store.data.entries import new_id, wall_ms
-from sash.store.data.scripts import script
+from sash.store.data.script_calls import script
 from sash.store.redis.client import Client
 from sash.store.redis.lua import ScriptCall
 

@@ -5,7 +5,8 @@
     data    layout          describes what is stored
             conversations   create, append, change, erase; ``histories`` changes what is older, ``staging`` imports
             reading         the other way: ``replies`` makes a state, a tail or a page of one reply
-            scripts         Lua as typed functions, called by all of these, with ``entries`` and ``stored_messages``
+            script_calls    Lua as typed functions, called by all of these: ``append_script``, ``write_scripts``,
+                            ``read_scripts``; with ``entries`` and ``stored_messages``
             sealing         encryption at rest, with the keys of ``datakeys``
             owners          lists of conversations; also ``tenants``. Other data: ``claims``, ``usage``, ``api_keys``,
                             ``limits``, ``columns``, ``indexing``

@@ -19,7 +19,7 @@ from sash.problems import ConversationDamaged, StoreUnavailable, edited_too_fast
 from sash.store.data.earlier import EarlierStates
 from sash.store.data.layout import Target
 from sash.store.data.replies import Tail
-from sash.store.data.scripts import HistoryEdited
+from sash.store.data.script_calls import HistoryEdited
 from sash.windows.answer import Made
 from sash.windows.asked import limits_of
 from sash.windows.gone import erased, gone

@@ -16,7 +16,7 @@ from sash.store.data.indexing import Index
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Page, State
-from sash.store.data.scripts import HistoryEdited
+from sash.store.data.script_calls import HistoryEdited
 from sash.windows.needs import Searchable
 from sash.windows.recalling import Old, Question, found, joined
 from sash.windows.tail import GrowingTail

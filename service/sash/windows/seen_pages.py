@@ -11,7 +11,7 @@ from sash.core.providers.interrupted import text_alone
 from sash.store.data.layout import Target
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Message, Page, State
-from sash.store.data.scripts import HistoryEdited
+from sash.store.data.script_calls import HistoryEdited
 
 
 async def seen_page(reader: Reader, target: Target, page: Page, view: str | None) -> Page:

@@ -19,11 +19,13 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.members import NO_NAMES, Names
 from sash.problems import GroundingDoesNotFit, Internal, Problem, WindowDoesNotFit, edited_too_fast
 from sash.processor import PROCESSOR
+from sash.store.data.append_script import AppendReply
 from sash.store.data.conversations import Conversations, Writing
 from sash.store.data.layout import Target
+from sash.store.data.read_scripts import Known, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State, Tail
-from sash.store.data.scripts import AppendReply, HistoryEdited, Known, Reach
+from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.stored_messages import NewEntry
 from sash.store.data.usage import Calibrations
 from sash.windows.answer import Made

@@ -17,9 +17,10 @@ from sash.problems import edited_too_fast
 from sash.store.data.changes import ChangeKind, VersionChange, changes_since
 from sash.store.data.following import Following
 from sash.store.data.layout import Target, unpack_many
+from sash.store.data.read_scripts import ChangesReply
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Page
-from sash.store.data.scripts import ChangesReply, HistoryEdited
+from sash.store.data.script_calls import HistoryEdited
 from sash.windows.seen_pages import callers_of, is_no_more_seen, page_seen_by
 
 _AT_ONCE: Final = 200  # versions, and messages of one page

@@ -13,14 +13,15 @@ from sash.core.law.pins import group_at, is_always, is_late, pinned_in
 from sash.core.law.records import RECORD_BYTES, Flags, Record, Records
 from sash.core.law.units import LONGEST_GROUP
 from sash.problems import PreconditionFailed, Unprocessable
-from sash.store.data import scripts
+from sash.store.data import script_calls, write_scripts
 from sash.store.data.beside_entries import packed_beside, read_beside
 from sash.store.data.conversations import Conversations
 from sash.store.data.histories import Change, no_entry, require_version
 from sash.store.data.layout import Target
 from sash.store.data.replies import Page, State
-from sash.store.data.scripts import HistoryEdited, Written
+from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import Kind
+from sash.store.data.write_scripts import Written
 from sash.store.redis.client import Client
 
 _ATTEMPTS = 32
@@ -83,13 +84,13 @@ class Amendments:
         if record.pinned != message.record.pinned:
             state = await self._reader.get(target)
             if state.etag != page.etag:
-                raise scripts.moved(state.version, state.etag)
+                raise script_calls.moved(state.version, state.etag)
             pin, unpin = await self._pins(target, state, message.seq, record)
         sealer = await self._data_keys.sealer(target.tenant, target.name)
         flags = record.flags & _CHANGED | message.standing[0] & ~_CHANGED
         owner = message.standing[1:RECORD_BYTES]
         return await self._client.run(
-            scripts.amend(
+            write_scripts.amend(
                 target.keys,
                 life=change["life"],
                 if_match=page.etag,
@@ -98,7 +99,7 @@ class Amendments:
                 seq=message.seq,
                 record=bytes([flags]) + owner,
                 metadata=sealer.seal(Kind.METADATA, beside, owner),
-                most_pinned=scripts.MOST_PINNED,
+                most_pinned=write_scripts.MOST_PINNED,
                 count=len(pin),
                 pin=sorted(pin),
                 unpin=sorted(unpin),

@@ -17,7 +17,7 @@ import msgspec
 
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import PREFIX
-from sash.store.data.scripts import script
+from sash.store.data.script_calls import script
 from sash.store.data.sealing import Purpose
 from sash.store.redis.client import Client
 

@@ -15,7 +15,7 @@ from array import array
 
 import msgspec
 
-from sash.store.data import scripts
+from sash.store.data import write_scripts
 from sash.store.data.layout import Target
 from sash.store.data.replies import Made
 from sash.store.redis.client import Client
@@ -67,4 +67,4 @@ class Columns:
             if sys.byteorder == "big":
                 counts.byteswap()
             fields += (f"{column.vocabulary} {block}", counts.tobytes())
-        return await self._client.run(scripts.fill(target.keys, life=made[0], edited=made[1], fields=fields))
+        return await self._client.run(write_scripts.fill(target.keys, life=made[0], edited=made[1], fields=fields))

@@ -9,18 +9,21 @@ import msgspec
 
 from sash.core.law.records import RECORD_BYTES, Flags
 from sash.problems import Conflict, ConversationExists, Internal, PreconditionFailed, Problem, ReplyGone, Unprocessable
-from sash.store.data import scripts
+from sash.store.data import append_script, write_scripts
+from sash.store.data.append_script import AppendReply, EntryArguments, EntryRest, Forgotten
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, id_field, unpack_many
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.media_texts import kept_media
 from sash.store.data.object_storage import ObjectStorage
+from sash.store.data.read_scripts import Known, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
-from sash.store.data.scripts import AppendReply, EntryArguments, EntryRest, Forgotten, Known, MediaMoved, Reach, Written
+from sash.store.data.script_calls import MediaMoved
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import NewEntry, seal_message
+from sash.store.data.write_scripts import Written
 from sash.store.redis.client import Client
 
 
@@ -65,7 +68,7 @@ class Conversations:
         """
         sealer = await self.data_keys.sealer(target.tenant, target.name)
         return await self._client.run(
-            scripts.create(
+            write_scripts.create(
                 target.keys,
                 name=target.name,
                 settings=sealer.seal(Kind.SETTINGS, settings),
@@ -126,7 +129,7 @@ class Conversations:
         if sealer.active:
             writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
         while True:
-            call = scripts.append(
+            call = append_script.append(
                 target.keys,
                 name=target.name,
                 entries=[entry_arguments(sealer, entry) for entry in entries],
@@ -189,7 +192,7 @@ class Conversations:
         """
         sealer = await self.data_keys.sealer(target.tenant, target.name)
         return await self._client.run(
-            scripts.change(
+            write_scripts.change(
                 target.keys,
                 life=life,
                 if_match=if_match,
@@ -207,7 +210,7 @@ class Conversations:
 
     async def erase(self, target: Target, *, life: str = "", if_match: str = "") -> None:
         """Erase all of a conversation: of one ``life``, or of any. Raises NotFound, PreconditionFailed."""
-        call = scripts.erase(target.keys, life=life, if_match=if_match)
+        call = write_scripts.erase(target.keys, life=life, if_match=if_match)
         await self.erasures.after(target, partial(self._client.run, call))
 
 

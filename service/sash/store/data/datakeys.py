@@ -24,7 +24,7 @@ import msgspec
 from sash.problems import CannotOpen, StoreFull, StoreUnavailable
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX
-from sash.store.data.scripts import script
+from sash.store.data.script_calls import script
 from sash.store.data.sealing import (
     PLAIN,
     AnySealer,

@@ -15,14 +15,14 @@ from typing import Final
 import msgspec
 
 from sash.problems import NotFound
-from sash.store.data import scripts
+from sash.store.data import read_scripts
 from sash.store.data.changes import ChangeKind, VersionChange, changes_since
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.histories import boundary
 from sash.store.data.layout import Target, decode_summary, etag_of
+from sash.store.data.read_scripts import PastTotals, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import State, Tail, check_identity, tail_of
-from sash.store.data.scripts import PastTotals, Reach
 from sash.store.data.sealing import AnySealer, Kind
 from sash.store.redis.client import Client
 
@@ -78,7 +78,7 @@ class EarlierStates:
         tokens, grounding = (then.tokens, then.tokens), (then.grounding_tokens, then.grounding_tokens)
         totals = PastTotals(then.length, tokens, then.grounding_messages, grounding, then.question)
         try:
-            reply = await self._client.run(scripts.read_past(target.keys, totals, reach))
+            reply = await self._client.run(read_scripts.read_past(target.keys, totals, reach))
         except NotFound:
             return None
         changes, times, *earlier = reply.earlier

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Final
 
 from sash.problems import NotFound
-from sash.store.data import scripts
+from sash.store.data import read_scripts, script_calls
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import HISTORY, Target
+from sash.store.data.read_scripts import ChangesReply
 from sash.store.data.replies import check_identity
-from sash.store.data.scripts import ChangesReply
 from sash.store.redis.client import Client
 
 LEASE_SECONDS: Final = 3600
@@ -43,9 +43,9 @@ class Following:
 
     async def renew(self, target: Target) -> None:
         """Have changes published for another hour. Raises NotFound, StoreUnavailable."""
-        call = scripts.follow(target.keys[:1], until_ms=wall_ms() + LEASE_SECONDS * 1000)
+        call = read_scripts.follow(target.keys[:1], until_ms=wall_ms() + LEASE_SECONDS * 1000)
         if not await self._client.run(call):
-            raise scripts.no_conversation()
+            raise script_calls.no_conversation()
 
     def end(self, target: Target) -> None:
         """Have nothing told any more."""
@@ -65,7 +65,9 @@ class Following:
         Raises ConversationDamaged.
         """
         try:
-            reply = await self._client.run(scripts.read_changes(target.keys[HISTORY], first_seq=first_seq, limit=limit))
+            reply = await self._client.run(
+                read_scripts.read_changes(target.keys[HISTORY], first_seq=first_seq, limit=limit)
+            )
         except NotFound:
             return None
         check_identity(reply.name, target.name)

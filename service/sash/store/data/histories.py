@@ -23,22 +23,16 @@ from sash.core.law.redaction import NO_DIGEST, redact_record
 from sash.core.law.units import LONGEST_GROUP
 from sash.core.law.words import pack_words, said_in
 from sash.problems import Conflict, NotFound, PreconditionFailed, StoreUnavailable, Unprocessable
-from sash.store.data import scripts
+from sash.store.data import script_calls, write_scripts
+from sash.store.data.append_script import NOTHING_STOOD, Forgotten
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, encode_json, id_field, life_of
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Page, State, read_compactions
-from sash.store.data.scripts import (
-    NOTHING_STOOD,
-    Forgotten,
-    Freed,
-    HistoryEdited,
-    Rewound,
-    SummaryTooLong,
-    Written,
-)
+from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import seal_message
+from sash.store.data.write_scripts import Freed, Rewound, SummaryTooLong, Written
 from sash.store.redis.client import Client
 from sash.store.redis.lua import ScriptCall
 
@@ -99,7 +93,7 @@ class Histories:
         if done or not state.compactions or seq > state.length:
             return []
         if state.life != change["life"]:
-            raise scripts.no_conversation()
+            raise script_calls.no_conversation()
         (record,) = await self._reader.stretch(target, seq, seq, state=state)
         if record.flags & Flags.REDACTED:  # the later ones were made without its content
             return []
@@ -126,7 +120,7 @@ class Histories:
             sealer = await self._data_keys.sealer(target.tenant, target.name)
             redacted = seal_message(sealer, record, identity, body)
             before, after = _tokens(message.record), _tokens(record)
-            call = scripts.redact(
+            call = write_scripts.redact(
                 target.keys,
                 **change,
                 seq=message.seq,
@@ -165,7 +159,7 @@ class Histories:
                 await self._sweep(target, state.life, progress)  # the earlier run may have ended before it was done
                 return Rewound(state.version, state.etag, stale=0)
             if state.life != change["life"]:
-                raise scripts.no_conversation()
+                raise script_calls.no_conversation()
             require_version(state, change["if_match"])
             to_seq = await self.known_seq(target, to, state, "#/to_seq")
             try:
@@ -190,7 +184,7 @@ class Histories:
     ) -> Rewound:
         """Rewind one state. Raises HistoryEdited, PreconditionFailed, NotFound."""
         gone, forgotten = await self._forgotten(target, to_seq, state, progress)
-        call = scripts.rewind(
+        call = write_scripts.rewind(
             target.keys,
             life=state.life,
             if_match=state.etag,
@@ -263,7 +257,7 @@ class Histories:
         if stale:
             await self._sweep(target, life, progress)
         async for ids in self._left_behind(target, gone, to_seq):
-            await self._client.run(scripts.forget_ids(target.keys, life=life, ids=ids))
+            await self._client.run(write_scripts.forget_ids(target.keys, life=life, ids=ids))
             progress()
 
     async def _erasing(self, target: Target, media: Collection[Any], call: ScriptCall[T]) -> T:
@@ -274,7 +268,7 @@ class Histories:
 
     async def _sweep(self, target: Target, life: str, progress: Callable[[], None]) -> None:
         """Drop the documents and metadata that a rewind has left of forgotten messages, in steps."""
-        while await self._client.run(scripts.sweep(target.keys, life=life)):
+        while await self._client.run(write_scripts.sweep(target.keys, life=life)):
             progress()
 
     async def _was_done(self, target: Target, token: str) -> bool:
@@ -327,7 +321,7 @@ class Histories:
         if summary is not None:
             summary = summary.for_those(await self._who_may_see(target, summary.through_seq))
         sealer = await self._data_keys.sealer(target.tenant, target.name)
-        call = scripts.summarize(
+        call = write_scripts.summarize(
             target.keys,
             **change,
             summary=sealer.seal(Kind.SUMMARY, encode_json(summary)) if summary else b"",
@@ -365,7 +359,7 @@ class Histories:
 
         Gives False where another holder has it, or there is no conversation.
         """
-        call = scripts.lease(target.keys[:1], holder=holder, now_ms=now_ms, until_ms=until_ms)
+        call = write_scripts.lease(target.keys[:1], holder=holder, now_ms=now_ms, until_ms=until_ms)
         return await self._client.run(call) == 1
 
 
@@ -438,7 +432,7 @@ def _only_pinned_by_its_result(record: Record) -> bool:
 def require_version(standing: State | Page, if_match: str) -> None:
     """Raise PreconditionFailed when ``if_match`` names another state."""
     if if_match not in ("", "*", standing.etag):
-        raise scripts.moved(standing.version, standing.etag)
+        raise script_calls.moved(standing.version, standing.etag)
 
 
 def _tokens(record: Record) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from sash.core.chat.packed import Packed
 from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Records
 from sash.core.law.words import Numbering, pack_words, said_in, words_of
 from sash.processor import PROCESSOR
-from sash.store.data import scripts
+from sash.store.data import write_scripts
 from sash.store.data.blocks import read_blocks, values_of
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, places
@@ -178,7 +178,7 @@ class Index:
         ``made`` is the history that they belong to, and ``digests`` are those of the entries. Returns the lengths of the
         index and of the log; None if the history has changed, or the index has another length.
         """
-        call = scripts.index(
+        call = write_scripts.index(
             target.keys,
             life=made[0].decode(),
             edited=made[1],

@@ -15,7 +15,7 @@ import time
 import msgspec
 
 from sash.problems import StoreFull, StoreUnavailable, TooManyRequests
-from sash.store.data.scripts import script
+from sash.store.data.script_calls import script
 from sash.store.redis.client import Client
 
 _SHARE = 0.1  # of a second: the requests that are taken at once

@@ -15,7 +15,7 @@ import msgspec
 
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX
-from sash.store.data.scripts import script
+from sash.store.data.script_calls import script
 from sash.store.redis.client import Client
 
 _KEY: Final = f"{PREFIX}{{mark}}:time"

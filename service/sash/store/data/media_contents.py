@@ -23,7 +23,7 @@ import msgspec
 
 from sash.core.law.apart import Pieces, StoredMedium, Text, pieces_of
 from sash.problems import NotFound, Problem, StoreUnavailable
-from sash.store.data import scripts
+from sash.store.data import script_calls
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target
 from sash.store.data.media_texts import HERE, About, about_of, open_text, seal_text
@@ -103,7 +103,7 @@ class MediaContents:
         """Return a medium's facts, by the digest that clients know. Raises NotFound."""
         (identity,) = await self._client.commands([("HGET", target.keys.conversation, "id")])
         if identity is None:
-            raise scripts.no_conversation()
+            raise script_calls.no_conversation()
         sealer = await self._data_keys.sealer(target.tenant, target.name)
         for name in dict.fromkeys((sealer.digest(Purpose.MEDIA, digest), digest)):  # the second: from before encryption
             (found,) = await self._client.commands([("HGET", target.keys.media, name)])
@@ -129,7 +129,7 @@ class MediaContents:
     async def _opened(self, target: Target, stored: Mapping[bytes, Text | None]) -> dict[bytes, Text]:
         there = {name: value for name, value in stored.items() if value is not None}
         if len(there) < len(stored):
-            raise scripts.damaged("media")
+            raise script_calls.damaged("media")
 
         def opened(sealer: AnySealer) -> dict[bytes, Text]:
             return {name: open_text(sealer, name, value) for name, value in there.items()}

@@ -29,7 +29,7 @@ from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX, Target, keys_of, new_name
 from sash.store.data.media_texts import about_of
 from sash.store.data.object_storage import ObjectStorage, StoredObject
-from sash.store.data.scripts import Freed
+from sash.store.data.write_scripts import Freed
 from sash.store.redis.client import Client
 
 ERASURES: Final = f"{PREFIX}{{media}}:erasures"

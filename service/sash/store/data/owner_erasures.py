@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from sash.store.data.layout import PREFIX
-from sash.store.data.scripts import script
+from sash.store.data.script_calls import script
 from sash.store.redis.client import Client
 
 _OPEN: Final = f"{PREFIX}{{erasures}}:open"

@@ -33,7 +33,7 @@ from sash.problems import CannotOpen, ConversationDamaged, NotFound, Preconditio
 from sash.store.data.conversations import Conversations
 from sash.store.data.layout import Target, owner_key, target_at
 from sash.store.data.replies import Shut, State
-from sash.store.data.scripts import script
+from sash.store.data.script_calls import script
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.store.redis.client import Client
 from sash.tasks import beside_requests, end_tasks

@@ -16,9 +16,10 @@ from sash.core.law.conversation_settings import few_settings
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.problems import Conflict, edited_too_fast
 from sash.processor import Turns
-from sash.store.data import scripts
+from sash.store.data import read_scripts, script_calls
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import HISTORY, Target, etag_of, id_field, places, unpack_many
+from sash.store.data.read_scripts import Known, PageReply, Reach, TailReply
 from sash.store.data.replies import (
     STATE_FIELDS,
     Made,
@@ -34,7 +35,7 @@ from sash.store.data.replies import (
     state_of,
     tail_of,
 )
-from sash.store.data.scripts import HistoryEdited, Known, PageReply, Reach, TailReply
+from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import PLAIN, AnySealer, is_sealed
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, STEP_BYTES, in_steps, open_bodies, open_grounding
 from sash.store.redis.client import Client
@@ -62,7 +63,7 @@ class Reader:
 
         Raises NotFound, ConversationDamaged.
         """
-        reply = await self._client.run(scripts.read_window(target.keys, reach, known))
+        reply = await self._client.run(read_scripts.read_window(target.keys, reach, known))
         return reply if isinstance(reply, Known) else await self.tail(target, reply)
 
     async def tail(self, target: Target, reply: TailReply) -> Tail:
@@ -125,7 +126,7 @@ class Reader:
             step = seqs[start : start + _STEP_DOCUMENTS]
             (found,) = await self._commands_on(target, state.made, ("HMGET", target.keys.grounding, *step))
             if None in found:
-                raise scripts.damaged("grounding")
+                raise script_calls.damaged("grounding")
 
             def opened(sealer: AnySealer, step: Any = step, found: Any = found) -> dict[int, StoredGrounding]:
                 pairs = zip(step, found, strict=True)
@@ -136,7 +137,7 @@ class Reader:
 
     async def get(self, target: Target) -> State:
         """Return the state of a conversation. Raises NotFound, ConversationDamaged."""
-        reply = await self._client.run(scripts.read_state(target.keys[HISTORY], fields=STATE_FIELDS))
+        reply = await self._client.run(read_scripts.read_state(target.keys[HISTORY], fields=STATE_FIELDS))
         expires_ms = reply.expires_ms if reply.expires_ms > 0 else None
         return await self._data_keys.reading(
             target.tenant,
@@ -164,7 +165,7 @@ class Reader:
         identity, version, life, change, owner, settings = fields
         if version is None:
             if not left:
-                raise scripts.no_conversation()
+                raise script_calls.no_conversation()
             return Shut(0, "0", "", None)
         check_identity(identity, target.name)
         whose = owner.decode() if owner else None if is_sealed(settings) else few_settings(settings).owner
@@ -185,7 +186,7 @@ class Reader:
         ``first_seq``, or ends at ``last_seq`` with ``newest_first``. Negative numbers count from the end, as in Redis: -1 is
         the newest message. Raises NotFound, ConversationDamaged.
         """
-        call = scripts.read_page(
+        call = read_scripts.read_page(
             target.keys[HISTORY],
             first_seq=first_seq,
             last_seq=last_seq,

@@ -15,7 +15,8 @@ from sash.core.law.identities import Identity
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
 from sash.problems import Internal
 from sash.store.data.layout import decode_summary, etag_of, unpack_many
-from sash.store.data.scripts import HistoryEdited, PageReply, TailReply
+from sash.store.data.read_scripts import PageReply, TailReply
+from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import bound_to, open_bodies, open_grounding, open_messages
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 from sash.core.law.records import Summary
 from sash.problems import EntryConflict, OrphanToolResult, PreconditionFailed, StoreUnavailable
-from sash.store.data import scripts
+from sash.store.data import append_script, write_scripts
 from sash.store.data.conversations import Conversations, entry_arguments
 from sash.store.data.layout import PARTS, Target, encode_json, new_name
 from sash.store.data.replies import visible_owner
-from sash.store.data.scripts import MediaMoved
+from sash.store.data.script_calls import MediaMoved
 from sash.store.data.sealing import Kind
 from sash.store.data.stored_messages import NewEntry
 from sash.store.redis.client import Client
@@ -65,7 +65,7 @@ class Staging:
             return
         sealer = await self._data_keys.sealer(self._target.tenant, self._target.name)
         entries = await self._media.placed(self._target, sealer, entries, self._staged[_MEDIA])
-        call = scripts.append(
+        call = append_script.append(
             self._staged,
             name=self._target.name,
             settings=b"",
@@ -111,7 +111,7 @@ class Staging:
             through = summary.through_seq
             summary = summary.for_those(next(names for seq, names in reversed(self._may_see) if seq <= through))
             fields += ("summary", sealer.seal(Kind.SUMMARY, encode_json(summary)), "through", summary.through_seq)
-        call = scripts.publish(
+        call = write_scripts.publish(
             (*self._target.keys, *self._staged[:-_UNPUBLISHED]),
             token=self._token,
             messages=self.length,

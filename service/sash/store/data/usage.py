@@ -21,7 +21,7 @@ from sash.core.counts.calibration import NO_REPORTS, ModelReports, billed_ratio,
 from sash.core.counts.models import Model, find_model, unknown_model
 from sash.problems import StoreFull, StoreUnavailable, UnknownModel
 from sash.store.data.layout import PREFIX
-from sash.store.data.scripts import script
+from sash.store.data.script_calls import script
 from sash.store.redis.client import Client
 
 _KEEP_MS = 90 * 24 * 3600 * 1000

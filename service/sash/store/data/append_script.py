@@ -1,0 +1,231 @@
+"""The script that appends entries: its arguments, and what its reply says."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from sash.core.chat.messages import orphan
+from sash.problems import (
+    Conflict,
+    EntryConflict,
+    Internal,
+    Pointer,
+    ReplyGone,
+)
+from sash.store.data.layout import new_name
+from sash.store.data.media_texts import KeptMedium
+from sash.store.data.read_scripts import Reach, TailReply
+from sash.store.data.script_calls import HistoryEdited, refusal
+from sash.store.data.sealing import no_key_set
+from sash.store.data.write_scripts import MOST_PINNED, too_many_pinned
+from sash.store.redis.lua import SCRIPTS, ScriptCall
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """An entry's seq, whether it was stored before, and whether it answers one of several parallel calls."""
+
+    seq: int
+    duplicate: bool
+    parallel: bool
+
+
+class AppendReply(msgspec.Struct, frozen=True):
+    """The result of an append; ``settings`` are as stored, ``edited`` is the last write that was not an append.
+
+    ``waiting`` are the ids of the newest group's calls without a result. ``tail`` is the tail that was asked for with the
+    append; None where it could not be read.
+    """
+
+    version: int
+    etag: str
+    settings: bytes
+    edited: bytes
+    waiting: list[str]
+    entries: list[Appended]
+    tail: TailReply | None = None
+
+
+class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What few entries have. Tokens as (o200k_base, cl100k_base)."""
+
+    makes: Sequence[str] | None = None
+    answers: str | None = None
+    links: str = ""
+    parallel: tuple[int, int] | None = None
+    always: bool = False
+    documents: tuple[int, int] | None = None
+    progress: bool = False
+    continues: bool = False
+    """Whether it may only replace an entry in progress."""
+    compaction: str | None = None
+    """The form of the compaction that it is, which stands for all messages before it."""
+    media: Sequence[KeptMedium] = ()
+
+
+class EntryArguments(msgspec.Struct, frozen=True):
+    """Arguments of ``append`` for an entry: the tokens that it adds to the totals, and its stored values."""
+
+    id_field: bytes
+    o200k: int
+    cl100k: int
+    stored: Sequence[bytes]
+    rest: EntryRest
+
+
+_NO_REST = EntryRest()
+
+
+_APPEND_AND_READ = SCRIPTS["append"]._replace(name="append+read_window")
+"""The append script, under the name that metrics and traces have for an append with its window."""
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """What a rewind to ``seq`` forgets of the state ``etag``. The totals become ``less``: tokens in both encodings, messages
+    with documents, tokens of documents in both.
+
+    Then ``open`` waits for results, JSON or ''; ``question`` is the newest user message, and ``unpinned`` are seqs that are
+    no longer in every window.
+    """
+
+    seq: int
+    etag: str
+    less: Sequence[int]
+    open: str
+    question: int
+    unpinned: Sequence[int]
+    media: str = ""
+    """Names in hex, each with the number of forgotten messages that have it."""
+
+
+NOTHING_STOOD: Final = Forgotten(0, "0", (0,) * 5, "", 0, ())
+"""What is forgotten where no conversation is: the entity tag is that of a missing one."""
+
+
+class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What few appends have."""
+
+    before: int | None = None
+    ttl: int | None = None
+    repeats: str | None = None
+    after: Forgotten | None = None
+    reach: Reach | None = None
+
+
+_NOTHING = _AppendRest()
+
+
+def append(
+    keys: Sequence[str],
+    *,
+    name: str,
+    settings: bytes,
+    entries: Sequence[EntryArguments],
+    if_match: str,
+    now_ms: int,
+    ttl_ms: int | None,
+    before: int | None = None,
+    repeats: str | None = None,
+    after: Forgotten | None = None,
+    reach: Reach | None = None,
+) -> ScriptCall[AppendReply]:
+    """Append entries, all or none, each id once; create the conversation if it is not there.
+
+    ``before`` is the number of messages that must be there already. ``repeats`` is the life in which the same request was
+    done before: then only the places of its entries are asked for. With ``reach`` the reply has the tail that a window
+    likely needs, as ``read_window`` gives it. ``after`` is what is forgotten before, in the same step.
+
+    The call raises PreconditionFailed, EntryConflict, ReplyGone, OrphanToolResult, TooManyPinned, ConversationDamaged,
+    MediaMoved, for a repeat Conflict and NotFound, and HistoryEdited where ``after`` was made for another state.
+    """
+    asked = _AppendRest(before, ttl_ms, repeats, after, reach)
+    arguments = [name, settings, now_ms, if_match, new_name(), MOST_PINNED, _packed(asked, _NOTHING)]
+    rows: list[tuple[Any, ...]] = []
+    for entry in entries:
+        rows += [(entry.id_field, entry.o200k, entry.cl100k, *entry.stored, _packed(entry.rest, _NO_REST))]
+    for column in zip(*rows, strict=True):
+        arguments += column
+    return ScriptCall(SCRIPTS["append"] if reach is None else _APPEND_AND_READ, keys, arguments, _read_append)
+
+
+class _Open(msgspec.Struct):
+    """The tool group that waits for results, as the append script keeps it: ``p`` are its calls' ids."""
+
+    p: list[str]
+
+
+_read_open = msgspec.json.Decoder(_Open).decode
+
+
+_CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] = (
+    (
+        EntryConflict,
+        "This id is stored with other content, and it is complete: only a reply in progress can still change",
+        "leave this if it is a late part of it; else give this entry another id, or append with ?after_seq= the seq before",
+    ),
+    (
+        EntryConflict,
+        "A longer text of this reply in progress is stored",
+        "leave this late retry, send the whole text so far, or end the reply with its status",
+    ),
+    (
+        EntryConflict,
+        "Many replies were begun after this one in progress, which can no longer be finished where it stands",
+        "append the reply under another id, then erase this one (DELETE …/messages/id:…)",
+    ),
+    (
+        EntryConflict,
+        "A reply in progress has the role 'assistant', and keeps it",
+        "end the reply under this id, and append this message under an id of its own",
+    ),
+    (
+        ReplyGone,
+        "The reply to continue is not here",
+        "a rewind or an erasure took it away, and nothing was stored. Stop writing it; without 'continues' it is a new one",
+    ),
+    (
+        EntryConflict,
+        "A reply in progress keeps its author and its audience",
+        "send both with each of its parts as with the first, or append under another id",
+    ),
+)
+
+
+def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
+    return b"" if rest == nothing else _encode(rest)
+
+
+def _read_append(reply: list[Any]) -> AppendReply:
+    tail = None
+    if reply and isinstance(reply[0], list):
+        reply, tail = reply
+    if reply[:1] == [b"ok"]:
+        entries = [
+            Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
+            for at in range(6, len(reply), 3)
+        ]
+        waiting = _read_open(reply[5]).p if reply[5] else []
+        read = TailReply(*tail[1:]) if tail else None
+        return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries, read)
+    match reply:
+        case [b"conflict", index, why]:
+            kind, detail, advice = _CONFLICTS[why]
+            raise kind(f"{detail}: {advice}.", errors=[Pointer(f"#/messages/{index}/id", detail)])
+        case [b"orphan", index]:
+            raise orphan(f"/messages/{index}/message")
+        case [b"pinned", index]:
+            raise too_many_pinned(f"#/messages/{index}")
+        case [b"again"]:
+            raise HistoryEdited
+        case [b"foreign"]:
+            raise Internal("The store holds another conversation under this name.")
+        case [b"sealed"]:
+            raise no_key_set()
+        case [b"undone"]:
+            raise Conflict(
+                "This request was done, and a rewind took its messages away: use a new key to store them again."
+            )
+        case _:
+            raise refusal(reply)
