@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sash.core.counts.counting import messages_tokens
 from sash.core.counts.models import find_model
 from sash.core.law.costs import message_costs, record_cost, reference_cost, reference_costs
-from sash.core.law.details import StoredDetails, details_in
+from sash.core.law.details import StoredDetails
 from sash.core.law.enclosing import text_bytes, text_bytes_of
 from sash.core.law.identities import CHANCE_BITS, Identity, ulid_of
 from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, details_of
@@ -37,20 +37,17 @@ MAKES_DETAILS = b"\x94\xc4\x08"
 @quick
 @given(talks(), st.binary(min_size=8, max_size=8) | st.just((MAKES_DETAILS * 3)[:8]), st.data())
 def test_details_are_found_without_decoding(found: Talk, digest: bytes, data: st.DataObject) -> None:
-    """Details that are stored one behind the other are found, whole and as a slice, or all are decoded."""
+    """Details that are stored one behind the other are found, whole and as a slice."""
     records, now = found.stored[0], 1_790_000_000_000 << 20
     ulids = st.integers(0, 2**CHANCE_BITS - 1).map(lambda chance: ulid_of(now << CHANCE_BITS | chance))
     names = [data.draw(st.text(max_size=40) | st.uuids().map(str) | ulids) for _ in records]
     joined = b"".join(pack(record, Identity(name, now, digest))[1] for record, name in zip(records, names, strict=True))
-    places = StoredDetails.found_in(joined, len(records))
+    places = StoredDetails.read(joined, len(records))
     each = [details_of(record, Identity(name, now, digest)) for record, name in zip(records, names, strict=True)]
-    assert list(details_in(joined, len(records))) == each
-    if places is None:
-        return
     start = data.draw(st.integers(0, len(records)))
-    part = places[start:]
+    part = places.taken(slice(start, None))
     assert list(places) == each
-    assert [part[index] for index in range(len(part))] == list(part) == each[start:]
+    assert [part[index] for index in range(len(records) - start)] == list(part) == each[start:]
     rare = [index for index, details in enumerate(each[start:]) if details.extra is not None]
     assert np.flatnonzero(part.is_rare).tolist() == rare
     rows = zip(part.rows.begins.tolist(), part.rows.lengths.tolist(), strict=True)
@@ -58,11 +55,11 @@ def test_details_are_found_without_decoding(found: Talk, digest: bytes, data: st
 
 
 def test_bytes_that_look_like_details_are_not_counted_as_details() -> None:
-    """Where an id has what details begin with, the number of places tells, and the details are decoded."""
+    """Where an id has what details begin with, the number of places tells, and the details are divided by decoding."""
     (new,) = prepare(talk(said("user", "Hello")).entries, talk().parts.template, now_ms=7)
     name, stamp = (MAKES_DETAILS[1:] + bytes(16)).decode("latin-1"), 1_790_000_000_000 << 20
     joined = b"".join(pack(new.record, Identity(name, stamp, MAKES_DETAILS[:1] * 8))[1] for _ in range(200))
-    assert [details.id for details in details_in(joined, 200)] == [name] * 200
+    assert [details.id for details in StoredDetails.read(joined, 200)] == [name] * 200
 
 
 @quick

@@ -366,5 +366,7 @@ def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window:
 def _legacy_call(entry: NewEntry, appended: Appended) -> list[str]:
     """The name of the function that a new message calls in the form before tool calls, which has no id."""
     record = entry.record
-    is_call = record.measure.role == ASSISTANT and record.flags & Flags.LEGACY_CALL and not record.in_progress
+    is_call = (
+        record.measure.role == ASSISTANT and record.flags & Flags.LEGACY_CALL and not record.flags & Flags.IN_PROGRESS
+    )
     return [msgspec.json.decode(entry.body)["function_call"]["name"]] if is_call and not appended.duplicate else []

@@ -26,6 +26,7 @@ from sash.core.counts.families import FUNCTION, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.law.costs import message_costs, record_cost, written_cost
 from sash.core.law.explain import documents_told
+from sash.core.law.late_results import late_in
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.ranking import NEIGHBOURS, Scores, best, fused, scores_of_vectors, scores_of_words
 from sash.core.law.recall import Candidate, Recollection, Searched, candidates, explained
@@ -59,13 +60,11 @@ class Old(NamedTuple):
     @property
     def late(self) -> list[int]:
         """The seqs of late results."""
-        flags, roles = (np.frombuffer(each, np.uint8) for each in (self.records.flags, self.records.roles))
-        return (self.first_seq + np.flatnonzero((roles == TOOL) & (flags & Flags.LATE != 0))).tolist()  # type: ignore[no-any-return]
+        return [self.first_seq + index for index in late_in(self.records)]
 
     def apart(self, seqs: Sequence[int]) -> Records:
         """The records of single messages, without their details."""
-        ends = [(seq - self.first_seq + 1) * RECORD_BYTES for seq in seqs]
-        return Records(b"".join([self.records.packed[end - RECORD_BYTES : end] for end in ends]))
+        return self.records.taken(np.array(seqs, np.int64) - self.first_seq)
 
 
 class Question(NamedTuple):
@@ -186,7 +185,7 @@ def for_view(wanted: list[Candidate], records: Mapping[int, Record], view: str) 
     """The candidates that an agent may see, without other agents' tool groups."""
 
     def is_hidden(record: Record) -> bool:
-        is_others_group = (record.grouped and not record.withheld) and record.party.is_others(view)
+        is_others_group = (record.grouped and not record.flags & Flags.WITHHELD) and record.party.is_others(view)
         return is_others_group or not record.party.is_seen(view)
 
     hidden = {seq for seq, record in records.items() if is_hidden(record)}

@@ -19,7 +19,7 @@ from sash.core.law.costs import reference_costs
 from sash.core.law.grounding import Template
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.recall import bound
-from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
+from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding, Summary
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.words import pack_words, plain_number, said_in, words_of
@@ -237,7 +237,7 @@ def newest_compaction(kept: list[Measured], form: str) -> tuple[int, Measure, by
     forms = readable(form).split()
     for seq in range(len(kept), 0, -1):
         record, body, _ = kept[seq - 1]
-        found = compaction_of(msgspec.json.decode(body)) if record.compaction else None
+        found = compaction_of(msgspec.json.decode(body)) if record.flags & Flags.COMPACTION else None
         if found is not None and found.form in forms:
             return seq, record.measure, body
     return None

@@ -8,9 +8,10 @@ from typing import Final
 import msgspec
 
 from sash.core.counts.families import TOOL
+from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.law.apart import StoredMedium, pieces_of
 from sash.core.law.compaction import newest_summary
-from sash.core.law.records import Record, Records, StoredGrounding
+from sash.core.law.records import Flags, Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
 from sash.core.law.view import History
@@ -69,7 +70,8 @@ class GrowingTail:
     @property
     def work(self) -> int:
         """The work of its window, in messages of a plain chat that a window is chosen from."""
-        return len(self.records.flags) + (DETAILED * self.records.detailed if self.records.details else 0)
+        detailed = self.records.having(Flags.RICH | Flags.MIXED).count(1) if self.records.details else 0
+        return len(self.records.flags) + DETAILED * detailed
 
     @property
     def is_short(self) -> bool:
@@ -199,9 +201,11 @@ class GrowingTail:
     def _records_outside(self) -> dict[int, Record]:
         outside: Sequence[Record] = [message.record for message in self.outside.values()]
         if any(record.parallel for record in outside):
-            placed = Records.of(outside)  # a result's place among several follows from its neighbours
-            replace = msgspec.structs.replace
-            outside = [replace(record, said=each.said) for record, each in zip(placed, outside, strict=True)]
+            places = Records.bare(outside).places.tolist()  # a result's place among several follows from its neighbours
+            replace, ends = msgspec.structs.replace, LIST_BEGINS | LIST_ENDS
+            outside = [
+                replace(each, flags=each.flags & ~ends | place) for each, place in zip(outside, places, strict=True)
+            ]
         return dict(zip(self.outside, outside, strict=True))
 
     def history(self, column: int, form: str) -> History:

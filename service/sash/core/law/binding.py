@@ -106,7 +106,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     whole = unit_costs(units, np.maximum(view.costs, whole if limit is None else np.minimum(whole, limit)))
     roles, begins = np.frombuffer(history.records.roles, np.uint8), units.begins
     ends = np.append(begins[1:], len(roles))
-    is_sent = np.frombuffer(history.records.covered_marks, np.uint8)[begins] == 0
+    is_sent = np.frombuffer(history.records.having(Flags.COVERED), np.uint8)[begins] == 0
     asks = (roles[begins] == USER) & is_sent
     groups = (roles[begins] == ASSISTANT) & (roles[ends - 1] >= TOOL) & is_sent
     earlier = view.cost_of(history.question) + asked if 0 < history.question < first else 0

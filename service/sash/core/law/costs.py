@@ -29,7 +29,7 @@ def message_costs(records: Records, model: Model) -> Number:
         if priced is model:
             return costs
     if records.details:
-        said = np.array(records.said, np.int64) - 1 if records.said else None
+        said = records.said if records.said is None else records.said - 1
         cost = message_cost(records.columns_for(model), model, MANY, place=records.places, said=said)
         found = _with_rare(records, cost, partial(record_cost, model=model))
     else:
@@ -68,8 +68,7 @@ def _estimated(records: Records, ratios: str) -> Number:
     """Tokens of each message's text for a family of ``RATIOS``: as counted in its vocabulary, else estimated."""
     a, b = RATIOS[ratios]["latin"]
     texts = np.ceil(a * records.tokens(0) + b * records.tokens(1)).astype(np.int64)
-    said = np.array(records.said, np.int64)
-    return np.where(said > 0, said - 1, texts) if len(said) else texts
+    return texts if records.said is None else np.where(records.said > 0, records.said - 1, texts)
 
 
 def record_cost(record: Record, model: Model) -> int:

@@ -1,10 +1,10 @@
-"""Details: a message's facts beside its record. Where they are stored one behind the other, rows are read without decoding.
+"""Details: a message's facts beside its record. They are stored one behind the other, and rows are read without decoding.
 
 Details are a msgpack array of which the first parts have fixed places (``store/data/layout.py``): a header, 10 bytes of the
 digest, then the id, the stamp or none, the row, and what a row cannot have. Plain messages end before the row.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,15 +15,18 @@ from sash.core.counts.measures import Extra
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import Rows, extra_of
 from sash.core.law.apart import StoredMedium
-from sash.core.law.identities import CHANCE_BITS, STAMP_CHANCE_BITS
+from sash.core.law.identities import CHANCE_BITS, STAMP_CHANCE_BITS, Identity, long_form
 
-_FEW: Final = 64
-"""Details that are decoded sooner than found."""
-_ARRAY, _DIGEST = 0x90, b"\xc4\x08"
-_SHORT_TEXT, _TEXT, _STAMP, _NIL = 0xA0, 0xD9, 0xCF, 0xC0
-_BYTES, _MORE_BYTES = 0xC4, 0xC5
+_ARRAY, _DIGEST, _ID = 0x90, b"\xc4\x08", 11
+"""The first bytes of details, and the place of their id."""
+_NIL, _BYTES, _MORE_BYTES, _TEXT = 0xC0, 0xC4, 0xC5, 0xD9
+_SHORT_TEXTS: Final = range(0xA0, 0xC0)
 _IDENTITY_PARTS: Final = 3
-_END: Final = bytes((0x90,)) + bytes(16)
+_HEADS: Final = np.array([1 if byte in _SHORT_TEXTS else 2 if byte in (_BYTES, _TEXT) else 0 for byte in range(256)])
+"""Bytes before an id's own, by the first of them; 0 for what is no id."""
+_STAMPS: Final = np.array([{0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9}.get(byte, 1) for byte in range(256)])
+"""Bytes of a stamp or none, by the first of them."""
+_END: Final = bytes(16)
 """What follows the last details, so that a place that looks like them may be read to its end."""
 
 
@@ -63,20 +66,16 @@ class Details(msgspec.Struct, array_like=True, frozen=True, gc=False):
         """What the message has beside plain text."""
         return extra_of(self.row) if self.row else self.extra
 
+    @property
+    def identity(self) -> Identity:
+        """The message's identity."""
+        return Identity(*long_form(self.id, self.stamp), self.digest, self.status)
+
 
 encode_details = msgspec.msgpack.Encoder().encode
 decode_details = msgspec.msgpack.Decoder(Details).decode
 _decode_all = msgspec.msgpack.Decoder(list[Details]).decode
-
-
-def details_in(joined: bytes, count: int) -> Sequence[Details]:
-    """The details of ``count`` messages."""
-    found = StoredDetails.found_in(joined, count) if count >= _FEW else None
-    return _all_in(joined, count) if found is None else found
-
-
-def _all_in(joined: bytes, count: int) -> list[Details]:
-    return _decode_all(b"\xdd" + count.to_bytes(4, "big") + joined)
+_divide = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 def times_in(details: Iterable[Details]) -> list[int]:
@@ -90,50 +89,42 @@ def times_in(details: Iterable[Details]) -> list[int]:
     return found
 
 
-class StoredDetails(Sequence[Details]):
+class StoredDetails(msgspec.Struct):
     """Details of messages. ``starts`` and ``ends`` are their places in ``joined``. ``is_rare`` marks
     messages whose tokens do not follow from a row."""
 
-    def __init__(self, joined: bytes, starts: Number, ends: Number, rows: Rows, is_rare: Number) -> None:
-        self.joined = joined
-        self.starts = starts
-        self.ends = ends
-        self.rows = rows
-        self.is_rare = is_rare
+    joined: bytes
+    starts: Number
+    ends: Number
+    rows: Rows
+    is_rare: Number
 
     @classmethod
-    def found_in(cls, joined: bytes, count: int) -> "StoredDetails | None":
-        """The details of ``count`` messages; None where their places are not certain.
+    def of(cls, details: Sequence[Details]) -> "StoredDetails":
+        """These details, as they are stored."""
+        return cls.read(b"".join(map(encode_details, details)), len(details))
 
-        Each begins like an array with a digest. Other bytes may look so too, but not where there are ``count`` such places.
+    @classmethod
+    def read(cls, joined: bytes, count: int) -> "StoredDetails":
+        """The details of ``count`` messages. Raises msgspec.DecodeError.
+
+        Each begins like an array with a digest and an id. Other bytes may look so too, but not where there are ``count``
+        such places.
         """
         found = np.frombuffer(joined + _END, np.uint8)
-        at = np.flatnonzero((found[1:-1] == _DIGEST[0]) & (found[2:] == _DIGEST[1]))
-        at = at[found[at] & 0xF0 == _ARRAY]
-        starts, parts = at, found[at] & 0x0F
-        at = at + 1 + len(_DIGEST) + _DIGEST[1]
-        is_short = found[at] & 0xE0 == _SHORT_TEXT
-        is_id = is_short | (found[at] == _TEXT) | (found[at] == _BYTES)
-        at = np.minimum(
-            at + np.where(is_short, 1 + (found[at] & 0x1F), 2 + found[at + 1].astype(np.int64)), len(joined)
-        )
-        is_none, is_alone = found[at] == _NIL, parts < _IDENTITY_PARTS
-        likely = is_id & np.where(is_alone, found[at] & 0xF0 == _ARRAY, is_none | (found[at] == _STAMP))
-        at = np.minimum(at + np.where(is_none, 1, 9), len(joined))
-        starts, parts, at = starts[likely], parts[likely], at[likely]
+        starts = np.flatnonzero((found[1:-1] == _DIGEST[0]) & (found[2:] == _DIGEST[1]))
+        starts = starts[(found[starts] & 0xF0 == _ARRAY) & (_HEADS[found[starts + _ID]] > 0)]
         if len(starts) != count:
-            return None
+            starts = np.cumsum([0, *map(len, _divide(_as_array(joined, count)))])[:-1]
+        parts, at = found[starts] & 0x0F, starts + _ID
+        head = found[at]
+        at = at + _HEADS[head] + np.where(head < _BYTES, head & 0x1F, found[at + 1])
+        at = at + _STAMPS[found[at]]
         has_row, is_long = parts > _IDENTITY_PARTS, found[at] == _MORE_BYTES
-        if (has_row & ~is_long & (found[at] != _BYTES)).any():
-            return None
         lengths = np.where(is_long, found[at + 1].astype(np.int64) << 8 | found[at + 2], found[at + 1]) * has_row
-        begins = at + np.where(is_long, 3, 2)
+        begins = at + 2 + is_long
         is_rare = has_row & (parts > _IDENTITY_PARTS + 1) & (found[begins + lengths] != _NIL)
-        return cls(joined, starts, np.append(starts[1:], len(joined)), Rows(joined, begins, lengths), is_rare)
-
-    def stored(self, index: int) -> bytes:
-        """The details of one message, as they are stored."""
-        return self.joined[self.starts[index] : self.ends[index]]
+        return cls(joined, starts, np.append(starts, len(joined))[1:], Rows(joined, begins, lengths), is_rare)
 
     def parties(self, indexes: Number) -> Number:
         """The digests of the parties of these messages, as numbers. Each of them must have a party."""
@@ -150,7 +141,7 @@ class StoredDetails(Sequence[Details]):
         """The details without the numbers of the messages at these places, which are sent as plain text."""
         lengths = self.rows.lengths.copy()
         lengths[places] = 0
-        return StoredDetails(self.joined, self.starts, self.ends, self.rows._replace(lengths=lengths), self.is_rare)
+        return msgspec.structs.replace(self, rows=self.rows._replace(lengths=lengths))
 
     def before(self, newer: "StoredDetails") -> "StoredDetails":
         """These details, followed by the ``newer`` ones."""
@@ -160,11 +151,19 @@ class StoredDetails(Sequence[Details]):
         starts, ends = np.append(self.starts, newer.starts + shift), np.append(self.ends, newer.ends + shift)
         return StoredDetails(joined, starts, ends, rows, np.append(self.is_rare, newer.is_rare))
 
-    def __len__(self) -> int:
-        return len(self.starts)
+    def replaced(self, others: Mapping[int, Details]) -> "StoredDetails":
+        """These details with others in their place, by index."""
+        places = np.arange(len(self.starts))
+        places[[*others]] = len(places) + np.arange(len(others))
+        return self.before(StoredDetails.of([*others.values()])).taken(places)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
-        return self.taken(index) if isinstance(index, slice) else decode_details(self.stored(index))
+    def __getitem__(self, index: int) -> Details:
+        return decode_details(self.joined[self.starts[index] : self.ends[index]])
 
     def __iter__(self) -> Iterator[Details]:
-        return iter(_all_in(b"".join(map(self.stored, range(len(self)))), len(self)))
+        each = [self.joined[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
+        return iter(_decode_all(_as_array(b"".join(each), len(each))))
+
+
+def _as_array(joined: bytes, count: int) -> bytes:
+    return b"\xdd" + count.to_bytes(4, "big") + joined

@@ -15,7 +15,6 @@ from sash.core.counts.counting import reasoning_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.law.fillers import came_in
-from sash.core.law.records import Records
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
 from sash.core.providers import PROVIDERS
@@ -158,10 +157,10 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
     def blocks(self, seq: int) -> int:
         """The blocks of a message: one for its text or result, and one for each call."""
         records, index = self.history.records, seq - self.history.first_seq
-        if index < 0:
-            records, index = Records.of([self.history.outside[seq]]), 0
-        calls = records.calls[index]
-        return calls + records.has_text(index) if calls else 1
+        calls = records.calls[index] if index >= 0 else self.history.outside[seq].calls
+        if not calls:
+            return 1
+        return calls + (records.has_text(index) if index >= 0 else self.history.outside[seq].has_text)
 
     def cost(self, seq: int) -> int:
         """The tokens of a message as it is sent, with its documents."""

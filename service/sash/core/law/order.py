@@ -24,7 +24,7 @@ from sash.core.chat.messages import links_in
 from sash.core.counts.families import FUNCTION, TOOL
 from sash.core.law.late_results import late_in
 from sash.core.law.lines import Gap
-from sash.core.law.records import RECORD_BYTES, RESULTS, Flags, Record, Records
+from sash.core.law.records import RESULTS, Flags, Record, Records
 from sash.core.law.runs import runs
 from sash.core.law.units import callers, group_units, is_short
 from sash.core.law.view import History, Order
@@ -124,19 +124,14 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
     places = {index: first + place for place, index in enumerate(order)}
     sent = (heads[index] for index in indexes if index not in apart and not records.unsent[index])
     lines, dropped, gone, waiting = _gaps(history, groups, max(sent, default=-1), places, drops=drops)
-    rows = np.frombuffer(records.packed, np.uint8).reshape(-1, RECORD_BYTES).copy()
+    rows = records.rows()
     rows[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
     rows[list(apart), 0] |= Flags.LATE  # late are those that are left out
     for group in groups:
         if places[group.head] in dropped and len(group.results) == 1:
             rows[[*group.results.values()], 0] &= 255 - Flags.PARALLEL
-    gaps = {**lines, **dropped, **waiting}.items()
-    changed = Records(
-        rows[order].tobytes(),
-        [records.details[index] for index in order],
-        [records.said[index] for index in order] if records.said else (),
-        {place - first: (gap.last, len(gap.calls) if place in lines else 0) for place, gap in gaps},
-    )
+    rows[[order[place - first] for place in (*lines, *dropped, *waiting)], 3] |= Flags.MENDED >> 8
+    rows[[order[gap.last] for gap in lines.values()], 3] |= Flags.GOES_ON >> 8
     order_of = Order(
         original=history,
         names=[first + index for index in order],
@@ -154,7 +149,9 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
             for index in group.late
         },
     )
-    arranged = msgspec.structs.replace(history, order=order_of, is_numbered_anew=True, records=changed)
+    arranged = msgspec.structs.replace(
+        history, order=order_of, is_numbered_anew=True, records=records.flagged(rows).taken(np.array(order))
+    )
     summary = history.summary and msgspec.structs.replace(
         history.summary, through_seq=arranged.since(history.summary.through_seq + 1) - 1
     )
@@ -208,5 +205,5 @@ def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> 
 def _is_unfinished(outside: Mapping[int, Record]) -> bool:
     """Whether results are missing or late among messages before the tail, so that they cannot be sent as they are."""
     stretches = ([outside[seq] for seq in range(first, last + 1)] for first, last in runs(sorted(outside)))
-    grouped = (Records.of(run) for run in stretches if any(record.grouped for record in run))
+    grouped = (Records.bare(run) for run in stretches if any(record.grouped for record in run))
     return any(not _is_in_order(records, is_whole=True) or bool(group_units(records).broken) for records in grouped)

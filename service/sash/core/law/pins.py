@@ -34,7 +34,7 @@ def group_at(records: Records, place: int) -> range:
 
 def is_always(record: Record) -> bool:
     """Whether a message is in every window by itself: a pinned one, or a system or developer message."""
-    return (record.pinned and not record.withheld) or record.measure.role <= DEVELOPER
+    return record.flags & (Flags.PINNED | Flags.WITHHELD) == Flags.PINNED or record.measure.role <= DEVELOPER
 
 
 def pinned_in(records: Records, group: range, kept: AbstractSet[int]) -> set[int]:

@@ -10,10 +10,9 @@ messages takes one addition for each. Facts that few messages have (tool calls, 
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import repeat
 from struct import Struct
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,15 +21,15 @@ import numpy as np
 from sash.core.chat.audiences import EVERYBODY, Party, party_digest
 from sash.core.chat.messages import digest
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
-from sash.core.counts.measures import Extra, Measure
+from sash.core.counts.measures import Measure
 from sash.core.counts.media_facts import IMAGE, Medium
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
-from sash.core.counts.rows import Row, Rows, columns_of, stored_row, taken
+from sash.core.counts.rows import Row, columns_of, stored_row, taken
 from sash.core.law.apart import GAP, StoredMedium
 from sash.core.law.details import Details, StoredDetails, times_in
-from sash.core.law.identities import Identity, long_form, short_form, stamp_of
+from sash.core.law.identities import Identity, short_form, stamp_of
 from sash.core.law.reasons import Reason
 
 if TYPE_CHECKING:
@@ -51,9 +50,11 @@ class Flags:
     have its writing systems, which only estimates need, or its author and audience, which only views need. LIST_BEGINS,
     LIST_ENDS: the first and the last of several results (not stored: the neighbours tell). NAMED: the message has an author
     or an audience. WORDLESS: it is a reply that was interrupted before a word came. MEDIA: it has pictures or files that are
-    stored beside it. COVERED: a compaction stands for it, in one window (not stored). COMPACTION: it is a provider's
-    compaction, which windows have as their summary. IN_PROGRESS: it is still being written. WITHHELD: in progress or
-    wordless, which no window has.
+    stored beside it. COMPACTION: it is a provider's compaction, which windows have as their summary. IN_PROGRESS: it is
+    still being written. WITHHELD: in progress or wordless, which no window has.
+
+    Three are not stored, and are of one window. COVERED: a compaction stands for the message. MENDED: its calls may be sent
+    although results are missing. GOES_ON: lines in place of results follow it.
     """
 
     PINNED: Final = 1
@@ -65,6 +66,8 @@ class Flags:
     LATE: Final = 32  # of a result; the flag above is of the assistant's
     RICH: Final = 64
     MIXED: Final = 128
+    MENDED: Final = 1 << 8  # in a record's bytes; of a Record, these two bits are LIST_BEGINS and LIST_ENDS
+    GOES_ON: Final = 1 << 9
     NAMED: Final = 1 << 10
     WORDLESS: Final = 1 << 11
     MEDIA: Final = 1 << 12
@@ -78,6 +81,7 @@ _IN_DETAILS = Flags.RICH | Flags.MIXED
 _OF_DETAILS = _IN_DETAILS | Flags.MEDIA | Flags.NAMED
 """Flags that follow from the details."""
 _ENDS = LIST_BEGINS | LIST_ENDS
+_OF_ORDER = (Flags.MENDED | Flags.GOES_ON) >> 8
 _THOUGHTS = frozenset({"plain0", "blocks0", "signatures0", "form"})
 _UNSENT = Flags.WITHHELD | Flags.COMPACTION
 _GROUPED = Flags.LEGACY_CALL | _UNSENT
@@ -127,24 +131,14 @@ class Record(msgspec.Struct, frozen=True):
         return [Medium(IMAGE, "", size, width, height) for width, height, _ in extra.images]
 
     @property
+    def has_text(self) -> bool:
+        """Whether it has a text."""
+        return self.measure.extra is None or self.measure.extra.has_text
+
+    @property
     def pinned(self) -> bool:
         """Whether the message is in every window."""
         return bool(self.flags & Flags.PINNED)
-
-    @property
-    def in_progress(self) -> bool:
-        """Whether the message is still being written. No window contains it then."""
-        return bool(self.flags & Flags.IN_PROGRESS)
-
-    @property
-    def withheld(self) -> bool:
-        """Whether no window has the message, because it is still being written, or was interrupted before a word came."""
-        return bool(self.flags & Flags.WITHHELD)
-
-    @property
-    def compaction(self) -> bool:
-        """Whether the message is a provider's compaction. No window has it among its messages."""
-        return bool(self.flags & Flags.COMPACTION)
 
     @property
     def grouped(self) -> bool:
@@ -183,59 +177,37 @@ def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], dige
 
 def details_of(record: Record, identity: Identity) -> Details:
     """The details of the record's message."""
+    return _details(record, identity.digest, *short_form(identity), identity.status)
+
+
+def _details(record: Record, digest: bytes, name: bytes | str, stamp: int | None, status: str | None = None) -> Details:
+    """The details of the record's message. Its numbers are a row, or whole where a row cannot have all."""
+    extra = record.measure.extra
+    row = stored_row(extra) if extra is not None else None
+    facts = record.grounding, status, record.digits, record.links, record.media
     return Details(
-        identity.digest,
-        *short_form(identity),
-        *row_and_extra(record.measure.extra),
-        record.grounding,
-        identity.status,
-        record.digits,
-        record.links,
-        record.media,
-        *record.party,
-        party_digest(*record.party),
+        digest, name, stamp, row or b"", None if row else extra, *facts, *record.party, party_digest(*record.party)
     )
 
 
-def row_and_extra(extra: Extra | None) -> tuple[bytes, Extra | None]:
-    """A message's facts beside plain text as details have them: as a row, or whole where a row cannot have all."""
-    row = stored_row(extra) if extra is not None else None
-    return row or b"", None if row else extra
-
-
-def _places(flags: int) -> bytes:
+@cache
+def _having(flags: int) -> bytes:
     """A table for ``bytes.translate``: 1 for a byte of a record with one of these flags, which are all of the same byte."""
     wanted = flags if flags < 1 << 8 else flags >> 8
     return bytes(1 if byte & wanted else 0 for byte in range(256))
 
 
-_PINNED, _RICH, _LEGACY = _places(Flags.PINNED), _places(Flags.RICH), _places(Flags.LEGACY_CALL)
-_OUT, _COVERED = _places(_UNSENT | Flags.COVERED), _places(Flags.COVERED)
-_MEDIA, _NAMED = _places(Flags.MEDIA), _places(Flags.NAMED)
-_NOTHING = Details(b"", "")
-_A_RESULT = bytes((TOOL,))
-_DETAILED = _places(_IN_DETAILS)
+_NOTHING = Details(bytes(DIGEST_BYTES), "")
 
 
 class Records(Sequence[Record]):
-    """Consecutive messages as columns. ``details`` are the messages' details, or empty if no message is rich, nor needs its
-    scripts. ``said`` are their tokens + 1 in the model's own vocabulary (0: not counted), or empty.
+    """Consecutive messages as columns. ``details`` are the messages' details, or None if no message is rich, nor needs its
+    scripts. ``said`` are their tokens + 1 in the model's own vocabulary (0: not counted), or None."""
 
-    ``mended`` are indexes of tool groups that may be sent although results are missing, each with the index of its last
-    message and the number of lines in place of results (``order.py``).
-    """
-
-    def __init__(
-        self,
-        packed: bytes,
-        details: Sequence[Details] = (),
-        said: Sequence[int] = (),
-        mended: Mapping[int, tuple[int, int]] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, packed: bytes, details: StoredDetails | None = None, said: Sequence[int] | None = None) -> None:
         self.packed = packed
-        self.mended = mended
-        self.details = details
-        self.said = said
+        self.details: StoredDetails = details  # type: ignore[assignment] # code that needs them knows that they were read
+        self.said: Number = None if said is None else np.asarray(said, np.int64)
         self.whole: Records | None = None
         """The records as they are stored, if some of these are of messages that are sent with less."""
         self.flags = packed[::RECORD_BYTES]
@@ -243,8 +215,8 @@ class Records(Sequence[Record]):
         self.calls = packed[2::RECORD_BYTES]
         self.more = packed[3::RECORD_BYTES]
         self._made: list[Record | None] = []
-        self._columns: Row | None = None
-        self._has_mixes = False
+        self._columns: dict[bool, Row] = {}
+        """The numbers of all messages, without or with the mixes."""
         self.costs: list[tuple[Model, Number]] = []
         """These messages' costs, for each model that was asked for."""
         self.units: Units | None = None
@@ -253,9 +225,11 @@ class Records(Sequence[Record]):
     @classmethod
     def of(cls, records: Sequence[Record], times: Sequence[int] = ()) -> "Records":
         """The columns of these records. ``times`` are in milliseconds since 1970."""
-        stamps = [stamp_of(time, 0) for time in times] or [0] * len(records)
-        nobodies = (Identity("", stamp, b"") for stamp in stamps)
-        return cls(b"".join(map(encode_record, records)), list(map(details_of, records, nobodies)))
+        stamps = (stamp_of(time, 0) for time in times or repeat(0))
+        details = [
+            _details(record, bytes(DIGEST_BYTES), "", stamp) for record, stamp in zip(records, stamps, strict=False)
+        ]
+        return cls(b"".join(map(encode_record, records)), StoredDetails.of(details))
 
     @classmethod
     def bare(cls, records: Iterable[Record]) -> "Records":
@@ -267,7 +241,10 @@ class Records(Sequence[Record]):
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204 - as every sequence's
         if isinstance(index, slice):
-            return self._slice(*index.indices(len(self)))
+            part = self.taken(index)
+            if self.units is not None and not index.start:
+                part.units = self.units.until(len(part))
+            return part
         if not self._made:
             self._made = [None] * len(self)
         made = self._made[index]
@@ -275,82 +252,91 @@ class Records(Sequence[Record]):
             made = self._made[index] = self._make(index % len(self.flags))
         return made
 
-    def _slice(self, start: int, end: int, step: int) -> "Sequence[Record]":
-        if step != 1:
-            return [self[i] for i in range(start, end, step)]
-        part = Records(
-            self.packed[start * RECORD_BYTES : end * RECORD_BYTES], self.details[start:end], self.said[start:end]
-        )
-        if self.mended:
-            groups = ((first, *rest) for first, rest in self.mended.items() if start <= first < end)
-            part.mended = {first - start: (last - start, lines) for first, last, lines in groups}
-        part._columns, part._has_mixes = self._columns and taken(self._columns, slice(start, end)), self._has_mixes
-        part.whole = self.whole and self.whole[start:end]
-        if (start == 0 or self.roles[start : start + 1] != _A_RESULT) and self.roles[end : end + 1] != _A_RESULT:
-            # It divides no list of results, in which a message's cost depends on its place.
-            part._made = self._made[start:end]
-            part.costs = [(model, costs[start:end]) for model, costs in self.costs]
-            if self.units is not None and start == 0:
-                part.units = self.units.until(end)
-        return part
-
-    def taken(self, places: Number) -> "Records":
-        """The records at these indexes, which are ascending, with what was read of their details and costs."""
-        details: Sequence[Details] = ()
-        if isinstance(self.details, StoredDetails):
-            details = self.details.taken(places)
-        elif self.details:
-            details = [self.details[index] for index in places.tolist()]
-        said = np.array(self.said, np.int64)[places].tolist() if self.said else ()
-        part = Records(np.frombuffer(self.packed, f"V{RECORD_BYTES}")[places].tobytes(), details, said)
-        part._columns, part._has_mixes = self._columns and taken(self._columns, places), self._has_mixes
-        if self.costs and (part.places == self.places[places]).all():
-            part.costs = [(model, costs[places]) for model, costs in self.costs]
-        return part
-
     def _make(self, index: int) -> Record:
+        flags = self.flags[index] | self.more[index] << 8
+        is_linked = self.calls[index] or self.roles[index] in RESULTS or flags & (_GROUPED | _OF_DETAILS)
+        needs_details = flags & Flags.RICH or (is_linked and self.details)
+        return self.record(index, self.details[index] if needs_details else _NOTHING)
+
+    def record(self, index: int, details: Details) -> Record:
+        """The record of a message that has these details."""
         low, role, calls, high, o200k, cl100k, size, digest = _LAYOUT.unpack_from(self.packed, index * RECORD_BYTES)
         flags = (low | high << 8) & ~_ENDS
-        if flags & Flags.PARALLEL:
-            flags |= int(self.places[index])
-        is_linked = calls or role in RESULTS or flags & (_GROUPED | _OF_DETAILS)
-        details = self.details[index] if flags & Flags.RICH or (is_linked and self.details) else _NOTHING
-        measure = Measure(role, o200k, cl100k, details.measured)
-        said = self.said[index] - 1 if self.said and self.said[index] else None
         return Record(
-            flags & ~_OF_DETAILS,
-            measure,
+            (flags | int(self.places[index]) if flags & Flags.PARALLEL else flags) & ~_OF_DETAILS,
+            Measure(role, o200k, cl100k, details.measured),
             size,
             calls,
             digest,
             details.grounding,
-            said,
+            int(self.said[index]) - 1 if self.said is not None and self.said[index] else None,
             details.digits,
             details.links,
             details.media,
             details.party,
         )
 
+    def taken(self, places: Number | slice) -> "Records":
+        """The records at these indexes, with what was read of their details and costs."""
+        part = Records(
+            np.frombuffer(self.packed, f"V{RECORD_BYTES}")[places].tobytes(),
+            self.details and self.details.taken(places),
+            self.said if self.said is None else self.said[places],
+        )
+        part._columns = {mixes: taken(columns, places) for mixes, columns in self._columns.items()}
+        part.whole = self.whole and self.whole.taken(places)
+        if self.costs and (part.places == self.places[places]).all():  # a result's cost may depend on its neighbours
+            part.costs = [(model, costs[places]) for model, costs in self.costs]
+        return part
+
     def before(self, newer: "Records") -> "Records":
         """These records, followed by the ``newer`` ones."""
-        packed, details = self.packed + newer.packed, self.details
-        if isinstance(details, StoredDetails) and isinstance(newer.details, StoredDetails):
-            return Records(packed, details.before(newer.details))
-        if not (details or newer.details):
-            return Records(packed)
-        return Records(packed, [each for part in (self, newer) for each in part.details or [_NOTHING] * len(part)])
+        parts, details = (self, newer), None
+        if self.details or newer.details:
+            older, later = (part.details or StoredDetails.of([_NOTHING] * len(part)) for part in parts)
+            details = older.before(later)
+        return Records(self.packed + newer.packed, details)
+
+    def rows(self) -> Number:
+        """The records as rows of bytes, which may be changed."""
+        return np.frombuffer(self.packed, np.uint8).reshape(-1, RECORD_BYTES).copy()
+
+    def flagged(self, rows: Number) -> "Records":
+        """These records with the flags of these rows, and with what was read of their details."""
+        changed = Records(rows.tobytes(), self.details, self.said)
+        changed._columns = self._columns
+        return changed
 
     def replaced(self, records: Mapping[int, Record]) -> "Records":
         """These records with others in their place, by index."""
-        packed, details, said = bytearray(self.packed), list(self.details), list(self.said)
+        rows, said, details = self.rows(), self.said, {}
+        said = said if said is None else said.copy()
         for index, record in records.items():
-            packed[index * RECORD_BYTES : (index + 1) * RECORD_BYTES] = encode_record(record)
-            details[index] = msgspec.structs.replace(details[index], row=b"", extra=record.measure.extra)
-            if said and record.said is not None:
+            place = rows[index, 3] & _OF_ORDER
+            rows[index] = np.frombuffer(encode_record(record), np.uint8)
+            rows[index, 3] |= place
+            old = self.details[index]
+            details[index] = _details(record, old.digest, old.id, old.stamp, old.status)
+            if said is not None and record.said is not None:
                 said[index] = record.said + 1
-        changed = Records(bytes(packed), details, said, self.mended)
+        changed = Records(rows.tobytes(), self.details and self.details.replaced(details), said)
         changed.whole = self.whole or self
         return changed
+
+    def as_plain(self, places: Number, flags: int) -> "Records":
+        """These records, in which those at ``places`` are of plain text, and have at most these ``flags``."""
+        rows = self.rows()
+        rows[places, 0] &= flags
+        rows[places, 2:4] = 0
+        return Records(rows.tobytes(), self.details and self.details.without_rows(places), self.said)
+
+    def covered(self, places: Collection[int]) -> "Records":
+        """These records, of which no window has those at ``places``, because a compaction stands for them."""
+        rows = self.rows()
+        rows[[*places], 3] |= Flags.COVERED >> 8
+        found = self.flagged(rows)
+        found.costs = self.costs
+        return found
 
     @cached_property
     def media(self) -> Mapping[int, Sequence[Medium]]:
@@ -360,14 +346,13 @@ class Records(Sequence[Record]):
     def has_text(self, index: int) -> bool:
         """Whether a message has a text, whose cost may depend on its details."""
         if not self.details or index in self.rare:
-            extra = self[index].measure.extra
-            return extra is None or extra.has_text
+            has_text: bool = self[index].has_text
+            return has_text
         return not isinstance(textless := self.columns["textless"], np.ndarray) or not textless[index]
 
     def identity(self, index: int) -> Identity:
         """A message's identity. Its details must have been read."""
-        details = self.details[index]
-        return Identity(*long_form(details.id, details.stamp), details.digest, details.status)
+        return self.details[index].identity
 
     def tokens(self, column: int) -> Number:
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1), as an array."""
@@ -390,28 +375,32 @@ class Records(Sequence[Record]):
         digests = np.frombuffer(self.packed, "<u8").reshape(len(self), -1)[max(0, start) :, -1].tolist()
         return len(set(digests)) < len(digests)
 
+    def having(self, flags: int) -> bytes:
+        """1 for each message that has one of these flags, which are all of the same byte, 0 for the others."""
+        return (self.flags if flags < 1 << 8 else self.more).translate(_having(flags))
+
     def pinned(self) -> Iterator[int]:
         """Indexes of pinned messages, ascending."""
-        return indexes_of(self.flags.translate(_PINNED))
+        return indexes_of(self.having(Flags.PINNED))
 
     @property
     def marks_any(self) -> bool:
         """Whether a system, developer or pinned message is among these."""
-        return SYSTEM in self.roles or DEVELOPER in self.roles or 1 in self.flags.translate(_PINNED)
+        return SYSTEM in self.roles or DEVELOPER in self.roles or 1 in self.having(Flags.PINNED)
 
     def rich(self) -> Iterator[int]:
         """Indexes of messages whose cost depends on their details, ascending."""
-        return indexes_of(self.flags.translate(_RICH))
+        return indexes_of(self.having(Flags.RICH))
 
     @cached_property
     def with_media(self) -> list[int]:
         """Indexes of messages with media that are stored beside the log, ascending."""
-        return [*indexes_of(self.more.translate(_MEDIA))]
+        return [*indexes_of(self.having(Flags.MEDIA))]
 
     @cached_property
     def named(self) -> Number:
         """Indexes of messages with an author or an audience, ascending."""
-        return np.flatnonzero(np.frombuffer(self.more.translate(_NAMED), np.uint8))
+        return np.flatnonzero(np.frombuffer(self.having(Flags.NAMED), np.uint8))
 
     def parties(self) -> tuple[Number, Sequence[Party]]:
         """The number of each message's party, as an array, and the parties. The details must have been read.
@@ -421,11 +410,7 @@ class Records(Sequence[Record]):
         numbers, named = np.zeros(len(self), np.int64), self.named
         if not len(named):
             return numbers, [EVERYBODY]
-        if isinstance(self.details, StoredDetails):
-            digests = self.details.parties(named)
-        else:
-            given = [int.from_bytes(self.details[index].party_digest, "little") for index in named]
-            digests = np.array(given, np.uint64)
+        digests = self.details.parties(named)
         _, first, which = np.unique(digests, return_index=True, return_inverse=True)
         numbers[named] = which + 1
         return numbers, [EVERYBODY, *(self.details[index].party for index in named[first].tolist())]
@@ -433,9 +418,7 @@ class Records(Sequence[Record]):
     @cached_property
     def rare(self) -> list[int]:
         """Indexes of messages whose tokens do not follow from a row, such as those with images, ascending."""
-        if isinstance(self.details, StoredDetails):
-            return np.flatnonzero(self.details.is_rare).tolist()  # type: ignore[no-any-return]
-        return [index for index, details in enumerate(self.details) if details.extra is not None]
+        return np.flatnonzero(self.details.is_rare).tolist() if self.details else []
 
     @cached_property
     def with_parts(self) -> AbstractSet[int]:
@@ -445,18 +428,17 @@ class Records(Sequence[Record]):
     @property
     def columns(self) -> Row:
         """The numbers of all messages; those of ``rare`` ones are not complete. The details must have been read."""
-        return self.columns_for(None) if self._columns is None else self._columns
+        return self.columns_for(None)
 
     def columns_for(self, model: Model | None) -> Row:
         """The numbers of all messages, with the mixes if the model's tokens are estimated."""
         mixes = model is not None and model.ratios is not None
-        if self._columns is not None and self._has_mixes >= mixes:
-            return self._columns
-        roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
-        given = self.details
-        rows = given.rows if isinstance(given, StoredDetails) else Rows.of([details.row for details in given])
-        self._columns, self._has_mixes = columns_of(rows, roles, (self.tokens(0), self.tokens(1)), mixes=mixes), mixes
-        return self._columns
+        found = self._columns.get(True) or self._columns.get(mixes)
+        if found is None:
+            roles = np.frombuffer(self.roles, np.uint8).astype(np.int64)
+            rows, texts = self.details.rows, (self.tokens(0), self.tokens(1))
+            found = self._columns[mixes] = columns_of(rows, roles, texts, mixes=mixes)
+        return found
 
     @property
     def thinks(self) -> bool:
@@ -475,10 +457,8 @@ class Records(Sequence[Record]):
         flags = np.frombuffer(self.flags, np.uint8)
         is_result = np.zeros(len(self) + 2, bool)
         is_result[1:-1] = (np.frombuffer(self.roles, np.uint8) == TOOL) & (flags & Flags.LATE == 0)
-        ends = np.where(is_result[:-2], 0, LIST_BEGINS) + np.where(is_result[2:], 0, LIST_ENDS)
-        for last, lines in self.mended.values():
-            if lines:
-                ends[last] &= ~LIST_ENDS
+        goes_on = is_result[2:] | (np.frombuffer(self.more, np.uint8) & Flags.GOES_ON >> 8 != 0)
+        ends = np.where(is_result[:-2], 0, LIST_BEGINS) + np.where(goes_on, 0, LIST_ENDS)
         parallel = flags & Flags.PARALLEL
         return np.where(parallel, parallel + ends, 0)
 
@@ -490,7 +470,7 @@ class Records(Sequence[Record]):
     @cached_property
     def marked(self) -> bool:
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
-        return 1 in self.flags.translate(_LEGACY)
+        return 1 in self.having(Flags.LEGACY_CALL)
 
     @cached_property
     def times(self) -> Number:
@@ -498,24 +478,14 @@ class Records(Sequence[Record]):
         return np.array(times_in(self.details) if self.details else [0] * len(self), np.int64)
 
     @property
-    def detailed(self) -> int:
-        """The number of messages whose cost or estimate depends on their details."""
-        return self.flags.translate(_DETAILED).count(1)
-
-    @property
     def plain(self) -> bool:
         """Whether no message has a tool call, and each may be sent."""
-        return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LEGACY) or 1 in self.more.translate(_OUT))
+        return not (self.calls.strip(b"\0") or self.marked or 1 in self.unsent)
 
     @cached_property
     def unsent(self) -> bytes:
         """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
-        return self.more.translate(_OUT)
-
-    @property
-    def covered_marks(self) -> bytes:
-        """1 for each message that a compaction stands for in this window, 0 for the others."""
-        return self.more.translate(_COVERED)
+        return self.having(_UNSENT | Flags.COVERED)
 
     def why_unsent(self, index: int) -> Reason:
         """Why no window has the message."""
@@ -526,32 +496,10 @@ class Records(Sequence[Record]):
             return Reason.WORDLESS
         return Reason.IN_PROGRESS if flags & Flags.IN_PROGRESS else Reason.SUMMARY
 
-    def covered(self, places: Collection[int]) -> "Records":
-        """These records, of which no window has those at ``places``, because a compaction stands for them."""
-        packed = bytearray(self.packed)
-        for index in places:
-            packed[index * RECORD_BYTES + 3] |= Flags.COVERED >> 8
-        found = Records(bytes(packed), self.details, self.said, self.mended)
-        found._columns, found._has_mixes, found.costs = self._columns, self._has_mixes, self.costs
-        return found
-
     @property
     def _words(self) -> Number:
         """The records as rows of numbers of four bytes."""
         return np.frombuffer(self.packed, "<u4").reshape(-1, RECORD_BYTES // 4)
-
-    def as_plain(self, places: Number, flags: int) -> "Records":
-        """These records, in which those at ``places`` are of plain text, and have at most these ``flags``."""
-        packed = np.frombuffer(self.packed, np.uint8).reshape(-1, RECORD_BYTES).copy()
-        packed[places, 0] &= flags
-        packed[places, 2] = 0
-        packed[places, 3] = 0
-        if isinstance(self.details, StoredDetails):
-            return Records(packed.tobytes(), self.details.without_rows(places), self.said)
-        details = list(self.details)
-        for index in places.tolist():
-            details[index] = msgspec.structs.replace(details[index], row=b"", extra=None)
-        return Records(packed.tobytes(), details, self.said)
 
 
 def indexes_of(marks: bytes) -> Iterator[int]:

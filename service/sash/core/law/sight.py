@@ -1,6 +1,6 @@
 """What one of several agents sees of consecutive messages: all, their text alone, or nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -10,9 +10,8 @@ from sash.core.chat.messages import links_in
 from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
 from sash.core.counts.measures import Extra
 from sash.core.counts.numbers import Number
-from sash.core.law.details import Details, StoredDetails, details_in, encode_details
 from sash.core.law.late_results import heads_of
-from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, encode_record, row_and_extra
+from sash.core.law.records import Flags, Record, Records
 from sash.core.law.units import callers
 from sash.core.providers.chat_mends import NAMES
 
@@ -119,36 +118,12 @@ def taken(records: Records, kept: Number, texts: Number, pinned: Number) -> Reco
         return part
     at: Number = np.searchsorted(kept, texts)
     is_pinned = np.isin(texts, pinned)
-    is_plain: Number = ~is_pinned & _are_plain_alone(part, at)
+    # Where no row tells it, a text is not plain.
+    is_plain: Number = ~(is_pinned | part.details.is_rare[at] | part.details.rows.have(at, _OF_TEXTS))
     places = zip(*(each[~is_plain].tolist() for each in (at, texts, is_pinned)), strict=True)
     if alone := {place: text_record(records[index], is_pinned=pinned) for place, index, pinned in places}:
-        rows = np.frombuffer(part.packed, f"V{RECORD_BYTES}").copy()
-        for place, record in alone.items():
-            rows[place] = encode_record(record)
-        part = Records(rows.tobytes(), _details(part.details, alone), part.said)
+        part = part.replaced(alone)
     return part.as_plain(at[is_plain], _KEPT_FLAGS)
-
-
-def _are_plain_alone(records: Records, places: Number) -> Number:
-    """Whether the texts of these messages are plain without their calls, as an array; False where no row tells it."""
-    details = records.details
-    if not isinstance(details, StoredDetails):
-        return np.zeros(len(places), bool)
-    found: Number = ~(details.is_rare[places] | details.rows.have(places, _OF_TEXTS))
-    return found
-
-
-def _details(details: Sequence[Details], alone: Mapping[int, Record]) -> Sequence[Details]:
-    """The details with those of the texts in their places."""
-    changed = {}
-    for place, record in alone.items():
-        row, extra = row_and_extra(record.measure.extra)
-        changed[place] = msgspec.structs.replace(details[place], row=row, extra=extra, digits=0, links="")
-    if not isinstance(details, StoredDetails):
-        return [changed.get(place, each) for place, each in enumerate(details)]
-    stored = map(details.stored, range(len(details)))
-    pieces = [encode_details(changed[place]) if place in changed else each for place, each in enumerate(stored)]
-    return details_in(b"".join(pieces), len(pieces))
 
 
 def text_record(record: Record, *, is_pinned: bool = False) -> Record:

@@ -179,7 +179,7 @@ def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
         gone = np.minimum(message_costs(history.seen.retired, terms.model), max(0, room))
         np.add.at(cost, np.searchsorted(starts, history.seen.behind, side="right") - 1, gone)
     if history.covered:
-        is_sent = np.frombuffer(records.covered_marks, np.uint8)[starts] == 0
+        is_sent = np.frombuffer(records.having(Flags.COVERED), np.uint8)[starts] == 0
         cost, reasoning, beside = (each * is_sent for each in (cost, reasoning, beside))
     for index in {unit_at(units, seq - first) for seq in view.edits if seq >= first}:
         while_open[index] = _while_open(view, index, room, terms.options.tool_result_max_tokens)

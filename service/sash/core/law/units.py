@@ -80,6 +80,7 @@ def _grouped(records: Records) -> Units:
     first, ends = starts[:-1], starts[1:]
     is_apart = (roles[first] == TOOL) | (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)
     lacks = is_short(records, asks, first, ends) & (ends < len(records))
-    broken = np.flatnonzero((np.frombuffer(records.unsent, np.uint8)[first] != 0) | is_apart | lacks)
-    whole = {int(np.searchsorted(first, index)) for index in records.mended}
-    return Units(starts, frozenset(broken.tolist()).difference(whole))
+    is_unsent = np.frombuffer(records.unsent, np.uint8)[first] != 0
+    is_mended = np.frombuffer(records.more, np.uint8)[first] & Flags.MENDED >> 8 != 0
+    broken = np.flatnonzero((is_unsent | is_apart | lacks) & ~is_mended)
+    return Units(starts, frozenset(broken.tolist()))

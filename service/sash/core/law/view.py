@@ -14,7 +14,7 @@ from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs, record_cost, reference_costs
 from sash.core.law.lines import Gap, lines_tokens
 from sash.core.law.reasons import Reason
-from sash.core.law.records import Record, Records, Summary, indexes_of
+from sash.core.law.records import Flags, Record, Records, Summary, indexes_of
 from sash.core.law.results import Edit
 from sash.core.law.units import Units, group_units
 
@@ -238,7 +238,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The indexes of units that a provider's compaction stands for."""
         if not self.history.covered:
             return frozenset()
-        marks = self.history.records.covered_marks
+        marks = self.history.records.having(Flags.COVERED)
         return {index for index in self.units.broken if marks[self.units.starts[index]]}
 
     def seq(self, index: int) -> int:

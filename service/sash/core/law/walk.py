@@ -199,7 +199,7 @@ def _take_away(state: Walk, view: View, why: Reason) -> None:
 def _always_said(view: View) -> set[bytes]:
     """Content digests of required messages."""
     inside = [_said(view, index) for index in view.always]
-    outside = Records.of([view.history.record(seq) for seq in view.outside])
+    outside = Records.bare([view.history.record(seq) for seq in view.outside])
     return {words for words in (*inside, *map(outside.words, range(len(outside)))) if words is not None}
 
 

@@ -73,7 +73,7 @@ class Amendments:
     ) -> Written:
         """Amend the page's one entry. Raises PreconditionFailed, HistoryEdited where another write came first."""
         (message,) = page.messages
-        if message.record.in_progress:
+        if message.record.flags & Flags.IN_PROGRESS:
             raise Unprocessable("A reply in progress is replaced by its next part: send metadata and pinned with that.")
         stored, receipt = read_beside(page.metadata.get(message.seq))
         wanted = patched(EntryNotes(msgspec.json.decode(stored) if stored else None, message.record.pinned))
@@ -120,7 +120,7 @@ class Amendments:
         always = {first + place for place in pinned_in(records, group, kept)}
         others = {first + place for place in group} - always
         head = records[group.start]
-        if head.calls and not is_late(head) and not head.in_progress:
+        if head.calls and not is_late(head) and not head.flags & Flags.IN_PROGRESS:
             async for late, by_itself in self._late(target, state, first + group.start, head):
                 (always if by_itself or first + group.start in always else others).add(late)
         return always, others
@@ -164,7 +164,9 @@ _CHANGED = Flags.PINNED | Flags.NOTED
 
 def _marked(record: Record, wanted: EntryNotes, *, is_noted: bool) -> Record:
     """Return the record with the flags of a pin and of metadata. A compaction is never pinned, as when it is appended."""
-    flags = (Flags.PINNED if wanted.pinned and not record.compaction else 0) | (Flags.NOTED if is_noted else 0)
+    flags = (Flags.PINNED if wanted.pinned and not record.flags & Flags.COMPACTION else 0) | (
+        Flags.NOTED if is_noted else 0
+    )
     return msgspec.structs.replace(record, flags=record.flags & ~_CHANGED | flags)
 
 

@@ -7,12 +7,13 @@ from typing import NotRequired, TypedDict, Unpack
 
 import msgspec
 
-from sash.core.law.records import RECORD_BYTES, Flags
+from sash.core.law.details import decode_details
+from sash.core.law.records import Flags
 from sash.problems import Conflict, ConversationExists, Internal, PreconditionFailed, Problem, ReplyGone, Unprocessable
 from sash.store.data import append_script, write_scripts
 from sash.store.data.append_script import AppendReply, EntryArguments, EntryRest, Forgotten
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import Target, id_field, unpack_many
+from sash.store.data.layout import Target, id_field
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.media_texts import kept_media
@@ -166,7 +167,7 @@ class Conversations:
     async def _stored_digest(self, target: Target, identity: str) -> bytes:
         (seq,) = await self._client.commands([("HGET", target.keys.ids, id_field(identity))])
         (details,) = await self._client.commands([("LINDEX", target.keys.details, int(seq or 0) - 1)])
-        return unpack_many(bytes(RECORD_BYTES), details).identity(0).digest if seq and details else b""
+        return decode_details(details).digest if seq and details else b""
 
     async def change(
         self,

@@ -311,7 +311,7 @@ def stored_entry(
     media, texts = plain_contents(body, record.media, contents)
     message = msgspec.json.decode(body) if record.grouped else {}
     calls = calls_of(message) if message else NO_CALLS
-    compaction = compaction_of(message) if record.compaction else None
+    compaction = compaction_of(message) if record.flags & Flags.COMPACTION else None
     placed = Flags.PARALLEL | Flags.LATE if record.measure.role == TOOL else 0  # the append tells them anew
     return NewEntry(
         identity=identity,
@@ -320,7 +320,7 @@ def stored_entry(
         contents=texts,
         grounding=grounding,
         metadata=metadata,
-        makes=None if record.in_progress else calls.opens or None,
+        makes=None if record.flags & Flags.IN_PROGRESS else calls.opens or None,
         answers=calls.answers or None,
         links=calls.links,
         always=is_always(record),

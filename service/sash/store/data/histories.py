@@ -375,7 +375,7 @@ async def boundary(reader: Reader, target: Target, to_seq: int, state: State) ->
     start = len(records) - 1
     while start > 0 and records[start].measure.role == TOOL:
         start -= 1
-    if not records[start].calls or records[start].in_progress:
+    if not records[start].calls or records[start].flags & Flags.IN_PROGRESS:
         return b"", [to_seq] if _only_pinned_by_its_result(records[-1]) else []
     group = [(first + start, records[start:])]
     bodies = await reader.bodies(target, group, state=state)

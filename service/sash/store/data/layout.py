@@ -80,7 +80,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from sash.core.law.details import details_in
+from sash.core.law.details import StoredDetails, decode_details, encode_details
 from sash.core.law.identities import Identity
 from sash.core.law.records import (
     RECORD_BYTES,
@@ -189,9 +189,6 @@ def id_field(identity: str) -> bytes:
     return blake2b(identity.encode(), digest_size=_ID_DIGEST_BYTES).digest()
 
 
-_encode_details = msgspec.msgpack.Encoder().encode
-
-
 def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
     """Return a record and its details, as stored: without the parts that a plain message does not have."""
     details = details_of(record, identity)
@@ -199,9 +196,15 @@ def pack(record: Record, identity: Identity) -> tuple[bytes, bytes]:
     is_plain = not any(parts[_PLAIN_PARTS:])
     plain = parts[: _PLAIN_PARTS - (details.stamp is None)]
     if is_plain:
-        return encode_record(record), _encode_details(plain)
+        return encode_record(record), encode_details(plain)
     last = len(parts) if details.party_digest else _MEDIA_END if record.media else _MEDIA_END - 1
-    return encode_record(record), _encode_details(parts[:last])
+    return encode_record(record), encode_details(parts[:last])
+
+
+def unpack(packed: bytes, details: bytes) -> tuple[Record, Identity]:
+    """Return a message's record and identity."""
+    found = decode_details(details)
+    return Records(packed).record(0, found), found.identity
 
 
 def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Records:
@@ -209,7 +212,7 @@ def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Record
     if not details:
         return Records(packed)
     joined = details if isinstance(details, bytes) else b"".join(details)
-    return Records(packed, details_in(joined, len(packed) // RECORD_BYTES))
+    return Records(packed, StoredDetails.read(joined, len(packed) // RECORD_BYTES))
 
 
 def places(first_seq: int, last_seq: int) -> tuple[int, int]:

@@ -13,12 +13,13 @@ import msgspec
 
 from sash.core.counts.families import TOOL
 from sash.core.law.conversation_settings import few_settings
+from sash.core.law.details import decode_details
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding
 from sash.problems import Conflict, edited_too_fast
 from sash.processor import Turns
 from sash.store.data import read_scripts, script_calls
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.layout import HISTORY, Target, etag_of, id_field, places, unpack_many
+from sash.store.data.layout import HISTORY, Target, etag_of, id_field, places, unpack, unpack_many
 from sash.store.data.read_scripts import Known, PageReply, Reach, TailReply
 from sash.store.data.replies import (
     STATE_FIELDS,
@@ -220,7 +221,7 @@ class Reader:
         if isinstance(name, int):
             return seq
         (details,) = await self._client.commands([("LINDEX", target.keys.details, seq - 1)]) if seq else (None,)
-        known = details is not None and f"id:{unpack_many(bytes(RECORD_BYTES), details).identity(0).id}" == name
+        known = details is not None and f"id:{decode_details(details).identity.id}" == name
         return seq if known else None
 
     async def _claimed_seq(self, target: Target, name: int | str) -> int:
@@ -249,7 +250,7 @@ class Reader:
             *[("LINDEX", target.keys.details, seq - 1) for seq in calls],
         )
         records = {
-            seq: unpack_many(*pair)[0]
+            seq: unpack(*pair)[0]
             for seq, pair in zip(calls, zip(found[: len(calls)], found[len(calls) :], strict=True), strict=True)
         }
         return {seq: records[call] for seq, call in seqs.items() if call in records}

@@ -14,7 +14,7 @@ from sash.core.law.details import decode_details, times_in
 from sash.core.law.identities import Identity
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
 from sash.problems import Internal
-from sash.store.data.layout import decode_summary, etag_of, unpack_many
+from sash.store.data.layout import decode_summary, etag_of, unpack, unpack_many
 from sash.store.data.read_scripts import PageReply, TailReply
 from sash.store.data.script_calls import HistoryEdited
 from sash.store.data.sealing import PLAIN_JSON, AnySealer, Kind
@@ -278,6 +278,6 @@ def _split(sealer: AnySealer, seq: int, value: bytes) -> Message:
 
 
 def _message(sealer: AnySealer, seq: int, packed: bytes, details: bytes, body: bytes) -> Message:
-    records = unpack_many(packed, details)
-    (opened,) = open_bodies(sealer, records, [body]) if body else [b""]
-    return Message(seq=seq, identity=records.identity(0), record=records[0], body=opened)
+    record, identity = unpack(packed, details)
+    (opened,) = open_bodies(sealer, Records(packed), [body]) if body else [b""]
+    return Message(seq=seq, identity=identity, record=record, body=opened)
