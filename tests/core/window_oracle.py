@@ -131,7 +131,7 @@ class Oracle:
     def _add_documents(self, seq: int, kept: set[int], **lines: Any) -> bool:
         """Add the documents of message ``seq`` that fit beside ``kept``; return whether the budget holds."""
         bare = self.charge(kept, **lines)
-        seen = {key for sent in self.grounding.values() for key in sent.keys}
+        seen = {each for sent in self.grounding.values() for each in sent.documents}
         spent = sum(sent.cost for sent in self.grounding.values())
         room = max(0, self.ask.budget - bare)
         chosen = self.documents.choose(seq, self.ask.model, room, seen, spent=spent)

@@ -1,6 +1,5 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
-from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -191,21 +190,14 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
     """
     shots = settings.few_shots or []
     validate_messages(shots, "/few_shots", foreign)
-    calls: set[str] = set()
-    waiting: set[str] = set()
-    for index, message in enumerate(shots):
-        encode_message(message)
-        if message["role"] == "tool":
-            if message["tool_call_id"] not in calls:
-                raise InvalidEntry.at(
-                    f"#/few_shots/{index}/tool_call_id", "A tool result must follow its call directly"
-                )
-            waiting.discard(message["tool_call_id"])
-        else:
-            _require_answers(waiting, index)
-            calls = set(calls_of(message).opens)
-            waiting = set(calls)
-    _require_answers(waiting, len(shots))
+    calls, waiting = set[str](), set[str]()
+    for index, made in enumerate(map(calls_of, (*shots, {"role": "user"}))):  # a question follows the few-shots
+        answered, before = f"#/few_shots/{index}/tool_call_id", f"#/few_shots/{index - 1}"
+        if made.answers and made.answers not in calls:
+            raise InvalidEntry.at(answered, "A tool result must follow its call directly")
+        if not made.answers and waiting:  # no provider takes such calls
+            raise InvalidEntry.at(before, "A tool call of a few-shot must have its result behind it")
+        calls, waiting = (calls, waiting - {made.answers}) if made.answers else (set(made.opens), set(made.opens))
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
@@ -213,12 +205,6 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
         parse_template(settings.grounding_template, settings.document_separator or DEFAULT_SEPARATOR)
     choice = regular_choice(settings.tool_choice)
     return settings if choice is settings.tool_choice else msgspec.structs.replace(settings, tool_choice=choice)
-
-
-def _require_answers(waiting: AbstractSet[str], index: int) -> None:
-    """Raise InvalidEntry for calls that have no result before the few-shot at ``index``. No provider takes them."""
-    if waiting:
-        raise InvalidEntry.at(f"#/few_shots/{index - 1}", "A tool call of a few-shot must have its result behind it")
 
 
 def check_tools(tools: list[dict[str, Any]] | None) -> None:

@@ -49,11 +49,11 @@ class Joining:
         """Whether these documents fit a room by their tokens of the encoding, too, which is quicker to tell."""
         return self._added_cost(self._counted(texts)) <= room and (self.factor is None or self.cost(texts) <= room)
 
-    def whole(self, texts: Sequence[str], levels: tuple[int, ...] = ()) -> Grounded:
+    def whole(self, texts: Sequence[str], levels: tuple[int, ...]) -> Grounded:
         """These documents, with their texts uncut. ``levels`` has the level of each text."""
         before, after = self.template.around(self.template.separator.join(texts))
-        kept, tokens, levels = len(texts), self._counted(texts), levels if any(levels) else ()
-        return self._priced(Grounded(before=before, after=after, kept=kept, tokens=tokens, allowed=kept, levels=levels))
+        tokens = self._counted(texts)
+        return self._priced(Grounded(before=before, after=after, kept=len(texts), tokens=tokens, levels=levels))
 
     def cut(self, texts: Sequence[str], room: int) -> Grounded | None:
         """The documents, the last of them cut so that they add at most ``room`` of the model's tokens; None if none fits."""

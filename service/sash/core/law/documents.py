@@ -15,10 +15,10 @@ from sash.core.counts.models import Model
 from sash.core.counts.prices import beside_text
 from sash.core.counts.unicode_scripts import SINGLE_DIGITS
 from sash.core.law.document_costs import Joining, Source
-from sash.core.law.grounding import Grounded, Template, document_key
+from sash.core.law.grounding import Grounded, Template
 from sash.core.law.levels import Leveled, highest, step_at
-from sash.core.law.reasons import CUT, EARLIER, NO_ROOM, OVER_LIMIT, SENT, SENT_LATER, TWICE, UNASKED, Fate, at_level
-from sash.core.law.records import Record
+from sash.core.law.reasons import CUT, EARLIER, NO_ROOM, OVER_LIMIT, SENT_LATER, TWICE, UNASKED, Fate, at_level
+from sash.core.law.records import Record, StoredDocument
 
 
 class Documents(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Documents(msgspec.Struct, frozen=True):
     """Messages whose documents were not read, by seq. Their documents take the tokens that were counted, without a text."""
 
     def choose(
-        self, seq: int, model: Model, room: int, seen: AbstractSet[str] = frozenset(), *, spent: int = 0
+        self, seq: int, model: Model, room: int, seen: AbstractSet[StoredDocument] = frozenset(), *, spent: int = 0
     ) -> Grounded | None:
         """The documents of message ``seq`` that add at most ``room`` of the model's tokens; None if none fits.
 
@@ -43,8 +43,8 @@ class Documents(msgspec.Struct, frozen=True):
         source = self.sources.get(seq)
         if source is None:
             return self._unread(seq, model, room)
-        keys = keys_of(source)
-        fresh = self._fresh(keys, seen)
+        documents = source.grounding.documents
+        fresh = self._fresh(documents, seen)
         if not fresh:
             return None
         given: Leveled = [source.grounding.levels(place) for place in fresh]
@@ -61,13 +61,13 @@ class Documents(msgspec.Struct, frozen=True):
             chosen = self._whole_or_cut(message, [text for text, *_ in given], room)
         if chosen is None:
             return None
-        sent = tuple(keys[place] for place in fresh[: chosen.kept])
-        return msgspec.structs.replace(chosen, keys=sent, allowed=len(given))
+        sent = tuple(documents[place] for place in fresh[: chosen.kept])
+        return msgspec.structs.replace(chosen, documents=sent, allowed=len(given))
 
     def _whole_or_cut(self, message: Joining, texts: Sequence[str], room: int) -> Grounded | None:
         """All of them if they fit; else what ``overflow`` says: cut to what fits, none, or all the same."""
         if self.overflow == "error" or message.fits(texts, room):
-            return message.whole(texts)
+            return message.whole(texts, (0,) * len(texts))
         return message.cut(texts, room) if self.overflow == "trim" else None
 
     def _by_steps(self, message: Joining, given: Leveled, room: int) -> Grounded | None:
@@ -82,8 +82,7 @@ class Documents(msgspec.Struct, frozen=True):
         if number < len(given) and self.overflow == "trim":
             cut = message.cut([*step.texts, given[number][-1]], room)
             if cut is not None and cut.kept > number:
-                levels = (*step.levels, len(given[number]) - 1)
-                return msgspec.structs.replace(cut, levels=levels if any(levels) else ())
+                return msgspec.structs.replace(cut, levels=(*step.levels, len(given[number]) - 1))
         return message.whole(step.texts, step.levels) if step.texts else None
 
     def fates(self, seq: int, sent: Mapping[int, Grounded], mode: str, *, is_asked: bool) -> list[Fate]:
@@ -91,30 +90,28 @@ class Documents(msgspec.Struct, frozen=True):
 
         ``mode`` is the window's ``grounding``, and ``is_asked`` tells whether the message is the newest question.
         """
-        keys, chosen = keys_of(self.sources[seq]), sent.get(seq)
+        stored, chosen = self.sources[seq].grounding, sent.get(seq)
         if mode != "all" and not (mode == "latest" and is_asked):
-            return [EARLIER if mode == "latest" else UNASKED] * len(keys)
-        found = [TWICE] * len(keys)
-        for place in self._fresh(keys):
+            return [EARLIER if mode == "latest" else UNASKED] * len(stored.documents)
+        found = [TWICE] * len(stored.documents)
+        for place in self._fresh(stored.documents):
             found[place] = SENT_LATER
-        fresh = self._fresh(keys, {key for at, each in sent.items() if at > seq for key in each.keys})
+        later = {document for at, each in sent.items() if at > seq for document in each.documents}
+        fresh = self._fresh(stored.documents, later)
         for number, place in enumerate(fresh):
-            found[place] = NO_ROOM
-            if chosen is None:
-                continue
-            if number < chosen.kept:
-                level = chosen.levels[number] if chosen.levels else 0
-                found[place] = at_level(level, len(self.sources[seq].grounding.levels(place))) if level else SENT
-                if chosen.cut and number == chosen.kept - 1:
-                    found[place] = CUT
-            elif number >= chosen.allowed:
-                found[place] = OVER_LIMIT
+            found[place] = OVER_LIMIT if chosen and number >= chosen.allowed else NO_ROOM
+        for place, level in zip(fresh, chosen.levels if chosen else (), strict=False):
+            found[place] = at_level(level, len(stored.levels(place)))
+        if chosen and chosen.cut:
+            found[fresh[chosen.kept - 1]] = CUT
         return found
 
-    def _fresh(self, keys: Sequence[str], sent: AbstractSet[str] = frozenset()) -> list[int]:
-        """The places of documents that may be sent: all of them, or the first of each key that is not ``sent``."""
-        first = {key: place for place, key in reversed([*enumerate(keys)])}
-        return [place for place, key in enumerate(keys) if not self.dedupe or (first[key] == place and key not in sent)]
+    def _fresh(self, documents: Sequence[StoredDocument], sent: AbstractSet[StoredDocument] = frozenset()) -> list[int]:
+        """The places of documents that may be sent: all of them, or the first of the same ones that are not ``sent``."""
+        if not self.dedupe:
+            return [*range(len(documents))]
+        first = {document: place for place, document in reversed([*enumerate(documents)])}
+        return sorted(place for document, place in first.items() if document not in sent)
 
     def _unread(self, seq: int, model: Model, room: int) -> Grounded | None:
         """The tokens of documents that were not read; None if there are none, or they do not fit and may not be trimmed."""
@@ -134,8 +131,3 @@ class Documents(msgspec.Struct, frozen=True):
             counted += record.digits if model.ratios in SINGLE_DIGITS else 0
         tokens = math.ceil(counted * model.margin)
         return tokens if self.max_tokens is None else min(tokens, self.max_tokens)
-
-
-def keys_of(source: Source) -> list[str]:
-    """Return the key of each of a message's documents."""
-    return [document_key(identity, text) for identity, text in source.grounding.documents]

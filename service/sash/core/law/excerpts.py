@@ -4,6 +4,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from sash.core.law.words import words_of
@@ -50,18 +52,10 @@ def passage(text: str, query: str) -> str:
     """Return the part of a text that has the most words of the query; a short text as it is."""
     if len(text) <= PASSAGE:
         return text
-    wanted = set(words_of(query))
-    stems: dict[str, frozenset[bytes]] = {}
-    places: list[tuple[int, frozenset[bytes]]] = []
-    for match in _WORD.finditer(text, 0, _SEARCHED):
-        word = match[0]
-        if word not in stems:
-            stems[word] = frozenset(words_of(word)) & wanted
-        if stems[word]:
-            places.append((match.start(), stems[word]))
-            if len(places) == _MOST_MATCHES:
-                break
-    start = max(0, _densest(places) - PASSAGE // 4)
+    wanted = frozenset(words_of(query))
+    wanted_in = cache(lambda word: wanted.intersection(words_of(word)))
+    words = ((match.start(), wanted_in(match[0])) for match in _WORD.finditer(text, 0, _SEARCHED))
+    start = max(0, _densest([*islice((each for each in words if each[1]), _MOST_MATCHES)]) - PASSAGE // 4)
     end = min(len(text), start + PASSAGE)
     return f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}"
 
@@ -100,22 +94,22 @@ def read_text(told: Sequence[Told], skip: int, beyond: int, fits: Fits) -> str:
         following = told[index + 1].seq if index + 1 < len(told) else beyond
         before = f"{text}\n\n{each.head}" if text else each.head
         body = each.text[skip if index == 0 else 0 :]
-        if fits(before + body + (go_on(following) if following else "")):
+        if fits(before + body + _go_on(following)):
             text = before + body
             continue
         skipped = len(each.text) - len(body)
         length = _longest(before, body, each.seq, skipped, fits)
         is_begun = length >= _LEAST or not text
-        return before + body[:length] + go_on(each.seq, skipped + length) if is_begun else text + go_on(each.seq)
-    return text + (go_on(beyond) if beyond else "")
+        return before + body[:length] + _go_on(each.seq, skipped + length) if is_begun else text + _go_on(each.seq)
+    return text + _go_on(beyond)
 
 
-def go_on(seq: int, skip: int = 0) -> str:
-    """Return the line that says where to read on."""
-    return f"\n\n[More: history_read with first={seq}{f', skip={skip}' if skip else ''}]"
+def _go_on(seq: int, skip: int = 0) -> str:
+    """The line that says where to read on; nothing for the seq 0."""
+    return f"\n\n[More: history_read with first={seq}{f', skip={skip}' if skip else ''}]" if seq else ""
 
 
 def _longest(before: str, body: str, seq: int, skipped: int, fits: Fits) -> int:
     """The most characters of a message that fit; at least one, so that a reader always gets on."""
     longer = range(2, len(body) + 1)
-    return 1 + bisect_right(longer, 0, key=lambda end: int(not fits(before + body[:end] + go_on(seq, skipped + end))))
+    return 1 + bisect_right(longer, 0, key=lambda end: int(not fits(before + body[:end] + _go_on(seq, skipped + end))))

@@ -5,7 +5,6 @@ contains what mattered from them. A template gives the text, which is spliced in
 and after the content's value, so the body is never decoded.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -16,49 +15,45 @@ import msgspec
 
 from sash.core.counts.attachments import text_in
 from sash.core.counts.text import Encoding, count_text, cut_text
+from sash.core.law.records import StoredDocument
 from sash.problems import BadRequest
 
 DEFAULT_TEMPLATE = "{content}\n\nSources:\n{documents}"
 DEFAULT_SEPARATOR = "\n---\n"
-_PLACEHOLDER = re.compile(r"\{(content|documents)\}")
+_CONTENT, _DOCUMENTS = "{content}", "{documents}"
 _STEPS = 8
 """A cut is extended by at most this many characters at a time: tokens merge over a few characters, not over many."""
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A parsed grounding template: the texts before, between and after its two placeholders."""
+    """A parsed grounding template: the texts before and after the content, one of which has the documents' place."""
 
     before: str
-    between: str
     after: str
-    content_first: bool
     separator: str
     digest: bytes
 
     def around(self, documents: str) -> tuple[str, str]:
         """The texts before and after the message's content."""
-        if self.content_first:
-            return self.before, self.between + documents + self.after
-        return self.before + documents + self.between, self.after
+        return self.before.replace(_DOCUMENTS, documents), self.after.replace(_DOCUMENTS, documents)
 
 
 @lru_cache(maxsize=1024)
 def parse_template(template: str, separator: str) -> Template:
     """The parsed template. Raises BadRequest unless it has ``{content}`` and ``{documents}`` once each."""
-    places = [match.group(1) for match in _PLACEHOLDER.finditer(template)]
-    if sorted(places) != ["content", "documents"]:
+    if not template.count(_CONTENT) == template.count(_DOCUMENTS) == 1:
         raise BadRequest.at("#/grounding_template", "The template must contain {content} and {documents}, once each")
-    before, _, between, _, after = _PLACEHOLDER.split(template)
+    before, _, after = template.partition(_CONTENT)
     digest = blake2b(msgspec.json.encode((template, separator)), digest_size=4).digest()
-    return Template(before, between, after, places[0] == "content", separator, digest)
+    return Template(before, after, separator, digest)
 
 
 class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     """A message's documents that are sent: the texts around its content, and the tokens of the encoding that they add.
 
     ``kept`` is the number of documents of which at least a character is sent. If ``cut``, the last kept document is not
-    whole. ``keys`` are the kept documents' keys. ``cost`` are the tokens that they add for the model, and ``room`` is the
-    room in which they are chosen, in the model's tokens, too: it may be more than they cost.
+    whole. ``documents`` are the kept ones. ``cost`` are the tokens that they add for the model, and ``room`` is the room in
+    which they are chosen, in the model's tokens, too: it may be more than they cost.
     """
 
     before: str
@@ -66,23 +61,18 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     kept: int
     tokens: int
     cut: bool = False
-    keys: tuple[str, ...] = ()
+    documents: tuple[StoredDocument, ...] = ()
     cost: int = 0
     room: int = 0
     allowed: int = 0
     """The number of documents that their own budget allows; with ``kept`` fewer, the others do not fit the window."""
     levels: tuple[int, ...] = ()
-    """The level of each kept document, of which 0 is its longest text; empty if all are that."""
+    """The level of each kept document, of which 0 is its longest text."""
 
     @property
     def shortened(self) -> int:
         """The number of documents that are sent at a shorter level."""
         return sum(level > 0 for level in self.levels)
-
-
-def document_key(identity: str | None, text: str) -> str:
-    """What tells a document from others: two are the same where id and text are."""
-    return f"\0{text}" if identity is None else f"{len(identity)}:{identity}{text}"
 
 
 def added_tokens(template: Template, content: str, documents: Sequence[str], encoding: Encoding) -> int:
@@ -117,15 +107,9 @@ def trim(template: Template, content: str, documents: Sequence[str], encoding: E
         length -= 1
     if length <= 0:
         return None
-    before, after = template.around(joined[:length])
-    return Grounded(
-        before=before,
-        after=after,
-        kept=1 + bisect_left(starts, length, 0, len(starts) - 1),
-        tokens=added(length),
-        cut=length < len(joined),
-        allowed=len(documents),
-    )
+    (before, after), kept = template.around(joined[:length]), 1 + bisect_left(starts, length, 0, len(starts) - 1)
+    tokens, cut, levels = added(length), length < len(joined), (0,) * kept
+    return Grounded(before=before, after=after, kept=kept, tokens=tokens, cut=cut, levels=levels)
 
 
 def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:
@@ -134,13 +118,11 @@ def splice(body: bytes, start: int, end: int, before: str, after: str) -> bytes:
     ``start`` and ``end`` are the offsets of the content's value in ``body``.
     """
     value = body[start:end]
-    match value[:1]:
-        case b'"':
-            value = b'"' + _escaped(before) + value[1:-1] + _escaped(after) + b'"'
-        case b"[":
-            value = b"[" + b",".join((*_part(before), *filter(None, (value[1:-1],)), *_part(after))) + b"]"
-        case _:
-            value = b'"' + _escaped(before) + _escaped(after) + b'"'
+    if value[:1] == b"[":
+        value = b"[" + b",".join((*_part(before), *filter(None, (value[1:-1],)), *_part(after))) + b"]"
+    else:  # a string, or null
+        said = value[1:-1] if value[:1] == b'"' else b""
+        value = b'"' + _escaped(before) + said + _escaped(after) + b'"'
     return body[:start] + value + body[end:]
 
 

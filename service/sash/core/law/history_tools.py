@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.law.conversation_settings import FixedParts
+from sash.core.law.conversation_settings import FixedParts, encode_settings
 from sash.problems import Unprocessable
 
 SEARCH: Final = "history_search"
@@ -18,8 +18,6 @@ NAMES: Final = (SEARCH, READ)
 _WIDTH: Final = 6
 _WIDE: Final = 9
 """Digits of a message's number, of a conversation with a million messages or more."""
-
-_encode = msgspec.json.Encoder().encode
 
 
 def check_names(parts: FixedParts) -> None:
@@ -39,7 +37,7 @@ def with_history_tools(parts: FixedParts, first_seen: int, length: int) -> Fixed
     own = [tool for tool in parts.fixed.tools or () if _name(tool) not in NAMES]
     told = history_tools(f" You see message {number} and later ones.")
     tools = [*own, *({"type": "function", "function": each} for each in told)]
-    encoded = _encode(tools)
+    encoded = encode_settings(tools)
     size = parts.fixed.size + len(encoded) - len(parts.tools)
     fixed = msgspec.structs.replace(parts.fixed, tools=tools, size=size, _sent={})
     return msgspec.structs.replace(parts, fixed=fixed, tools=encoded)

@@ -8,7 +8,7 @@ The functions work on the packed words of all searched messages at once, as numb
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from sash.core.chat.packed import Packed
 from sash.core.law.words import DIGEST_BITS, MOST_OFTEN
 
 Scores = NDArray[np.float32]
-_STEPS: Final = (0.5, 0.25, 0.125)
-NEIGHBOURS: Final = len(_STEPS)
+_SHARES: Final = np.array((0.125, 0.25, 0.5, 1, 0.5, 0.25, 0.125), np.float32)
+NEIGHBOURS: Final = len(_SHARES) // 2
 """The number of messages before and after one for which its words count too."""
 _SATURATION, _LENGTH = 1.2, 0.75
 _PER_DEVIATION: Final = np.float32(0.1)
@@ -53,7 +53,7 @@ def scores_of_vectors(vectors: Packed, question: bytes, count: int) -> Scores:
     rows = np.frombuffer(vectors.joined, np.int8).reshape(len(there), -1).astype(np.float32)
     near[there] = rows @ np.frombuffer(question, np.int8).astype(np.float32)
     near[there] /= np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return _with_neighbours(near)  # type: ignore[no-any-return]
+    return _with_neighbours(near)
 
 
 def scores_of_words(messages: Packed, question: Sequence[Sequence[int]]) -> tuple[Scores, NDArray[np.bool_]]:
@@ -109,35 +109,25 @@ def _occurrences(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]:
     """The places of words that have one of these numbers, which are ascending, the index of its number, and these words.
 
-    The upper half of a number decides first: a table of these halves excludes nearly all words, and gives the index.
+    The upper half of a number decides first: a table of these halves excludes nearly all words.
     """
-    halves, upper = numbers >> 16, words.view("<u2")[1::2]
-    index_of = np.zeros(1 << 16, np.min_scalar_type(len(numbers)))  # the index + 1
-    index_of[halves] = np.arange(1, len(numbers) + 1)
-    found = index_of.take(upper)
-    places = np.flatnonzero(found != 0)
+    is_upper_half = np.zeros(1 << 16, np.bool_)
+    is_upper_half[numbers >> 16] = True
+    places = np.flatnonzero(is_upper_half.take(words.view("<u2")[1::2]))
     these = words.take(places)
     digests = these & np.uint32(DIGEST_BITS)
-    if np.all(halves[1:] > halves[:-1]):
-        which = found.take(places).astype(np.int64) - 1
-    else:  # two numbers share a half
-        which = np.minimum(np.searchsorted(numbers, digests), len(numbers) - 1)
-    right = numbers.take(which) == digests
-    return (places, which, these) if right.all() else (places[right], which[right], these[right])
+    which = np.searchsorted(numbers[:-1], digests)
+    right = np.flatnonzero(numbers.take(which) == digests)
+    return places.take(right), which.take(right), these.take(right)
 
 
-def _with_neighbours(values: Any) -> Any:
+def _with_neighbours(values: Scores) -> Scores:
     """The values along the last axis, each plus shares of the three values before and after it."""
     # Rows with zeros between them are one row, which numpy adds faster than many.
     count = values.shape[-1]
-    padded = np.zeros((*values.shape[:-1], count + NEIGHBOURS), values.dtype)
+    padded = np.zeros((*values.shape[:-1], count + NEIGHBOURS), np.float32)
     padded[..., :count] = values
-    row = padded.ravel()
-    total, shares = row.copy(), np.empty_like(row)
-    for step, share in enumerate(_STEPS, 1):
-        np.multiply(row, values.dtype.type(share), out=shares)
-        total[step:] += shares[:-step]
-        total[:-step] += shares[step:]
+    total = np.convolve(padded.ravel(), _SHARES)[NEIGHBOURS:-NEIGHBOURS]
     return total.reshape(padded.shape)[..., :count]
 
 

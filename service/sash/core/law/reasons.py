@@ -71,5 +71,5 @@ APART_FROM = Fate("left out", "its message is left out")
 
 
 def at_level(level: int, count: int) -> Fate:
-    """A document that is sent at a shorter one of its levels, of which 0 is the longest."""
-    return Fate("sent", f"level {level + 1} of {count} fits")
+    """A document that is sent at one of its levels, of which 0 is the longest."""
+    return Fate("sent", f"level {level + 1} of {count} fits") if level else SENT

@@ -109,13 +109,10 @@ def explained(
     for candidate in taken:
         score, found = round(candidate.score, 3), candidate.found[0]
         for seq in candidate.seqs:
-            if seq in candidate.found:
-                why = "recalled: bears on the question"
-            else:
-                why = f"recalled: {'asked' if seq < found else 'answered'} with {found}"
-            if seq in candidate.found or seq not in lines:
-                role = ROLES[records[seq].measure.role]
-                lines[seq] = Explained(seq, role, costs[seq], kept=True, reason=why, score=score)
+            is_found, beside = seq in candidate.found, f"{'asked' if seq < found else 'answered'} with {found}"
+            if is_found or seq not in lines:
+                role, why = ROLES[records[seq].measure.role], "bears on the question" if is_found else beside
+                lines[seq] = Explained(seq, role, costs[seq], kept=True, reason=f"recalled: {why}", score=score)
     return dict(sorted(lines.items()))
 
 

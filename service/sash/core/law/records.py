@@ -510,6 +510,10 @@ def indexes_of(marks: bytes) -> Iterator[int]:
         index = marks.find(1, index + 1)
 
 
+StoredDocument = tuple[str | None, str]
+"""A document's id and text. Two are the same where both are."""
+
+
 class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
     """A message's documents. ``start`` and ``end`` are the offsets of the content's value in the body.
 
@@ -520,7 +524,7 @@ class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
     template: bytes
     start: int
     end: int
-    documents: list[tuple[str | None, str]]
+    documents: list[StoredDocument]
     shorter: list[list[str]] = []
 
     def levels(self, index: int) -> list[str]:

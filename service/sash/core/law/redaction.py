@@ -21,11 +21,10 @@ def redact_message(message: Mapping[str, Any]) -> dict[str, Any]:
     role = message["role"]
     if kept := {"tool": "tool_call_id", "function": "name"}.get(role):
         return {"role": role, kept: message[kept], "content": REDACTED_TEXT}
-    if role == "assistant" and message.get("tool_calls"):
-        return {"role": role, "content": None, "tool_calls": [_redact_call(call) for call in message["tool_calls"]]}
-    if role == "assistant" and message.get("function_call"):
-        call = {"name": message["function_call"]["name"], "arguments": "{}"}
-        return {"role": role, "content": None, "function_call": call}
+    if role == "assistant" and (calls := message.get("tool_calls")):
+        return {"role": role, "content": None, "tool_calls": list(map(_redact_call, calls))}
+    if role == "assistant" and (call := message.get("function_call")):
+        return {"role": role, "content": None, "function_call": {"name": call["name"], "arguments": "{}"}}
     return {"role": role, "content": REDACTED_TEXT}
 
 

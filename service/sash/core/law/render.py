@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 
@@ -173,8 +172,7 @@ def other_request(
     if window.summary is not None and window.summary.compaction is not None:
         outgoing.append(Outgoing(window.summary.seq, window.summary.compaction, begins=True))
     outgoing += told
-    tools: Any = parts.fixed.tools
-    choice = parts.fixed.tool_choice
+    tools, choice = parts.fixed.tools, parts.fixed.tool_choice
     return render_request(
         form, outgoing, tools=tools, tool_choice=choice, mends=mends, model=model, drops=drops, hinted=hinted
     )
@@ -210,12 +208,10 @@ def _with_documents_beside(outgoing: Outgoing, form: str, window: Window, bodies
 
 
 def _lines(window: Window) -> tuple[bytes, ...]:
-    lines = []
-    if window.summary is not None and window.summary.compaction is None:
-        lines.append(msgspec.json.encode(summary_message(window.summary.text)))
-    if window.note:
-        lines.append(msgspec.json.encode(note_message(window.note)))
-    return tuple(lines)
+    summary = window.summary
+    lines = [summary_message(summary.text)] if summary is not None and summary.compaction is None else []
+    lines += [note_message(window.note)] if window.note else []
+    return tuple(map(msgspec.json.encode, lines))
 
 
 def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:

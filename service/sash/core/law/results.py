@@ -7,21 +7,19 @@ never costs more than the bound.
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from sash.core.counts.counting import message_tokens
-from sash.core.counts.families import TOOL
-from sash.core.counts.measures import ZERO, Extra, Measure, listed_tokens
+from sash.core.counts.counting import whole_row
+from sash.core.counts.measures import Measure, measure
 from sash.core.counts.models import Model
-from sash.core.counts.numbers import MANY
-from sash.core.counts.prices import message_cost
-from sash.core.counts.rows import column_of_mixes, of_these
-from sash.core.counts.text import Encoding, both, count_text, cut_text
-from sash.core.counts.unicode_scripts import mix_of
+from sash.core.counts.numbers import MANY, ONE
+from sash.core.counts.prices import COLUMNS, message_cost
+from sash.core.counts.rows import Row, column_of_mixes, of_these, row_of
+from sash.core.counts.text import Encoding, count_text, cut_text
 from sash.core.law.costs import for_each, written_cost
 from sash.core.law.records import Record, Records
 from sash.core.providers import PROVIDERS
@@ -30,6 +28,10 @@ from sash.core.providers.native import read_again
 from sash.core.providers.pieces import Object
 from sash.core.providers.sharing import restore
 
+_OF_TEXT = [name + column for name in ("text", "listed", "opens_list", "closes_list") for column in COLUMNS]
+"""The numbers of a row that follow from a result's text, beside its mix and its parts."""
+_OF_MEDIA = ("images", "pictured0", "pictured1", "estimated", "pages", "paged", "beside_images", "beside_estimated")
+"""Those of its images and files."""
 _CHARACTERS = 4  # of a token, approximately; a search starts with this number
 _ATTEMPTS = 12
 
@@ -88,25 +90,18 @@ def line_costs(
     results is among ``records.with_parts``.
     """
     at = np.array(places, np.int64)
-    row, parallel = of_these(records.columns, at), records.places[at]
-    counts = (row[f"text{model.column}"] if exact else np.maximum(row["text0"], row["text1"])).tolist()
+    columns = of_these(records.columns, at)
+    counts = (columns[f"text{model.column}"] if exact else np.maximum(columns["text0"], columns["text1"])).tolist()
     # A number's tokens are its own, up to three digits each, so lines with as many digits cost the same.
     kinds: dict[tuple[int, int], int] = {}
     digits = ((len(str(tokens)), len(str(seq))) for tokens, seq in zip(counts, seqs, strict=True))
     which = np.array([kinds.setdefault(pair, len(kinds)) for pair in digits], np.int64)
-    lines = [left_out_line(10 ** (tokens - 1), 10 ** (seq - 1), path) for tokens, seq in kinds]
-    texts = list(map(both, lines))
-    row["text0"], row["text1"] = np.array(texts, np.int64)[which].T
-    for name in ("beside_estimated", "estimated", "pages", "paged", "pictured0", "pictured1") if alone else ():
-        row[name] = 0
+    lines = [_row_of_line(left_out_line(10 ** (tokens - 1), 10 ** (seq - 1), path)) for tokens, seq in kinds]
+    row = _beside_text(columns, alone=alone)
+    row.update((name, np.array([line[name] for line in lines], np.int64)[which]) for name in _OF_TEXT)
     if model.ratios is not None:
-        mixes = [mix_of(line, *counted) for line, counted in zip(lines, texts, strict=True)]
-        row["mix"] = column_of_mixes([mixes[kind] for kind in which])
-    if parallel.any():  # only their place among several results makes these tokens count
-        items = [listed_tokens(line, counted) for line, counted in zip(lines, texts, strict=True)]
-        for name in ("listed", "opens_list", "closes_list"):
-            row[name + "0"], row[name + "1"] = np.array([item.get(name, ZERO) for item in items], np.int64)[which].T
-    costs: list[int] = for_each(message_cost(row, model, MANY, place=parallel), len(places)).tolist()
+        row["mix"] = column_of_mixes([lines[kind].get("mix") for kind in which])
+    costs: list[int] = for_each(message_cost(row, model, MANY, place=records.places[at]), len(places)).tolist()
     return costs
 
 
@@ -114,16 +109,22 @@ def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool
     """Return the model's tokens of a result as one line, with its images and files unless it is sent ``alone``."""
     measured = record.measure
     line = left_out_line(max(measured.o200k, measured.cl100k), seq, place, lost=_kinds_beside(measured))
-    counted = both(line)
-    extra = msgspec.structs.replace(measured.extra or Extra(), mix=mix_of(line, *counted), parts=())
-    if alone:
-        extra = msgspec.structs.replace(extra, images=(), estimated=0, pages=0, paged=0, pictured=ZERO)
-    if alone and extra.beside is not None:
-        extra = msgspec.structs.replace(extra, beside=msgspec.structs.replace(extra.beside, images=(), estimated=0))
-    if measured.role == TOOL and record.parallel:
-        bare = {"listed": ZERO, "opens_list": ZERO, "closes_list": ZERO}
-        extra = msgspec.structs.replace(extra, **{**bare, **listed_tokens(line, counted)})
-    return message_tokens(Measure(measured.role, *counted, extra), model, parallel=record.parallel)
+    row = _beside_text(whole_row(measured, model), alone=alone)
+    row.update(_row_of_line(line), role=measured.role)
+    cost: int = message_cost(row, model, ONE, place=record.parallel)
+    return cost
+
+
+@lru_cache(maxsize=4096)
+def _row_of_line(line: str) -> Row:
+    """The numbers of a result with this text. Not to be changed."""
+    return row_of(measure({"role": "tool", "content": line}))
+
+
+def _beside_text(row: Row, *, alone: bool) -> Row:
+    """The numbers of results without those of their text; ``alone``: also without those of their images and files."""
+    gone = {*_OF_TEXT, "mix", "parts", *(_OF_MEDIA if alone else ())}
+    return Row({name: numbers for name, numbers in row.items() if name not in gone})
 
 
 def shared_limits(costs: Sequence[int], least: Sequence[int], room: int) -> list[int]:

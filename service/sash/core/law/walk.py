@@ -8,7 +8,7 @@ import msgspec
 from sash.core.counts.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.grounding import Grounded
 from sash.core.law.reasons import Reason
-from sash.core.law.records import Records
+from sash.core.law.records import Records, StoredDocument
 from sash.core.law.view import View
 
 Choose = Callable[[int, int, "Walk"], Grounded | None]
@@ -49,13 +49,13 @@ class Walk(msgspec.Struct):
     """The state and result of a walk. ``kept`` are unit indexes, newest first; ``stop`` is ``older`` for too short a tail.
 
     ``room`` is the rest of the budget and ``taken`` the kept units' cost, in tokens. ``grounding`` are the documents that
-    are sent, ``seen`` their keys, ``spent`` their tokens. ``skipped_seq`` is the first message that was too large, or 0.
+    are sent, ``seen`` which they are, ``spent`` their tokens. ``skipped_seq`` is the first message that was too large, or 0.
     ``reasons`` tell why single units are left out, ``rest`` why all others are.
     """
 
     room: int
     grounding: dict[int, Grounded]
-    seen: set[str]
+    seen: set[StoredDocument]
     spent: int = 0
     taken: int = 0
     kept: list[int] = []
@@ -68,7 +68,7 @@ class Walk(msgspec.Struct):
     def add_documents(self, seq: int, grounded: Grounded) -> None:
         """Send the documents with message ``seq``."""
         self.grounding[seq] = grounded
-        self.seen.update(grounded.keys)
+        self.seen.update(grounded.documents)
         self.spent += grounded.cost
         self.room -= grounded.cost
 
