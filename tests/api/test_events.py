@@ -1,7 +1,9 @@
 """Following a conversation: every version is told once, in order, also to a reader that was away."""
 
 import asyncio
+import re
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -201,7 +203,7 @@ async def test_a_redaction_tells_the_compactions_that_go_with_it(
 async def test_an_event_tells_that_the_summary_is_gone(
     one: httpx.AsyncClient, fresh: Callable[[], str], how: str
 ) -> None:
-    """A version that takes a message that the summary covers says that the summary went, also to a view without one of both."""
+    """A version that takes a message that the summary covers says that the summary went, to a view too."""
     name = await begun(one, fresh())
     path = f"/conversations/{name}"
     await say(one, name, user("two", audience=["fraud"]), user("three", audience=["fraud"]))
@@ -388,6 +390,35 @@ async def test_a_slow_reader_is_cut_and_comes_back(
     async with following(one, path, after=31) as again:
         await again.until(lambda: len(again.events) == 30)
         assert again.versions == list(range(32, 62))
+
+
+async def test_each_event_is_counted_by_the_type_that_its_reader_got(tmp_path: Path) -> None:
+    """What a view turns to `unseen` is counted so, and an owner's event once."""
+    process = Served(tmp_path / "data", SASH_METRICS_KEY="m")
+    process.start()
+    async with httpx.AsyncClient(base_url=process.url, timeout=20) as client:
+        await client.post("/conversations", json={"id": "c-1", "owner": "ann"})
+        path = "/conversations/c-1/events"
+        await say(client, "c-1", user("before", audience=["fraud"]))
+        async with (
+            following(client, path, after=2) as every,
+            following(client, path, after=1, view="billing") as billing,
+            following(client, path, after=1, view="fraud") as fraud,
+            following(client, "/owners/ann/events") as listed,
+        ):
+            await billing.until(lambda: billing.versions == [2])
+            await fraud.until(lambda: fraud.versions == [2])
+            await listed.until(lambda: listed.types == ["listed"])
+            await say(client, "c-1", user("SECRET", audience=["fraud"]))
+            await say(client, "c-1", user("for all"))
+            for reader in (every, billing, fraud, listed):
+                await reader.until(lambda reader=reader: reader.versions[-1:] == [4])
+            readers = (every, billing, fraud, listed)
+            types = Counter(kind for reader in readers for kind in reader.types)
+            counted = re.findall(r'^sash_events_total\{type="(\w+)"\} (\d+)', await figures(process), re.MULTILINE)
+            assert {kind: int(number) for kind, number in counted} == types
+            assert types["unseen"] == 2
+    await asyncio.to_thread(process.stop)
 
 
 async def figures(alone: Served) -> str:
