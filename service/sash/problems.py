@@ -272,7 +272,8 @@ class ReceiptGone(Problem):
     """The window that a receipt names cannot be made again with the same bytes. ``reason`` says why: a message of its
     history was `redacted`, `rewound` away, `replaced` (a reply that was in progress) or `amended` (its pin); the
     conversation was `erased`, and may have begun anew; its `settings` or its `summary` of that day are not kept any more;
-    the `rules` of this release differ, or the `index` of recall; or the `history` was changed too often since to say more.
+    the `rules` of this release differ, or the `index` of recall; or the `history` was changed too often since to say more,
+    or the store lost its newest messages.
 
     It does not come back. Keep the answers themselves where they must outlive such changes.
     """

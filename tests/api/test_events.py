@@ -1,7 +1,9 @@
 """Following a conversation: every version is told once, in order, also to a reader that was away."""
 
 import asyncio
+import re
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -166,6 +168,91 @@ async def test_a_view_is_told_what_its_agent_sees(one: httpx.AsyncClient, fresh:
             assert later.versions == [*range(7, 14)]
 
 
+COMPACTION = {"role": "assistant", "content": [{"type": "compaction", "content": "The secret is 4711."}]}
+
+
+async def test_a_redaction_tells_the_compactions_that_go_with_it(
+    one: httpx.AsyncClient, fresh: Callable[[], str]
+) -> None:
+    """Each message that a redaction takes is told once, the compactions behind it first, to readers here and away."""
+    name = fresh()
+    path, owner = f"/conversations/{name}", f"{name}@example.com"
+    (await one.post("/conversations", json={"id": name, "owner": owner})).raise_for_status()
+    talk = [user("the secret is 4711"), user("on", audience=["fraud"]), COMPACTION, user("more"), COMPACTION]
+    version = (await say(one, name, *talk, format="anthropic"))["version"]
+    async with (
+        following(one, f"{path}/events", after=version, body="true") as heard,
+        following(one, f"{path}/events", after=version, view="billing", body="true") as seen,
+        following(one, f"/owners/{owner}/events") as listed,
+    ):
+        await listed.until(lambda: listed.types[-1:] == ["reset"] or listed.types == ["listed"])
+        deleted = await one.delete(f"{path}/messages/1")
+        last = int(deleted.headers["etag"].strip('"').partition("-")[0])
+        for reader in (heard, seen, listed):
+            await reader.until(lambda reader=reader: reader.versions[-1:] == [last])
+    async with following(one, f"{path}/events", after=version, body="true") as later:
+        await later.until(lambda: later.versions[-1:] == [last])
+    for reader in (heard, seen, listed, later):
+        told = [event for event in reader.events if event["type"] == "redacted"]
+        assert [[each["seq"] for each in event["messages"]] for event in told] == [[5], [3], [1]]
+        assert [event["version"] for event in told] == [*range(version + 1, last + 1)]
+    assert "4711" not in str([reader.events for reader in (heard, seen, later)])
+
+
+@pytest.mark.parametrize("how", ["redact", "rewind", "append after"])
+async def test_an_event_tells_that_the_summary_is_gone(
+    one: httpx.AsyncClient, fresh: Callable[[], str], how: str
+) -> None:
+    """A version that takes a message that the summary covers says that the summary went, to a view too."""
+    name = await begun(one, fresh())
+    path = f"/conversations/{name}"
+    await say(one, name, user("two", audience=["fraud"]), user("three", audience=["fraud"]))
+    item = {"type": "compaction", "content": "so far"}
+
+    async def take(seq: int) -> None:
+        match how:
+            case "redact":
+                answer = await one.delete(f"{path}/messages/{seq}")
+            case "rewind":
+                answer = await one.post(f"{path}/rewind", json={"to_seq": seq - 1})
+            case _:
+                body = {"messages": [user("anew")]}
+                answer = await one.post(f"{path}/messages", json=body, params={"after_seq": seq - 1})
+        answer.raise_for_status()
+
+    (await one.put(f"{path}/summary", json={"item": item, "through_seq": 2})).raise_for_status()
+    version = int((await one.get(path)).json()["version"])
+    async with (
+        following(one, f"{path}/events", after=version) as heard,
+        following(one, f"{path}/events", after=version, view="billing") as seen,
+    ):
+        await take(3)
+        assert (await one.get(path)).json()["summary"] is not None
+        await take(2)
+        assert (await one.get(path)).json()["summary"] is None
+        for reader in (heard, seen):
+            await reader.until(lambda reader=reader: len(reader.events) == 2)
+            assert [event.get("summary_removed", False) for event in reader.events] == [False, True]
+    if how == "redact":
+        assert [event["messages"][0]["seq"] for event in heard.events] == [3, 2]
+        assert seen.types == ["unseen", "summary"]
+
+
+async def test_the_end_of_a_reply_takes_the_summary_of_its_half(
+    one: httpx.AsyncClient, fresh: Callable[[], str]
+) -> None:
+    """A reply that ends behind a summary of its half tells so."""
+    name = await begun(one, fresh())
+    await say(one, name, reply("half", "in_progress"))
+    await say(one, name, user("meanwhile"))
+    put = {"text": "so far", "through_seq": 3}
+    version = (await one.put(f"/conversations/{name}/summary", json=put)).raise_for_status().json()["version"]
+    async with following(one, f"/conversations/{name}/events", after=version) as heard:
+        await say(one, name, reply("half a text", "completed"))
+        await heard.until(lambda: heard.events != [])
+    assert (heard.types, heard.events[0]["summary_removed"]) == (["replaced"], True)
+
+
 async def test_an_event_id_names_a_life(one: httpx.AsyncClient, fresh: Callable[[], str]) -> None:
     """Last-Event-ID goes before `after`; the id of an ended life gives a reset, and so does a version that is not there."""
     name = await begun(one, fresh())
@@ -303,6 +390,35 @@ async def test_a_slow_reader_is_cut_and_comes_back(
     async with following(one, path, after=31) as again:
         await again.until(lambda: len(again.events) == 30)
         assert again.versions == list(range(32, 62))
+
+
+async def test_each_event_is_counted_by_the_type_that_its_reader_got(tmp_path: Path) -> None:
+    """What a view turns to `unseen` is counted so, and an owner's event once."""
+    process = Served(tmp_path / "data", SASH_METRICS_KEY="m")
+    process.start()
+    async with httpx.AsyncClient(base_url=process.url, timeout=20) as client:
+        await client.post("/conversations", json={"id": "c-1", "owner": "ann"})
+        path = "/conversations/c-1/events"
+        await say(client, "c-1", user("before", audience=["fraud"]))
+        async with (
+            following(client, path, after=2) as every,
+            following(client, path, after=1, view="billing") as billing,
+            following(client, path, after=1, view="fraud") as fraud,
+            following(client, "/owners/ann/events") as listed,
+        ):
+            await billing.until(lambda: billing.versions == [2])
+            await fraud.until(lambda: fraud.versions == [2])
+            await listed.until(lambda: listed.types == ["listed"])
+            await say(client, "c-1", user("SECRET", audience=["fraud"]))
+            await say(client, "c-1", user("for all"))
+            for reader in (every, billing, fraud, listed):
+                await reader.until(lambda reader=reader: reader.versions[-1:] == [4])
+            readers = (every, billing, fraud, listed)
+            types = Counter(kind for reader in readers for kind in reader.types)
+            counted = re.findall(r'^sash_events_total\{type="(\w+)"\} (\d+)', await figures(process), re.MULTILINE)
+            assert {kind: int(number) for kind, number in counted} == types
+            assert types["unseen"] == 2
+    await asyncio.to_thread(process.stop)
 
 
 async def figures(alone: Served) -> str:

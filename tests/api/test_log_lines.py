@@ -62,6 +62,8 @@ async def test_an_append_says_what_it_counted(client: httpx.AsyncClient, begun: 
     assert (line["operation"], line["appended"], line["appended_tokens"]) == ("appendMessages", 2, counted)
     assert 0 < line["tokenise_milliseconds"] + line["store_milliseconds"] <= line["milliseconds"]
     assert "model" not in line
+    times = [value for name, value in line.items() if name.endswith("milliseconds")]
+    assert times == [round(value, 2) for value in times]
 
     again, _ = await line_of(client, "POST", f"/conversations/{begun}/messages", json=body)
     assert (again["appended"], again["appended_tokens"]) == (0, 0)

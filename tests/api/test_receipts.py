@@ -239,16 +239,18 @@ async def test_an_erased_conversation_is_gone(client: httpx.AsyncClient, convers
     assert (await reason(client, conversation, receipt))["reason"] == "erased"
 
 
-@pytest.mark.parametrize("followed", [0, 1])
-async def test_a_write_that_the_store_lost_is_gone_from_the_history(
-    client: httpx.AsyncClient, conversation: str, store: EmbeddedStore, followed: int
+@pytest.mark.parametrize("lost", [1, 3])
+@pytest.mark.parametrize("followed", [0, 1, 2, 3, 5])
+async def test_writes_that_the_store_lost_are_gone_from_the_history(
+    client: httpx.AsyncClient, conversation: str, store: EmbeddedStore, lost: int, followed: int
 ) -> None:
-    """A failover may lose a write that no replica had. Its window is gone, also if another one came in its place."""
+    """A failover may lose writes that no replica had. Their window is gone, also if others came in their place."""
     await talk(client, conversation, 2)
     before, body = await window(client, conversation)
     with redis.Redis.from_url(store.url) as raw:
         kept = {key: raw.dump(key) for key in raw.scan_iter(f"sash:{{default/{conversation}}}:*")}
-        await append(client, conversation, user("lost"))
+        for _ in range(lost):
+            await append(client, conversation, user("lost"))
         receipt, _ = await window(client, conversation)
         for key, value in kept.items():
             raw.restore(key, 0, value, replace=True)
@@ -256,6 +258,29 @@ async def test_a_write_that_the_store_lost_is_gone_from_the_history(
         await append(client, conversation, user(f"in its place {number}"))
     assert (await reason(client, conversation, receipt))["reason"] == "history"
     assert (await again(client, conversation, before)).content == body
+
+
+async def test_a_window_that_fails_again_is_a_fault(
+    client: httpx.AsyncClient, conversation: str, store: EmbeddedStore
+) -> None:
+    """An unexpected error in making a window again is 500, as it is in making one, and no receipt that is gone."""
+    await talk(client, conversation, 2)
+    query = {"model": "claude-sonnet-4-5", "format": "anthropic"}
+    receipt, body = await window(client, conversation, **query)
+    key = target_at("default", conversation).keys.log
+    with redis.Redis.from_url(store.url) as raw:
+        message = raw.lindex(key, 1)
+        assert isinstance(message, bytes)
+        raw.lset(key, 1, message[:-1])
+        for given in (query, {"receipt": receipt}):
+            answer = await client.get(f"/conversations/{conversation}/window", params=given)
+            assert (answer.status_code, answer.json()["type"]) == (500, "/problems/internal")
+        raw.lset(key, 1, message)
+    assert (await again(client, conversation, receipt)).content == body
+    await client.delete(f"/conversations/{conversation}/messages/1")
+    with redis.Redis.from_url(store.url) as raw:
+        raw.lset(key, 1, message[:-1])
+    assert (await reason(client, conversation, receipt))["reason"] == "redacted"
 
 
 async def test_the_settings_of_eight_changes_are_kept(client: httpx.AsyncClient, conversation: str) -> None:
@@ -332,6 +357,26 @@ async def test_a_changed_receipt_gives_no_window(client: httpx.AsyncClient, conv
         other = "A" if receipt[place] != "A" else "B"
         answer = await again(client, conversation, receipt[:place] + other + receipt[place + 1 :])
         assert answer.status_code in (400, 410, 422) or answer.content == body, place
+
+
+async def test_other_bytes_of_the_same_history_are_of_other_rules(client: httpx.AsyncClient, conversation: str) -> None:
+    """Where the log has the figures of a receipt, it is not the history that is another one, at any version."""
+    document = {"documents": [{"id": "d", "text": "The talk is at noon. " * 5}]}
+    steps: list[list[dict[str, Any]]] = [
+        [{"message": {"role": "system", "content": "Be brief."}}],
+        [user("so?", grounding=document), calling("a", "b"), result("a")],
+        [result("b"), assistant("so"), user("and then?", pinned=True)],
+        [assistant("It") | {"id": "r", "status": "in_progress"}, user("go on", grounding=document)],
+        [calling("c"), result("c"), {"message": {"role": "assistant", "content": "done"}}],
+    ]
+    made = []
+    for step in steps:
+        await append(client, conversation, *step)
+        made += [(await window(client, conversation, model=model))[0] for model in (GPT, "gpt-4", "claude-sonnet-4-5")]
+    for receipt in made:
+        packed = urlsafe_b64decode(receipt[27:] + "=" * (-(len(receipt) - 27) % 4))
+        other = receipt[:27] + urlsafe_b64encode(bytes(8) + packed[8:]).decode().rstrip("=")
+        assert (await reason(client, conversation, other))["reason"] == "rules"
 
 
 @pytest.mark.parametrize("seed", range(8))

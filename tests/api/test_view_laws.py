@@ -1,6 +1,7 @@
 """Laws of every answer to a request with ``view``, for random authors and audiences: nothing for others is in it."""
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -21,6 +22,8 @@ ENTRY = st.tuples(st.sampled_from(["user", "assistant", "result", "pin", "draft"
 EDITS = st.lists(
     st.tuples(st.sampled_from(["redact", "amend", "end", "rewind", "summary"]), st.integers(0, 30)), max_size=4
 )
+OWNER = "ann@example.com"
+WHOLE = {"first": 1, "last": 90}
 _numbers = count()
 
 
@@ -148,13 +151,25 @@ class Shared:
         if receipt:
             found["again"] = await self.client.get(f"{self.path}/window", params={"receipt": receipt})
             found["diff"] = await self.client.get(f"{self.path}/window/diff", params={"from": receipt})
-        for tool, arguments in (("history_search", {"query": words}), ("history_read", {"first": 1, "last": 90})):
+        reads = [{"first": seq} for seq in range(1, len(self.entries) + 1)]
+        calls = [("history_search", {"query": words}), *(("history_read", each) for each in (WHOLE, *reads))]
+        for tool, arguments in calls:
+            what = f"{tool} {json.dumps(arguments)}"
             call = {"call_id": "c", "arguments": arguments, "view": view}
-            found[tool] = await self.client.post(f"{self.path}/tools/{tool}", json=call)
+            found[what] = await self.client.post(f"{self.path}/tools/{tool}", json=call)
+            for over in ({"conversation_id": self.name}, {"owner": OWNER}):
+                asked_of = arguments if "conversation_id" in over else {**arguments, "conversation": self.name}
+                found[f"{what} over MCP, {next(iter(over))}"] = await self.mcp(tool, asked_of, {**over, "view": view})
         more = {"messages": [{"id": "more", "role": "user", "content": "more", "audience": [view]}]}
         query = {"model": "gpt-4o-mini", "view": view}
         found["append"] = await self.client.post(f"{self.path}/messages", params=query, json=more)
         return found
+
+    async def mcp(self, tool: str, arguments: dict[str, Any], query: dict[str, str]) -> httpx.Response:
+        """What a call of a tool is answered over MCP."""
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+        headers = {"Accept": "application/json, text/event-stream"}
+        return await self.client.post("/mcp", params=query, json=call, headers=headers)
 
     async def get(self, path: str, view: str, query: dict[str, Any]) -> httpx.Response:
         given = {"model": "gpt-4o-mini", **query} if path == "/window" else query
@@ -183,10 +198,10 @@ few = settings(
 async def test_nothing_for_others_is_told(
     app: App, client: httpx.AsyncClient, drawn: list[Any], edits: list[tuple[str, int]], view: str
 ) -> None:
-    """No text, id or author of an unseen message is in any answer with ``view``; listings, exports and events have the
-    messages that the agent sees, and so have requests for one."""
+    """No text, id or author of an unseen message is in any answer with ``view``; listings, exports, events and the tools
+    for the model, over HTTP and MCP, have the messages that the agent sees, and so have requests for one."""
     shared = Shared(client, f"law-{next(_numbers)}")
-    made = {"id": shared.name, "recall": "lexical"}
+    made = {"id": shared.name, "recall": "lexical", "owner": OWNER}
     (await client.post("/conversations", json=made)).raise_for_status()
     for kind, party, other, says in drawn:
         shared.take(kind, party, other, says=says)
@@ -199,7 +214,7 @@ async def test_nothing_for_others_is_told(
     events = await followed(app, shared, view, 1, version)
     answers = await shared.answers(view)
     seen, hidden = shared.seen(view), [*shared.hidden(view)]
-    texts = {what: each.text.replace(each.request.url.path, "") for what, each in answers.items()}
+    texts = {what: each.text.replace(each.request.url.path, "").replace(r"\"", '"') for what, each in answers.items()}
     texts["events"] = json.dumps(events)
     for what, text in texts.items():
         told = [each for each in hidden if each in text]
@@ -211,6 +226,8 @@ async def test_nothing_for_others_is_told(
     for seq, entry in enumerate(shared.entries, 1):
         for name in (str(seq), f"id:{entry['id']}"):
             assert answers[f"message {name}"].status_code == (200 if seq in seen else 404)
+    for what in (each for each in answers if each.startswith(f"history_read {json.dumps(WHOLE)}")):
+        assert {int(seq) for seq in re.findall(r"#(\d+) ", answers[what].text)} == {*seen}, (what, texts[what])
     if events[0]["type"] != "reset":
         assert applied(events, {}) == seen
     versions = [event["version"] for event in events]

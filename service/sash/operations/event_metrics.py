@@ -1,6 +1,7 @@
 """Figures of events and of those who follow conversations."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from sash.operations.registry import SECONDS, Registry
@@ -27,15 +28,16 @@ class EventMetrics:
         self._followers.set(streams)
         self._followed.set(conversations)
 
-    def sent(self, event: Any, readers: int, written_ms: int) -> None:
-        """Count an event to some readers; ``written_ms`` is when the change was made, 0 where that is not known."""
-        self._sent(event.type).inc(readers)
-        if written_ms:
-            self._delay.observe(max(0.0, time.time() - written_ms / 1000))
+    def sent(self, streams: Mapping[Any, int], written_ms: int = 0) -> None:
+        """Count an event to so many streams, by the type that they got.
 
-    def listed(self) -> None:
-        """Count a list of an owner's conversations."""
-        self._sent("listed").inc()
+        ``written_ms`` is when the change was made, 0 where that is not known.
+        """
+        for kind, number in streams.items():
+            if number:
+                self._sent(kind).inc(number)
+        if written_ms and any(streams.values()):
+            self._delay.observe(max(0.0, time.time() - written_ms / 1000))
 
     def ended(self, reason: str) -> None:
         """Count a stream that ended."""

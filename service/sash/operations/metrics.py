@@ -7,7 +7,7 @@ Labels have fixed sets of values: operations, statuses, scripts, and published o
 import math
 import time
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 from prometheus_client.process_collector import ProcessCollector
 
@@ -113,11 +113,11 @@ class Metrics:
             self.embedding_failures.inc()
 
 
-def _took(name: str, seconds: float) -> None:
+def _took(name: Literal["store_milliseconds", "tokenise_milliseconds"], seconds: float) -> None:
     """Add a duration to a field of the request's log line, in milliseconds. A request may do the same work repeatedly."""
     line = LINE.get()
     if line is not None:
-        line[name] = int((1000 * seconds + line.get(name, 0.0)) * 100 + 0.5) / 100
+        line[name] = line.get(name, 0.0) + 1000 * seconds
 
 
 class _Present:

@@ -27,6 +27,8 @@ _TITLES = {kind.slug: kind.title for kind in problem_types()}
 _SEEN = 500  # conversations; a minute may exceed it, and the next one removes the oldest
 
 
+_TIMES = ("milliseconds", "store_milliseconds", "tokenise_milliseconds")
+"""Fields of a log line that are written with two decimals."""
 _PART = re.compile(r"(?<=/)(?![A-Za-z0-9_.:~$-]{1,40}(?:/|$))[^/]+")
 """A part of a pointer that is not a plain name or number."""
 
@@ -117,9 +119,7 @@ class Requests:
                 return
             kind = self._refused_as(line, scope) if "problem" in line else str(status // 100)
             now, tenant = int(time.time()) // 60, scope.get("sash.tenant")
-            minute = self._minutes.get(now)
-            if minute is None:
-                minute = self._begin(now)
+            minute = self._minutes.get(now) or self._begin(now)
             minute[kind] += 1
             if tenant is not None and ((tenant, kind) in self._tenants or len(self._tenants) < _TENANTS):
                 self._tenants[tenant, kind] += 1
@@ -133,7 +133,10 @@ class Requests:
         except Exception as error:  # noqa: BLE001 - no figure of a request fails it
             log_beside(error)
         if self._log is not None and not quiet:
-            line["milliseconds"] = int(seconds * 100_000 + 0.5) / 100  # ``round`` with decimals takes a microsecond
+            line["milliseconds"] = 1000 * seconds
+            for name in _TIMES:
+                if name in line:
+                    line[name] = int(line[name] * 100 + 0.5) / 100  # ``round`` with decimals takes a microsecond
             self._log(line)
 
     def _refused_as(self, line: dict[str, Any], scope: Any) -> str:

@@ -4,7 +4,7 @@
 
     EarlierStates.read      the state that the receipt names: settings and summary of that day, the log up to there
     Windows.make            the same flow as for a window of now
-    its receipt             is the same if the bytes are; otherwise ``gone`` says why
+    its receipt             is the same if the bytes are; otherwise gone.py says why
 """
 
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ import msgspec
 from sash.core.counts.models import Model
 from sash.core.law.conversation_settings import decode_settings
 from sash.core.law.parameters import WindowQuery
-from sash.problems import ConversationDamaged, StoreUnavailable, edited_too_fast
-from sash.store.data.earlier import EarlierStates
+from sash.problems import Problem, ReceiptGone, Unprocessable, edited_too_fast
+from sash.store.data.earlier import EarlierStates, Past
 from sash.store.data.layout import Target
 from sash.store.data.replies import Tail
 from sash.store.data.script_calls import HistoryEdited
 from sash.windows.answer import Made
 from sash.windows.asked import limits_of
-from sash.windows.gone import erased, gone
+from sash.windows.gone import changed, differs, erased
 from sash.windows.model_rules import ModelRules
 from sash.windows.receipts import Receipt, packed_parameters
 from sash.windows.stored import Windows, reach_of_query
@@ -54,14 +54,29 @@ class ServedWindows:
                 past = await self._earlier.read(target, receipt.then, reach, life=receipt.life)
                 if past is None:
                     raise erased()
-                made = None if past.tail is None else await self._made(target, receipt, query, past.tail, room)
+                try:
+                    made = None if past.tail is None else await self._made(target, receipt, query, past.tail, room)
+                except (HistoryEdited, Problem):
+                    raise
+                except Exception:
+                    if changed(receipt, past) is None and await self._earlier.stood(target, receipt.then) is not False:
+                        raise
+                    made = None  # the receipt's figures contradict the log
                 if made is None or made.receipt != receipt.text.encode():
-                    raise gone(receipt, past, recalls=query.recall_max_tokens > 0)
+                    raise await self._gone(target, receipt, past, recalls=query.recall_max_tokens > 0)
                 return made
         raise edited_too_fast()
 
+    async def _gone(self, target: Target, receipt: Receipt, past: Past, *, recalls: bool) -> ReceiptGone:
+        """Why there is no such window any more. Raises HistoryEdited."""
+        problem = changed(receipt, past)
+        return problem or differs(stood=await self._earlier.stood(target, receipt.then), recalls=recalls)
+
     async def _made(self, target: Target, receipt: Receipt, query: WindowQuery, tail: Tail, room: Room) -> Made | None:
-        """The window of an earlier state, with the model's figures of that day, or None. Raises HistoryEdited."""
+        """The window of an earlier state, with the model's figures of that day; None where it is refused.
+
+        Raises HistoryEdited, ConversationDamaged, StoreUnavailable.
+        """
         settings, parts = decode_settings(tail.state.settings, self._windows.send)
         name = query.model or settings.model
         model = None if name is None else await self._rules.model(name, receipt.rules)
@@ -75,7 +90,5 @@ class ServedWindows:
                 target, query, tail.state, settings, parts, limits, receipt.rules, packed_parameters(query)
             )
             return await self._windows.make(target, asked, tail, room)
-        except (HistoryEdited, StoreUnavailable, ConversationDamaged):
-            raise
-        except Exception:  # noqa: BLE001 - a refusal by these rules, or a forged receipt, whose figures contradict the log
+        except Unprocessable:
             return None

@@ -26,8 +26,8 @@ def erased() -> ReceiptGone:
     return ReceiptGone(detail, members={"reason": "erased"})
 
 
-def gone(receipt: Receipt, past: Past, *, recalls: bool = False) -> ReceiptGone:
-    """The problem of a window that has other bytes now, or that cannot be made. ``recalls``: it depends on an index."""
+def changed(receipt: Receipt, past: Past) -> ReceiptGone | None:
+    """The problem of a window of which something was changed since; None where no change is known."""
     then, since = receipt.then, past.since
     changes = since.changes or []
     taken = next((each for each in changes if rewound(each, then)), None)
@@ -44,6 +44,20 @@ def gone(receipt: Receipt, past: Past, *, recalls: bool = False) -> ReceiptGone:
             "The history was changed since (rewound, redacted, or lost by its store), and when is not known any more."
         )
         return ReceiptGone(detail, members={"reason": "history"})
+    return None
+
+
+def differs(*, stood: bool | None, recalls: bool) -> ReceiptGone:
+    """The problem of a window that has other bytes now, or is refused, although no change is known.
+
+    ``stood``: whether the log has the receipt's figures; ``recalls``: it depends on an index.
+    """
+    if stood is False:
+        detail = (
+            "The history is not the one that this window was made of: the store lost its newest messages, and others came "
+            "in their place; or this is not the receipt as it was given."
+        )
+        return ReceiptGone(detail, members={"reason": "history"})
     if recalls:
         detail = (
             "What recall finds for this window is not the same any more, because its index or its ranking has changed."
@@ -51,8 +65,8 @@ def gone(receipt: Receipt, past: Past, *, recalls: bool = False) -> ReceiptGone:
         return ReceiptGone(detail, members={"reason": "index"})
     detail = (
         "The rules by which this window was made are not these any more: this release, the model's figures or the "
-        "deployment's settings differ; or this is not the receipt as it was given; or the store lost its last message, and "
-        "others came in its place."
+        "deployment's settings differ; or this is not the receipt as it was given; or the store lost its newest messages, "
+        "and others with as many tokens came in their place."
     )
     return ReceiptGone(detail, members={"reason": "rules"})
 

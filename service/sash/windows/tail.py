@@ -18,7 +18,7 @@ from sash.core.law.view import History
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
 from sash.store.data.media_contents import MediaContents
-from sash.store.data.reading import DETAILED, Reader
+from sash.store.data.reading import Reader, work_of
 from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import STEP_BYTES
 from sash.windows.media_lines import instead_of
@@ -71,7 +71,7 @@ class GrowingTail:
     def work(self) -> int:
         """The work of its window, in messages of a plain chat that a window is chosen from."""
         detailed = self.records.having(Flags.RICH | Flags.MIXED).count(1) if self.records.details else 0
-        return len(self.records.flags) + DETAILED * detailed
+        return work_of(len(self.records.flags), detailed)
 
     @property
     def is_short(self) -> bool:

@@ -167,8 +167,7 @@ class FollowedOwner(FollowedAnswer):
         channel = owner_key(self._stream.tenant, self._owner)
         feed, reader = await self._followers.list_feed(channel, make), OwnerReader(self._stream)
         try:
-            if await feed.join(reader, self._known):
-                events.listed()
+            events.sent(await feed.join(reader, self._known))
             await serve()
         finally:
             feed.readers.discard(reader)

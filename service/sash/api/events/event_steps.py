@@ -65,8 +65,12 @@ class Event(msgspec.Struct, frozen=True):
     def text(self, form: EventForm) -> bytes:
         """The event for a reader of its conversation. An event that ends it leaves no id behind."""
         parts = (str(self.version), self.life, self.change) if self.life else ()
-        told = EventText(self.type, self.named) if self.forms is None else self.forms[form]
+        told = self.told(form)
         return event_text(told.type, "-".join(filter(None, parts)), told.data)
+
+    def told(self, form: EventForm) -> EventText:
+        """The event in a form."""
+        return EventText(self.type, self.named) if self.forms is None else self.forms[form]
 
 
 def looked_lately() -> float:
@@ -103,8 +107,8 @@ class EventReader(Protocol):
 
     form: EventForm
 
-    def take(self, event: Event) -> bool:
-        """Take an event, unless it has it; returns whether it was new."""
+    def take(self, event: Event) -> int:
+        """Take an event, unless it has it; returns the number of streams that it was sent to."""
 
     def end(self, why: End) -> None:
         """Take no more."""

@@ -62,6 +62,10 @@ class ConversationEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only
         list[int] | None,
         Meta(description="Seqs that the `view` has no more, as another agent's reply became a call or was redacted."),
     ] = None
+    summary_removed: Annotated[
+        bool,
+        Meta(description="The summary is gone, because it covered a message that was redacted, replaced or forgotten."),
+    ] = False
     conversation: Annotated[Conversation | None, Meta(description="The state, of `reset` and `settings`.")] = None
 
 
@@ -108,6 +112,7 @@ def text_of(
         to_seq=change.to_seq,
         messages=messages if is_about else None,
         left_out=left_out or None,
+        summary_removed=change.kinds != ChangeKind.SUMMARY and bool(change.kinds & ChangeKind.SUMMARY),
     )
     told = msgspec.json.encode(event)
     return EventText(event.type, told if state is None else with_state(told, target, state, form))

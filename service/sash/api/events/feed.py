@@ -2,10 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from sash.api.events.event_steps import End, Event, EventMaker, EventReader, EventStep, ReaderPlace, looked_lately
+from sash.api.events.event_steps import (
+    End,
+    Event,
+    EventMaker,
+    EventReader,
+    EventStep,
+    EventType,
+    ReaderPlace,
+    looked_lately,
+)
 from sash.operations.logging import describe, get_logger
 from sash.problems import NotFound, Problem, StoreFull, StoreUnavailable
 from sash.store.data.following import Following
@@ -20,10 +30,19 @@ _log = get_logger()
 
 
 class Feed:
-    """A conversation with its readers. ``sent`` is called with each event, and when it was written, in milliseconds."""
+    """A conversation with its readers.
+
+    ``sent`` is called for each event with the number of streams by the type that they got, and when it was written, in
+    milliseconds.
+    """
 
     def __init__(
-        self, target: Target, following: Following, events: EventMaker, *, sent: Callable[[Event, int, int], None]
+        self,
+        target: Target,
+        following: Following,
+        events: EventMaker,
+        *,
+        sent: Callable[[Mapping[EventType, int], int], None],
     ) -> None:
         self.target = target
         self.readers: set[EventReader] = set()
@@ -88,8 +107,7 @@ class Feed:
         while True:
             step = await (self._events.reset(self.target, {reader.form}) if at is None else self._missed(reader, at))
             for event in step.events:
-                if reader.take(event):
-                    self._sent(event, 1, 0)
+                self._sent({event.told(reader.form).type: reader.take(event)}, 0)
             if step.place is None:
                 reader.end("erased")
                 return
@@ -164,9 +182,10 @@ class Feed:
             self.told(b"")
 
     def _deliver(self, event: Event, written_ms: int) -> None:
-        number = sum(reader.take(event) for reader in list(self.readers))
-        if number:
-            self._sent(event, number, written_ms)
+        numbers: Counter[EventType] = Counter()
+        for reader in list(self.readers):
+            numbers[event.told(reader.form).type] += reader.take(event)
+        self._sent(numbers, written_ms)
 
     def end(self, why: End) -> None:
         """End all readers."""

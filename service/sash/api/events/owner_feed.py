@@ -10,7 +10,8 @@ list has missed nothing; another gets the list again.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -88,22 +89,23 @@ class OwnerReader:
         self._hash = 0
         self._held: list[tuple[str, Event, bool]] | None = []
 
-    def begin(self, listed: list[ListedConversation], known: str, *, more: bool) -> bool:
-        """Send the list, unless the reader has it, and what came meanwhile. Returns whether it was sent.
+    def begin(self, listed: list[ListedConversation], known: str, *, more: bool) -> Counter[EventType]:
+        """Send the list, unless the reader has it, and what came meanwhile. Returns the number of events by their type.
 
         ``more``: the owner has older conversations.
         """
+        sent: Counter[EventType] = Counter()
         for standing in listed:
             self._note(standing.id, standing.state.version, standing.state.life)
-        is_sent = known != self._name
-        if is_sent:
+        if known != self._name:
             data = msgspec.json.encode(Listed("listed", [_shown(each) for each in listed], more))
             self.stream.events += 1
             self.stream.put(event_text("listed", self._name, data))
+            sent["listed"] = 1
         held, self._held = self._held or [], None
-        for each in held:
-            self.take(*each)
-        return is_sent
+        for conversation, event, is_new in held:
+            sent[event.type] += self.take(conversation, event, is_new)
+        return sent
 
     def take(self, conversation: str, event: Event, is_new: bool) -> bool:  # noqa: FBT001 - as it is held
         """Send an event, unless the reader has it; returns whether it was sent.
@@ -171,10 +173,10 @@ class Member:
         self._owner_feed = owner_feed
         self._version = state.version
 
-    def take(self, event: Event) -> bool:
-        """Pass an event on."""
+    def take(self, event: Event) -> int:
+        """Pass an event on; returns the number of streams that it was sent to."""
         if event.type not in ("reset", "erased") and event.version <= self._version:
-            return False
+            return 0
         self._version = event.version
         return self._owner_feed.take(self, event)
 
@@ -194,7 +196,7 @@ class OwnerFeed:
         owners: Owners,
         *,
         state_of: Callable[[Target], Awaitable[State]],
-        sent: Callable[[Event, int, int], None],
+        sent: Callable[[Mapping[EventType, int]], None],
     ) -> None:
         self.channel = owner_key(tenant, owner)
         self.users = 0
@@ -230,8 +232,11 @@ class OwnerFeed:
             self._looked = None
         self._wake.set()
 
-    async def join(self, reader: OwnerReader, known: str) -> bool:
-        """Send the list to a reader, unless it has it, then each event. Raises StoreUnavailable."""
+    async def join(self, reader: OwnerReader, known: str) -> Counter[EventType]:
+        """Send the list to a reader, unless it has it, then each event. Returns the number of events sent by now, by type.
+
+        Raises StoreUnavailable.
+        """
         self.readers.add(reader)
         listed, more = await self._look()
         return reader.begin(listed, known, more=more)
@@ -269,16 +274,15 @@ class OwnerFeed:
         if name in self._gone:
             return
         data = msgspec.json.encode(ConversationEvent(type=kind, conversation_id=name, version=version))
-        self._give(name, Event(kind, version, life, data), is_new=True)
+        self._sent({kind: self._give(name, Event(kind, version, life, data), is_new=True)})
 
-    def _give(self, name: str, event: Event, *, is_new: bool) -> None:
+    def _give(self, name: str, event: Event, *, is_new: bool) -> int:
+        """Give an event to all readers; returns the number of those that it was sent to."""
         if event.type in ("erased", "left"):
             self._gone[name] = None
             if len(self._gone) > _GONE:
                 del self._gone[next(iter(self._gone))]
-        number = sum(reader.take(name, event, is_new) for reader in list(self.readers))
-        if number:
-            self._sent(event, number, 0)
+        return sum(reader.take(name, event, is_new) for reader in list(self.readers))
 
     async def _add(self, each: ListedConversation) -> None:
         target = target_at(self._tenant, each.id)
@@ -287,20 +291,20 @@ class OwnerFeed:
             member.feed = await self._followers.feed(target)
             self._members[each.id] = member
             self._gone.pop(each.id, None)
-            self.take(member, (await self._followers.events.reset(target, {NAMED})).events[0], is_new=True)
+            begun = (await self._followers.events.reset(target, {NAMED})).events[0]
+            self._sent({begun.type: self.take(member, begun, is_new=True)})
             await member.feed.join(member, ReaderPlace(each.state.version, each.state.life))
             while len(self._members) > _READ_ALONG:
                 self.lose(next(iter(self._members.values())), "gone")
 
-    def take(self, member: Member, event: Event, *, is_new: bool = False) -> bool:
-        """Give an event to all readers. Other settings may be another owner."""
+    def take(self, member: Member, event: Event, *, is_new: bool = False) -> int:
+        """Give an event to all readers; returns the number of those that got it. Other settings may be another owner."""
         if self._members.pop(member.target.id, None) is not None:
             self._members[member.target.id] = member
         if event.type in ("settings", "reset") and not is_new:
             self._changed.add(member.target.id)
             self._wake.set()
-        self._give(member.target.id, event, is_new=is_new)
-        return True
+        return self._give(member.target.id, event, is_new=is_new)
 
     def lose(self, member: Member, why: End) -> None:
         """Follow a conversation no more."""

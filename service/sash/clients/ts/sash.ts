@@ -180,6 +180,8 @@ export interface Change {
   to_seq?: number;
   messages?: { seq: number; id: string; role: string; entry?: Stored }[];
   left_out?: number[];
+  /** The summary is gone, because it covered a message that was redacted, replaced or forgotten. */
+  summary_removed?: boolean;
   conversation?: { id: string; version: number; [setting: string]: unknown };
   /** Of `listed`: whether the owner has older conversations. */
   more?: boolean;

@@ -18,7 +18,7 @@ from sash.problems import NotFound
 from sash.store.data import read_scripts
 from sash.store.data.changes import ChangeKind, VersionChange, changes_since
 from sash.store.data.datakeys import DataKeys
-from sash.store.data.histories import boundary
+from sash.store.data.histories import boundary, newest_question, totals_of
 from sash.store.data.layout import Target, decode_summary, etag_of
 from sash.store.data.read_scripts import PastTotals, Reach
 from sash.store.data.reading import Reader
@@ -29,6 +29,8 @@ from sash.store.redis.client import Client
 _ENTRY: Final = Struct("<III")
 _TIME: Final = Struct("<Id")
 LOST: Final = 2**32 - 1
+_CHUNK: Final = 1000
+_MOST_CHECKED: Final = 20_000
 
 
 class Then(msgspec.Struct, frozen=True):
@@ -112,6 +114,23 @@ class EarlierStates:
         _, unpinned = await boundary(self._reader, target, then.length, past.tail.state)
         outside = tuple(each for each in past.tail.outside if each.seq == then.question or each.seq not in unpinned)
         return msgspec.structs.replace(past, tail=msgspec.structs.replace(past.tail, outside=outside))
+
+    async def stood(self, target: Target, then: Then) -> bool | None:
+        """Return whether the log up to a state has the figures that it names, although no change to it is known.
+
+        None where more than ``_MOST_CHECKED`` messages came since. Raises HistoryEdited, NotFound.
+        """
+        state = await self._reader.get(target)
+        if state.length - then.length > _MOST_CHECKED:
+            return None
+        left = [*state.tokens, state.grounding_messages, *state.grounding_tokens]
+        for first in range(then.length + 1, state.length + 1, _CHUNK):
+            records = await self._reader.stretch(target, first, min(first + _CHUNK - 1, state.length), state=state)
+            left = [total - one for total, one in zip(left, totals_of(records), strict=True)]
+        told = (then.tokens, then.grounding_messages, then.grounding_tokens)
+        if told not in ((left[0], left[2], left[3]), (left[1], left[2], left[4])):
+            return False
+        return then.question == await newest_question(self._reader, target, then.length, state)
 
 
 def _parts(version: int, settings: bytes | None, summaries: bytes | None) -> tuple[str, bytes | None, bytes | None]:

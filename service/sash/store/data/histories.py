@@ -247,7 +247,7 @@ class Histories:
             gone.add(first, await self._reader.stretch(target, first, last, state=state))
             progress()
         open_group, unpinned = await boundary(self._reader, target, to_seq, state)
-        question = await self._question(target, to_seq, state)
+        question = await newest_question(self._reader, target, to_seq, state)
         return gone, Forgotten(to_seq, state.etag, gone.totals, open_group.decode(), question, unpinned, gone.counted)
 
     async def _clean(
@@ -286,18 +286,6 @@ class Histories:
             pairs = [(flat[i], int(flat[i + 1].split()[0])) for i in range(0, len(flat), 2)]
             yield [word for field, seq in pairs if seq > to_seq for word in (field, seq)]
             cursor = None if cursor == b"0" else cursor
-
-    async def _question(self, target: Target, to_seq: int, state: State) -> int:
-        """Return the seq of the newest user message up to ``to_seq``, 0 when there is none. Raises HistoryEdited."""
-        if state.question <= to_seq:
-            return state.question
-        for last in range(to_seq, 0, -_CHUNK):
-            first = max(1, last - _CHUNK + 1)
-            records = await self._reader.stretch(target, first, last, state=state)
-            place = records.roles.rfind(USER)
-            if place >= 0:
-                return first + place
-        return 0
 
     async def put_summary(
         self,
@@ -386,6 +374,19 @@ async def boundary(reader: Reader, target: Target, to_seq: int, state: State) ->
     return encode_json(open_group) if pending else b"", unpinned
 
 
+async def newest_question(reader: Reader, target: Target, to_seq: int, state: State) -> int:
+    """Return the seq of the newest user message up to ``to_seq``, 0 when there is none. Raises HistoryEdited."""
+    if state.question <= to_seq:
+        return state.question
+    for last in range(to_seq, 0, -_CHUNK):
+        first = max(1, last - _CHUNK + 1)
+        records = await reader.stretch(target, first, last, state=state)
+        place = records.roles.rfind(USER)
+        if place >= 0:
+            return first + place
+    return 0
+
+
 class _Gone:
     """The sums over the messages that a rewind forgets."""
 
@@ -401,16 +402,25 @@ class _Gone:
         return " ".join(f"{name.hex()} {count}" for name, count in self.media.items())
 
     def add(self, first: int, records: Records) -> None:
+        self.totals = [total + one for total, one in zip(self.totals, totals_of(records), strict=True)]
         for index, record in enumerate(records):
-            tokens = _tokens(record)
-            added = (*tokens, 0, 0, 0) if record.grounding is None else (*tokens, 1, *record.grounding)
-            self.totals = [total + one for total, one in zip(self.totals, added, strict=True)]
             if record.media:
                 self.media.update({each.name for each in record.media})
             if self.names_ids:
                 self.ids += (id_field(records.identity(index).id), first + index)
                 if record.calls:
                     self.ids += (word for link in links_in(record.links) for word in (f"\0{link}", first + index))
+
+
+def totals_of(records: Records) -> tuple[int, int, int, int, int]:
+    """Return the tokens of messages (o200k, cl100k), messages with documents, and tokens of the documents (both)."""
+    tokens = [_tokens(record) for record in records]
+    documents = [record.grounding for record in records if record.grounding is not None]
+    return (*_sums(tokens), len(documents), *_sums(documents))
+
+
+def _sums(pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return sum(one for one, _ in pairs), sum(other for _, other in pairs)
 
 
 def make_summary(text: str, through_seq: int, compaction: dict[str, Any] | None = None) -> Summary:

@@ -20,8 +20,8 @@ from sash.store.redis.client import Client
 
 _SHARE = 0.1  # of a second: the requests that are taken at once
 _KEPT_SECONDS = 1.0
-_PATIENCE_SECONDS = 0.25  # to wait for the store; then the request goes on without an answer
-_SECOND_LOOK_SECONDS = 0.05  # so that a stall of this process is not taken for the silence of the store
+_LOOK_SECONDS = 0.05
+_LOOKS = 6  # for the store's answer; then the request goes on without it
 _BUCKETS = 10_000  # in memory; the least recently used is dropped first
 
 
@@ -97,10 +97,7 @@ class RateLimits:
             if lease.taking is None or lease.taking.done():
                 lease.taking = asyncio.create_task(self._refill(bucket, lease, rate))
             taking = lease.taking  # another request may start the next one while this one waits
-            await asyncio.wait((taking,), timeout=_PATIENCE_SECONDS)
-            if not taking.done():
-                await asyncio.wait((taking,), timeout=_SECOND_LOOK_SECONDS)
-            if not taking.done() or lease.blind_until > now:
+            if not await _is_answered(taking) or lease.blind_until > now:
                 return
 
     async def _refill(self, bucket: str, lease: _Lease, rate: float) -> None:
@@ -114,3 +111,12 @@ class RateLimits:
         lease.left, lease.until = taken.granted, now + _KEPT_SECONDS
         if not taken.granted:
             lease.refused_until = now + taken.wait_ms / 1000
+
+
+async def _is_answered(taking: asyncio.Task[None]) -> bool:
+    """Whether a call of the store ends in these looks. A stall of this process counts as one of them, however long it is."""
+    for _ in range(_LOOKS):
+        await asyncio.wait((taking,), timeout=_LOOK_SECONDS)
+        if taking.done():
+            return True
+    return False

@@ -47,8 +47,8 @@ _CHUNK_MESSAGES = 200
 """A fork stages this many in one script, while all clients of the store wait."""
 _STEP_MESSAGES = 2000
 """Records that one command reads: they take the store and the event loop some milliseconds."""
-DETAILED = 3
-"""The work of a message with details, such as a tool call or another script than Latin, in plain messages."""
+_DETAILED = 3
+"""What a message with details, such as a tool call or another script than Latin, adds to the work, in plain messages."""
 
 
 class Reader:
@@ -70,7 +70,7 @@ class Reader:
     async def tail(self, target: Target, reply: TailReply) -> Tail:
         """Return the tail in a reply, with its values opened, when it is this work's turn."""
         messages = len(reply.records) // RECORD_BYTES
-        await self.turns.take(messages * DETAILED if reply.details else messages)
+        await self.turns.take(work_of(messages, messages if reply.details else 0))  # which have details is not read yet
         if self._data_keys.plain:
             return tail_of(PLAIN, target.name, reply)
         return await self._data_keys.reading(
@@ -295,6 +295,11 @@ class Reader:
         *found, history = await self._client.commands([*wanted, ("HMGET", target.keys.conversation, "life", "edited")])
         check_history(history, made)
         return found
+
+
+def work_of(messages: int, detailed: int) -> int:
+    """Return the work of a window of messages, some of them detailed, in messages of a plain chat, as ``Turns`` takes it."""
+    return messages + _DETAILED * detailed
 
 
 def changed() -> Conflict:

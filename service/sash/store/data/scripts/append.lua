@@ -184,10 +184,12 @@ if denial then return denial end
 
 -- ---- 3. Write: forget what comes after `after`, then what is beside the new messages, then these
 
+local without_summary = false
 if after and length < whole_length then
 -- include forgetting, compactions
   withdraw_compactions(whole_compactions, length)
-  local left = forget(length, whole_length, stale, after.less, after.unpinned)
+  local left
+  left, without_summary = forget(length, whole_length, stale, after.less, after.unpinned)
   stale, edited, told[5] = left > 0 and left, this_change, this_change
   redis.call('HSET', conversation, 'edited', edited, 'user', user, 'open', waiting)
 end
@@ -245,6 +247,7 @@ if not exists then
   note('id', ARGV[1])
 end
 if replaced then
+-- include summary
   local seq, step = replaced.seq, replaced
   hold_media(step.rest) -- first: a medium that both have stays
   for each in string.gmatch(step.draft[3], string.rep('%x', 2 * NAME)) do release_all(each .. ' 1') end
@@ -263,9 +266,7 @@ if replaced then
   else
     edited = this_change
     redis.call('UNLINK', columns)
-    if tonumber(redis.call('HGET', conversation, 'through') or 0) >= seq then -- a summary that does not know its end
-      redis.call('HDEL', conversation, 'summary', 'through')
-    end
+    without_summary = forget_summary(seq - 1) or without_summary -- one that does not know its end
   end
   told[5] = edited
   note('edited', edited)
@@ -277,6 +278,7 @@ local draft = drafts_field(length + #added)
 if draft then note('draft', draft) end
 local forgot = whole_length - length
 local kinds = (#added > 0 and DID_APPEND or 0) + (replaced and DID_REPLACE or 0) + (forgot > 0 and DID_REWIND or 0)
+  + (without_summary and DID_SUMMARIZE or 0)
 if kinds > DID_APPEND or #added > 1 then -- one message more is what a version is where nothing else is noted
   local about = replaced and replaced.seq or 0
   note('changes', with_change(changes, kinds, version + 1, length + #added, about, #added, forgot))

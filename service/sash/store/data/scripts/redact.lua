@@ -7,10 +7,10 @@
 --       16 words of the new message, for recall   17 its media, as in media.lua
 -- Gives {'ok', version, etag, then each object in object storage, as in media.lua}, {'moved', version, etag}, {'changed'} when
 -- there is another record, or {} when that life has ended
--- include conversation, records, pins, versions, writing, blocks, compactions, media, earlier
+-- include conversation, records, pins, versions, writing, blocks, compactions, media, earlier, summary
 local SEALED = 1
-local version, life, change, ttl, through, compactions =
-  unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'through', 'compactions'))
+local version, life, change, ttl, compactions =
+  unpack(redis.call('HMGET', conversation, 'v', 'life', 'change', 'ttl', 'compactions'))
 if not version or life ~= ARGV[1] then return {} end
 if was_done(ARGV[3]) then return {'ok', version, etag_of(version, life, change)} end
 local before = etag_of(version, life, change)
@@ -49,11 +49,12 @@ for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
   redis.call('HINCRBY', conversation, field, 0 - ARGV[10 + place])
 end
 -- A summary of the message, or a compaction, may hold its content.
-if tonumber(through or 0) >= seq then redis.call('HDEL', conversation, 'summary', 'through') end
+local without_summary = forget_summary(seq - 1)
 forget_earlier_summaries(seq - 1)
 withdraw_compactions(compactions, seq - 1)
 redis.call('UNLINK', columns)
-local etag = write_change(DID_REDACT, seq, 0, version + 1, life, ARGV[5], ARGV[4])
+local kinds = DID_REDACT + (without_summary and DID_SUMMARIZE or 0)
+local etag = write_change(kinds, seq, 0, version + 1, life, ARGV[5], ARGV[4])
 redis.call('HSET', conversation, 'edited', ARGV[5])
 mark_done(ARGV[3], ARGV[4], ttl)
 renew(ttl)

@@ -25,11 +25,11 @@ if denial then return denial end
 
 local unpinned = {}
 for index = 15, #ARGV do unpinned[#unpinned + 1] = ARGV[index] end
-local left = forget(keep, length, stale, {ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]}, unpinned)
+local left, without_summary = forget(keep, length, stale, {ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]}, unpinned)
 release_all(ARGV[14])
 withdraw_compactions(compactions, keep)
 redis.call('HSET', conversation, 'edited', ARGV[5], 'user', ARGV[13], 'open', ARGV[12], 'pins', redis.call('HLEN', pinned))
-etag = write_change(DID_REWIND, 0, length - keep, version + 1, life, ARGV[5], ARGV[4])
+etag = write_change(DID_REWIND + (without_summary and DID_SUMMARIZE or 0), 0, length - keep, version + 1, life, ARGV[5], ARGV[4])
 mark_done(ARGV[3], ARGV[4], ttl)
 renew(ttl)
 return with_freed({'ok', version + 1, etag, left})

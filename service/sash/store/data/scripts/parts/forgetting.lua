@@ -1,9 +1,9 @@
--- include earlier
+-- include earlier, summary
 -- Forget the messages after `keep` of `length`: in the lists, the index, and all that is beside them.
 --
 -- `less` are tokens less (o200k, cl100k), messages with documents less, and tokens of documents less (both). `unpinned` are
 -- seqs that are no longer in every window, and `stale` is the last seq that may have documents or metadata of an earlier
--- rewind. Gives the last seq that may have some left now, or 0.
+-- rewind. Gives the last seq that may have some left now, or 0, and whether the summary is gone.
 local function forget(keep, length, stale, less, unpinned)
   if keep == 0 then
     redis.call('UNLINK', log, counts, details, words, vectors)
@@ -26,10 +26,8 @@ local function forget(keep, length, stale, less, unpinned)
   for place, field in ipairs({'t0', 't1', 'gn', 'g0', 'g1'}) do
     redis.call('HINCRBY', conversation, field, 0 - less[place])
   end
-  if tonumber(redis.call('HGET', conversation, 'through') or 0) > keep then
-    redis.call('HDEL', conversation, 'summary', 'through')
-  end
+  local without_summary = forget_summary(keep)
   forget_earlier_summaries(keep)
   redis.call('UNLINK', columns)
-  return left
+  return left, without_summary
 end
