@@ -240,8 +240,8 @@ def _for_people() -> Callable[[object, str, MutableMapping[str, Any]], str]:
 class _FromStandardLibrary(logging.Handler):
     """Logs the first line of libraries' records: asyncio writes the repr of a task and its error on later lines.
 
-    A name that is looked up for a connection attempt, and not found after the attempt has ended, is no line: uvloop never takes
-    that error, and with a slow name server each attempt would be one. The store's condition says what is wrong.
+    A name that is looked up for a connection attempt, and not found after the attempt has ended, is no line: uvloop never
+    takes that error, and with a slow name server each attempt would be one. The store's condition says what is wrong.
     """
 
     def __init__(self) -> None:
