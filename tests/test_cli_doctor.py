@@ -600,7 +600,7 @@ def test_a_layout_that_is_no_number_is_found(server: redis.Redis) -> None:
         (found,) = worst(check_server(server)).values()
     finally:
         server.delete(LAYOUT_KEY)
-    assert (found.subject, "theirs" in found.found) == ("store", True)
+    assert (found.subject, "theirs" in found.found) == ("store layout", True)
 
 
 def test_a_command_that_a_store_lacks_is_named(tmp_path: Path) -> None:

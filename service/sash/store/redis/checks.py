@@ -192,9 +192,8 @@ async def _scripts(server: Server) -> Finding:
     except MovedError:
         return Finding("store scripts", "good", "another node of the cluster runs this one")
     except ResponseError as error:
-        return Finding(
-            "store scripts", "problem", str(error), "allow this user the commands above, and the server writes"
-        )
+        change = "mend what the lines above name first: permissions, role, persistence or memory"
+        return Finding("store scripts", "problem", str(error), change)
     return Finding("store scripts", "good", "run and may write")
 
 
@@ -206,11 +205,9 @@ async def _layout(server: Server) -> Finding:
         return Finding("store layout", "good", "another node of the cluster knows")
     except ResponseError as error:
         return Finding("store layout", "problem", str(error), "allow this user GET and SET on sash:*")
-    layout = int(noted) if noted is not None else LAYOUT
-    why = unreadable(layout)
-    if why:
+    if why := unreadable(noted):
         return Finding("store layout", "problem", *halves(why))
-    return Finding("store layout", "good", f"layout {layout}, which this version reads")
+    return Finding("store layout", "good", f"layout {int(noted or LAYOUT)}, which this version reads")
 
 
 # ---- the embedded store
