@@ -492,7 +492,7 @@ def test_the_table_says_what_to_change() -> None:
     (line,) = [line for line in result.stdout.splitlines() if line.startswith("PROBLEM")]
     assert line.split()[1] == "SASH_PORT"
     assert "[x]" in line
-    assert result.stdout.splitlines()[-1] == "1 problems, 0 pieces of advice"
+    assert result.stdout.splitlines()[-1] == "problems: 1, advice: 0"
 
 
 def test_samples_are_counted_as_they_should_be() -> None:
@@ -600,7 +600,7 @@ def test_a_layout_that_is_no_number_is_found(server: redis.Redis) -> None:
         (found,) = worst(check_server(server)).values()
     finally:
         server.delete(LAYOUT_KEY)
-    assert (found.subject, "theirs" in found.found) == ("store", True)
+    assert (found.subject, "theirs" in found.found) == ("store layout", True)
 
 
 def test_a_command_that_a_store_lacks_is_named(tmp_path: Path) -> None:

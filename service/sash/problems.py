@@ -509,7 +509,9 @@ class TooManyRequests(Problem):
 
     class Figures(msgspec.Struct):
         limit: Annotated[float, Meta(description="The tenant's limit.", examples=[50])]
-        unit: Annotated[str, Meta(description="The unit of `limit`.", examples=["requests a second"])]
+        unit: Annotated[
+            str, Meta(description="The unit of `limit`, such as `bytes` or `entries`.", examples=["requests a second"])
+        ]
 
 
 class TenantFollowers(TooManyRequests):

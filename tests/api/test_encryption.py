@@ -220,6 +220,7 @@ async def test_without_the_key_it_says_so(
             assert refused.status_code == (500 if keys else 503)
     logged = capsys.readouterr().out
     assert "what is stored does not open" in logged
+    assert f'"key_id":"{key}"' in logged
     assert CANARY not in logged
     async with service(own) as client:
         assert (await client.delete("/conversations/c")).status_code == 204

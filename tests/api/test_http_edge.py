@@ -117,6 +117,31 @@ async def test_data_of_another_version_is_not_served(
     assert f"layout {layout}" in refused.json()["detail"]
 
 
+async def test_data_of_another_version_is_not_written(
+    client: httpx.AsyncClient, server: redis.Redis, conversation: str
+) -> None:
+    """While a newer version's layout is noted in the store, appends answer 503 and name it; reads go on."""
+    path, entry = f"/conversations/{conversation}/messages", {"messages": [{"role": "user", "content": "hello"}]}
+
+    async def answer(status: int) -> httpx.Response:
+        async with asyncio.timeout(10):
+            while (reply := await client.post(path, json=entry)).status_code != status:  # noqa: ASYNC110 - seen over HTTP
+                await asyncio.sleep(0.1)
+        return reply
+
+    await answer(201)
+    server.set(LAYOUT_KEY, LAYOUT + 1)
+    try:
+        refused = await answer(503)
+        read = await client.get(path)
+    finally:
+        server.set(LAYOUT_KEY, LAYOUT)
+    problem(refused, 503, "store-unavailable")
+    assert f"layout {LAYOUT + 1}" in refused.json()["detail"]
+    assert read.status_code == 200
+    await answer(201)
+
+
 @pytest.mark.parametrize("path", ["/nope", "/conversations/a/nope", "/conversations/a/b/c", "/conversations/a%2Fb"])
 async def test_unknown_paths(client: httpx.AsyncClient, path: str) -> None:
     """An unknown path is a 404 problem."""

@@ -132,6 +132,21 @@ def test_every_union_of_objects_has_a_discriminator() -> None:
                 assert tag in said["required"], place
 
 
+def test_a_value_has_one_alternative_of_a_union() -> None:
+    """Alternatives without a discriminator have different JSON types, so a generated client can tell which a value is."""
+    for place, node in nodes(CONTRACT):
+        if "discriminator" not in node:
+            kinds = [resolved(each).get("type") for each in node.get("oneOf") or node.get("anyOf") or []]
+            assert len({"number" if kind == "integer" else str(kind) for kind in kinds}) == len(kinds), place
+
+
+def test_a_picture_is_binary() -> None:
+    """An answer that is a picture or a file is declared as bytes, of which generators make a type."""
+    media = CONTRACT["paths"]["/conversations/{conversation_id}/media/{digest}"]["get"]["responses"]
+    for status in ("200", "206"):
+        assert media[status]["content"]["*/*"]["schema"] == {"type": "string", "format": "binary"}
+
+
 def test_references_lead_somewhere_and_components_are_used() -> None:
     """Every reference leads to a declared component, and every component is used."""
     used = {node["$ref"] for _, node in nodes(CONTRACT) if "$ref" in node}

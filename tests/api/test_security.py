@@ -408,6 +408,18 @@ async def test_requests_at_once_get_no_more_than_the_rate(store: EmbeddedStore) 
     assert 5 <= sum(reply.status_code == 200 for reply in replies) <= 6 + 5 * seconds
 
 
+async def test_the_operator_sees_which_tenant_is_over_its_rate(store: EmbeddedStore) -> None:
+    """A request over the rate is listed in /status with its tenant; one with an unknown key has none."""
+    flooding = (ApiKey("flooding", "key-of-flooding"),)
+    async with service(store, api_keys=flooding, rate_limit=1.0, metrics_key="key-of-metrics") as client:
+        for _ in range(4):
+            await client.get("/models/gpt-4o", headers=bearer("key-of-flooding"))
+        await client.get("/models/gpt-4o", headers=bearer("key-of-nobody"))
+        told = (await client.get("/status", headers=bearer("key-of-metrics"))).json()["worker"]["refusals"]
+    named = {(each["problem"], each["tenant"]) for each in told}
+    assert named == {("too-many-requests", "flooding"), ("unauthorized", None)}
+
+
 async def test_without_a_store_the_rate_refuses_nobody() -> None:
     """While the store is away, requests that do not need it are served without a rate limit."""
     settings = Settings(redis_url="unix:///nowhere", rate_limit=1.0, store_timeout_seconds=0.2)

@@ -65,6 +65,28 @@ def test_what_is_wrong_is_named(name: str, seen: dict[str, Any]):
     assert found.alert.startswith("Sash") == (name != "well")
 
 
+@pytest.mark.parametrize("kind", ["single", "sentinel", "cluster"])
+def test_a_store_that_refuses_is_not_called_down(kind: str):
+    """A store that refuses the login, whose certificate is not trusted, or that is of another kind, says what to change."""
+    for trouble, change in [
+        ("invalid username-password pair or user is disabled.", "Put user and password into SASH_REDIS_URL."),
+        ("Error 1. certificate verify failed: self-signed certificate (_ssl.c:1006).", "ssl_ca_certs"),
+        ("certificate verify failed: Hostname mismatch", "as its certificate does"),
+        ('Protocol error, got "H" as reply type byte', "the store's port"),
+        ("This instance has cluster support disabled", "redis://"),
+        ("DB index is out of range", "such as /0"),
+    ]:
+        found = condition(Observation(kind=kind, servers=[LOST], trouble=trouble))
+        assert (found.name, found.title) == ("down", "The store refuses Sash")
+        assert change in found.look
+
+
+def test_a_node_that_refuses_leaves_the_others():
+    """Where one of several primaries refuses the login, the store is failing over."""
+    trouble = "Authentication required."
+    assert named(FINE, LOST, kind="cluster", trouble=trouble) == "failing-over"
+
+
 def test_the_worst_is_named():
     """If one server is lost and another is slow, the worse condition is reported."""
     assert named(LOST, Health(server(), 0.5), kind="cluster") == "failing-over"

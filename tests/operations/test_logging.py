@@ -1,6 +1,7 @@
 """Tests the format of log lines, and that no content or secret is in them."""
 
 import logging
+import socket
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -89,6 +90,31 @@ def test_console_lines_are_for_people(capsys: pytest.CaptureFixture[str]):
     assert "started" in written
     assert "8000" in written
     assert "hello" not in written
+
+
+def test_an_exception_is_in_a_line_for_people(capsys: pytest.CaptureFixture[str]):
+    """A library's error is one line of the console's format, with its type and without its message."""
+    configure_logging("console", "info")
+
+    logging.getLogger("asyncio").error("Task exception was never retrieved", exc_info=ValueError("hello"))
+
+    written = capsys.readouterr().out
+    assert "Task exception was never retrieved" in written
+    assert "builtins.ValueError" in written
+    assert "hello" not in written
+    assert written.count("\n") == 1
+
+
+def test_a_name_that_nobody_waits_for_is_no_line(lines: Callable[[], list[dict[str, Any]]]):
+    """A look-up of a name that fails after its connection attempt has ended is not logged; other errors are."""
+    configure_logging("json", "info")
+
+    for error in (socket.gaierror(-2, "Name or service not known"), OSError("disk")):
+        text = "Future exception was never retrieved\nfuture: <Future finished>"
+        logging.getLogger("asyncio").error(text, exc_info=error)
+
+    (line,) = lines()
+    assert line["exception"]["type"] == "builtins.OSError"
 
 
 @pytest.mark.parametrize("name", ["content", "text", "message", "messages", "body", "Authorization", "key", "api_key"])

@@ -43,15 +43,24 @@ def judge(
     level: Level, settings: object, server_info: object = b"redis_version:8.2.3\r\n", memory: bytes = b""
 ) -> tuple[str, str]:
     info = server_info + b"aof_enabled:1\r\n" + memory if isinstance(server_info, bytes) else server_info
-    found = Durability(level, wait_seconds=1).judge([settings, info, []])
+    found = Durability(level, wait_seconds=1).judge([settings, info, [], None])
     return found.how, found.refusal.partition(":")[0]
 
 
 def test_a_server_that_syncs_before_it_answers_needs_nothing() -> None:
     """A server with appendfsync always is durable without a command that waits."""
     durability = Durability("durable", wait_seconds=1)
-    found = durability.judge([config(appendonly="yes", appendfsync="always"), b"", []])
+    found = durability.judge([config(appendonly="yes", appendfsync="always"), b"", [], None])
     assert (found.how, found.barrier, found.refusal) == ("appendfsync always", None, "")
+
+
+def test_a_layout_of_another_version_is_refused_by_every_node() -> None:
+    """A layout that this version does not read refuses writes, also to a cluster's nodes that do not have its key."""
+    durability = Durability("fast", wait_seconds=1)
+    moved = ResponseError("MOVED 1 127.0.0.1:1")
+    refusals = [durability.judge([config(), b"", [], layout]).refusal for layout in (None, b"99", moved, b"2", moved)]
+    assert [bool(each) for each in refusals] == [False, True, True, False, False]
+    assert "layout 99" in refusals[2]
 
 
 def test_without_an_append_only_file_nothing_is_durable() -> None:

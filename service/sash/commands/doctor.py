@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -272,6 +273,9 @@ def _print(findings: list[Finding]) -> None:
         table.add_row(Text(*_SIGNS[finding.verdict]), finding.subject, Text(finding.found), Text(finding.change or ""))
     out = console()
     out.print(table)
-    problems = sum(finding.verdict == "problem" for finding in findings)
-    advice = sum(finding.verdict == "advice" for finding in findings)
-    out.print(f"\n{problems} problems, {advice} pieces of advice" if problems or advice else "\nAll is well.")
+    verdicts = Counter(finding.verdict for finding in findings)
+    out.print(
+        f"\nproblems: {verdicts['problem']}, advice: {verdicts['advice']}"
+        if verdicts.keys() - {"good"}
+        else "\nAll is well."
+    )

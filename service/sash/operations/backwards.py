@@ -71,7 +71,8 @@ class Backwards:
 
     def _tell_store(self, went: WentBack) -> str:
         look = (
-            "A backup was restored, or a fail-over lost the newest writes: repeat erasures since then; clients get 412."
+            "It was emptied, a backup was restored, or a fail-over lost the newest writes: repeat erasures since then; "
+            "clients get 412."
         )
         lost = {"seconds": round((went.from_ms - went.to_ms) / 1000, 1), "to": _shown(went.to_ms)} if went.to_ms else {}
         _log.error(STORE, **lost, was=_shown(went.from_ms), look=look, alert="SashStoreWentBack")

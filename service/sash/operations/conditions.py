@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from sash.store.redis.findings import advice_on
 from sash.store.redis.servers import Health
 
 Name = Literal["well", "nearly-full", "slow", "not-ready", "failing-over", "read-only", "full", "down"]
@@ -105,6 +106,8 @@ def _lost(seen: Observation) -> Condition | None:
         look = f"{_sentence(seen.shortage)} The store is started again without that."
         return Condition("full", "The store's disk is full and the store has ended", look, "SashStoreFull")
     why = f"{_sentence(seen.trouble)} " if seen.trouble else ""
+    if (advice := advice_on(seen.trouble)) and lost == len(seen.servers):
+        return Condition("down", "The store refuses Sash", why + _sentence(advice), "SashStoreFailing")
     if seen.kind != "single" and (seen.kind == "sentinel" or lost < len(seen.servers)):
         who = "The primary" if seen.kind == "sentinel" else f"{lost} of {len(seen.servers)} primaries"
         look = (

@@ -13,6 +13,7 @@ read it, so every field is guarded here:
 import contextlib
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ RequestLog = Callable[[dict[str, Any]], None]
 _LONGEST_TEXT = 500  # characters: longer than any name, path or sentence of Sash
 _DEEPEST = 4
 _FRAMES_SHOWN = 20
+_NOT_TAKEN = "Future exception was never retrieved"
 _SERVER_ERROR = 500
 _WITHHELD = "[withheld]"
 
@@ -66,7 +68,7 @@ def configure_logging(
             structlog.processors.ExceptionRenderer(lambda raised: describe(raised[1])),
             guard,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([_to_json] if format == "json" else [structlog.dev.ConsoleRenderer(colors=sys.stdout.isatty())]),
+            _to_json if format == "json" else _for_people(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=(
@@ -223,8 +225,24 @@ def _to_json(_logger: object, _method: str, event: MutableMapping[str, Any]) -> 
     return msgspec.json.encode(ordered)
 
 
+def _for_people() -> Callable[[object, str, MutableMapping[str, Any]], str]:
+    """A structlog processor that makes a line for people."""
+    render = structlog.dev.ConsoleRenderer(colors=sys.stdout.isatty())
+
+    def line(logger: object, method: str, event: MutableMapping[str, Any]) -> str:
+        if "exception" in event:  # under this name the renderer takes text alone
+            event["error"] = event.pop("exception")
+        return render(logger, method, event)
+
+    return line
+
+
 class _FromStandardLibrary(logging.Handler):
-    """Logs the first line of libraries' records: asyncio writes the repr of a task and its error on later lines."""
+    """Logs the first line of libraries' records: asyncio writes the repr of a task and its error on later lines.
+
+    A name that is looked up for a connection attempt, and not found after the attempt has ended, is no line: uvloop never
+    takes that error, and with a slow name server each attempt would be one. The store's condition says what is wrong.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -233,4 +251,6 @@ class _FromStandardLibrary(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         level = min(max(record.levelno // 10 * 10, logging.DEBUG), logging.CRITICAL)
         event = record.getMessage().partition("\n")[0]
+        if event == _NOT_TAKEN and record.exc_info and isinstance(record.exc_info[1], socket.gaierror):
+            return
         self._log.log(level, event, logger=record.name, exc_info=record.exc_info)

@@ -4,7 +4,7 @@ from sash.problems import StorePermissionDenied, StoreUnavailable
 from sash.store.data.datakeys import DataKeys
 from sash.store.redis.client import Client
 from sash.store.redis.durability import Inspection
-from sash.store.redis.versions import stored_layout, unreadable
+from sash.store.redis.versions import layout_refusal
 
 
 async def judged(client: Client, data_keys: DataKeys) -> list[Inspection]:
@@ -14,7 +14,7 @@ async def judged(client: Client, data_keys: DataKeys) -> list[Inspection]:
         raise StoreUnavailable(f"Not ready: {lost}.")
     denied: StorePermissionDenied | None = None
     try:
-        unfit = unreadable(await stored_layout(client)) or await data_keys.refusal()
+        unfit = await layout_refusal(client) or await data_keys.refusal()
     except StorePermissionDenied as error:
         unfit, denied = "", error  # it names one command; refused.problem below names all
     if unfit:

@@ -138,12 +138,26 @@ def _number(schema: Json) -> None:
 def _either(schema: Json, named: dict[str, Json]) -> Json:
     """The schema of a union; a union of one type and null becomes that type, nullable."""
     either = schema.pop("anyOf")
-    members = [shaped(each, named) for each in either if each != _NULL]
+    members = _of_each_type([shaped(each, named) for each in either if each != _NULL])
     one = members[0] if len(members) == 1 else {"oneOf": members}
-    if len(members) < len(either):
+    if _NULL in either:
         several = members if len(members) > 1 or "$ref" in one else None
         one = {"anyOf": [*several, _NULL]} if several else {**one, "type": [one["type"], "null"]}
     return {**one, **schema}
+
+
+def _of_each_type(members: list[Json]) -> list[Json]:
+    """The alternatives with one for each JSON type, since ``oneOf`` refuses a value of two: a number may be whole, too."""
+    kinds = [member.get("type", member.get("$ref")) for member in members]
+    if "number" in kinds:
+        kinds = ["number" if kind == "integer" else kind for kind in kinds]
+    found: dict[Any, Json] = {}
+    for kind, member in zip(kinds, members, strict=True):
+        if (known := found.setdefault(kind, member)) is not member:
+            both = {key: value for key, value in known.items() if member.get(key) == value}
+            said = dict.fromkeys(each["description"] for each in (known, member))
+            found[kind] = {**both, "type": kind, "description": " Or: ".join(said), "examples": known["examples"]}
+    return list(found.values())
 
 
 def _named(title: str, schema: Json, named: dict[str, Json]) -> Json:

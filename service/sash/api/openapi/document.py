@@ -133,7 +133,7 @@ class Route:
             return {
                 "description": said.removesuffix(".") + ".",
                 "headers": headers,
-                "content": {"*/*": {"schema": {}, "example": ""}},
+                "content": {"*/*": {"schema": {"type": "string", "format": "binary"}, "example": ""}},
             }
         schema, said = schema_of(declared.gives)
         if declared.gives_types == EVENTS:

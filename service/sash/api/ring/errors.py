@@ -19,7 +19,7 @@ _log = get_logger()
 def render(problem: Problem, instance: str) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of a problem."""
     if isinstance(problem, CannotOpen):
-        _log.error("what is stored does not open", why=problem.detail, **problem.members)
+        _log.error("what is stored does not open", why=problem.detail, key_id=problem.members.get("key"))
     headers = dict(problem.headers)
     if problem.retry_after_seconds is not None:
         headers.setdefault("Retry-After", str(problem.retry_after_seconds))

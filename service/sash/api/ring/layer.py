@@ -203,7 +203,7 @@ class Ring:
         if (self._free and path not in FIGURES_PATHS and b"authorization" not in headers) or is_open(path):
             scope["sash.tenant"] = DEFAULT_TENANT
         else:
-            scope["sash.tenant"] = await self._tenant(path, headers, exchange.body)
+            await self._let_in(scope, headers, exchange.body)
         TENANT.set(scope["sash.tenant"])
         scope["sash.keys"] = self._keys
         if method in READS:
@@ -233,17 +233,18 @@ class Ring:
         if self.drain.began and scope["path"] == "/readyz":
             raise StoreUnavailable("Not ready: the service is stopping.")
 
-    async def _tenant(self, path: str, headers: dict[bytes, bytes], body: Incoming | None) -> str:
-        """The request's tenant. Counts the request against the tenant's rate, and limits the body's size."""
-        authorization = headers.get(b"authorization", b"")
+    async def _let_in(self, scope: Scope, headers: dict[bytes, bytes], body: Incoming | None) -> None:
+        """Note the request's tenant, then count the request against its rate, and limit the body's size."""
+        path, authorization = scope["path"], headers.get(b"authorization", b"")
         if path in FIGURES_PATHS:
             self._keys.check_figures(authorization)
-            return DEFAULT_TENANT
+            scope["sash.tenant"] = DEFAULT_TENANT
+            return
         caller = await self._keys.caller(authorization)
+        scope["sash.tenant"] = caller.tenant  # before the limit, so that a refusal's line names the tenant
         await self._limits.take(caller.tenant, caller.rate, caller.rated_key)
         if caller.max_body_bytes is not None and body is not None and path != _STREAMED:
             body.limit_bytes = min(body.limit_bytes, caller.max_body_bytes)
-        return caller.tenant
 
     def _end(self, exchange: Exchange, scope: Scope) -> None:
         self._running.discard(exchange)

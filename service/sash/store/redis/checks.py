@@ -6,7 +6,6 @@ A store that denies a command, or does not answer within three seconds, is a fin
 
 import fcntl
 import os
-import re
 import shutil
 import tempfile
 import time
@@ -20,8 +19,9 @@ from sash.store.redis import datafiles
 from sash.store.redis.client import Client
 from sash.store.redis.durability import Durability, Inspection, Level, evicts
 from sash.store.redis.embedded import DataDirectoryBusy, EmbeddedStore, EmbeddedStoreFailed, socket_url
-from sash.store.redis.findings import Finding, Verdict, halves
+from sash.store.redis.findings import Finding, Verdict, advice_on, halves
 from sash.store.redis.permissions import denial
+from sash.store.redis.redis_parts import NO_ANSWER
 from sash.store.redis.servers import NodeLost, Server
 from sash.store.redis.versions import LAYOUT, LAYOUT_KEY, unreadable
 
@@ -29,7 +29,6 @@ _OLDEST = {"redis": (7, 0), "valkey": (8, 0)}
 _SKEW_SECONDS = 2.0
 _LEAST_FREE_BYTES = 1 << 30
 _TIMEOUT_SECONDS = 3
-_LOGIN = re.compile("username-password|Authentication required|WRONGPASS|NOAUTH")
 
 
 async def check_store(redis_url: str | None, data_dir: Path, durability: Level) -> list[Finding]:
@@ -58,8 +57,8 @@ async def check_at(url: str, durability: Level, change: str) -> list[Finding]:
 
 
 def _lost(why: str, change: str) -> Finding:
-    if _LOGIN.search(why):
-        return Finding("store", "problem", why, "put user and password into SASH_REDIS_URL")
+    if advice := advice_on(why):
+        return Finding("store", "problem", f"refuses: {why}", advice)
     return Finding("store", "problem", f"does not answer: {why}", change)
 
 
@@ -70,7 +69,7 @@ async def _check_server(server: Server, durability: Level, change: str) -> list[
     """Look at one server; ``change`` says what to do when it does not answer."""
     found = server.found
     if found is None:
-        return [_lost(server.trouble or "nothing answered a new connection in time", change)]
+        return [_lost(server.trouble or NO_ANSWER, change)]
     try:
         return await _findings(server, found, durability)
     except (NodeLost, ResponseError, StoreUnavailable, ValueError) as error:
@@ -193,9 +192,8 @@ async def _scripts(server: Server) -> Finding:
     except MovedError:
         return Finding("store scripts", "good", "another node of the cluster runs this one")
     except ResponseError as error:
-        return Finding(
-            "store scripts", "problem", str(error), "allow this user the commands above, and the server writes"
-        )
+        change = "mend what the lines above name first: permissions, role, persistence or memory"
+        return Finding("store scripts", "problem", str(error), change)
     return Finding("store scripts", "good", "run and may write")
 
 
@@ -207,11 +205,9 @@ async def _layout(server: Server) -> Finding:
         return Finding("store layout", "good", "another node of the cluster knows")
     except ResponseError as error:
         return Finding("store layout", "problem", str(error), "allow this user GET and SET on sash:*")
-    layout = int(noted) if noted is not None else LAYOUT
-    why = unreadable(layout)
-    if why:
+    if why := unreadable(noted):
         return Finding("store layout", "problem", *halves(why))
-    return Finding("store layout", "good", f"layout {layout}, which this version reads")
+    return Finding("store layout", "good", f"layout {int(noted or LAYOUT)}, which this version reads")
 
 
 # ---- the embedded store

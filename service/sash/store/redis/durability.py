@@ -11,8 +11,8 @@ A server with ``appendfsync always`` syncs before it answers, so nothing more is
 the writes of a batch, but only on Redis 8. In Redis 7.4 and in Valkey (9.1.2, seen with strace), WAITAOF under ``everysec``
 answers before the disk has anything (redis/redis pull request 13793).
 
-Writes to a server are refused, while reads go on, in six cases: it is a replica, and no other server can take over; it can
-give no guarantee; the replica that must confirm is
+Writes to a server are refused, while reads go on, in seven cases: it is a replica, and no other server can take over; its
+data has a layout that this version does not read; it can give no guarantee; the replica that must confirm is
 not connected; it would evict keys when its memory is full, because a conversation without some of its keys is broken; the
 store's user may not run every command that Sash sends; the files of the embedded store are gone. Settings and permissions
 can change while a server runs, so each server is inspected again every second. A full disk of the embedded store refuses
@@ -30,6 +30,7 @@ from sash.store.redis import datafiles
 from sash.store.redis.lua import Effect
 from sash.store.redis.permissions import CHECK, denial, denied_commands
 from sash.store.redis.reserve import Shortage, shortage
+from sash.store.redis.versions import LAYOUT_KEY, unreadable
 
 Level = Literal["fast", "durable", "replicated", "assume"]
 
@@ -37,6 +38,7 @@ INSPECT: tuple[tuple[str, ...], ...] = (
     ("CONFIG", "GET", "append*"),
     ("INFO", "server", "persistence", "memory", "replication", "stats", "keyspace"),
     CHECK,
+    ("GET", LAYOUT_KEY),
 )
 _TRUSTED_WAITAOF = 8  # major version of Redis; no version of Valkey
 _NO_FILE = (
@@ -122,6 +124,7 @@ class Durability:
         self._wait_ms = max(1, int(wait_seconds * 1000))
         self._data_files = data_files
         self._data_dir = datafiles.folder_of(data_files)
+        self._unreadable = ""
 
     def shortage(self) -> Shortage | None:
         """Return why the disk of the embedded store refuses writes; None where it has room, and for other stores."""
@@ -129,11 +132,14 @@ class Durability:
 
     def judge(self, replies: Sequence[Any]) -> Inspection:
         """Return the inspection from a server's answers to INSPECT; an answer may be an error."""
-        config, answer, check = replies
+        config, answer, check, layout = replies
+        if not isinstance(layout, ResponseError):  # another node of a cluster has it
+            self._unreadable = unreadable(layout)
         settings, info = None if isinstance(config, ResponseError) else _pairs(config), _lines(answer)
         found = self.sync(settings, info)
         replica = _REPLICA if self._single and info.get("role") == "slave" else ""
-        refusal = replica or evicts(info) or datafiles.missing(self._data_files) or found.refusal or self.alone(info)
+        lost = datafiles.missing(self._data_files)
+        refusal = replica or self._unreadable or evicts(info) or lost or found.refusal or self.alone(info)
         waits = {words[0] for words in found.barrier.words} if found.barrier else ()
         denied = denied_commands(check, sometimes=waits)
         return msgspec.structs.replace(found, refusal=refusal, denied=denied, info=info, shortage=self.shortage())

@@ -15,7 +15,7 @@ These parts are private or undocumented, so pyproject.toml pins redis-py exactly
 from asyncio import WriteTransport
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hiredis import Reader, pack_command
 from redis._parsers.hiredis import NOT_ENOUGH_DATA
@@ -28,6 +28,7 @@ from sash.store.redis.addresses import POOL_OPTIONS, Address, connection_options
 
 __all__ = [
     "NOT_ENOUGH_DATA",
+    "NO_ANSWER",
     "Connect",
     "Socket",
     "ask",
@@ -42,6 +43,9 @@ __all__ = [
 Connect = Callable[[], Awaitable[Connection]]
 """Connects to one server, and logs in. Raises RedisError, OSError."""
 
+NO_ANSWER: Final = (
+    "nothing answered a new connection in time; its name may be unknown, or only one end may speak TLS (rediss://)"
+)
 _SENTINEL_SECONDS = 0.5  # a sentinel answers fast; after this the next one is asked
 
 
@@ -75,7 +79,7 @@ async def _reply(connection: Connection) -> Any:
 
 def reason_of(error: Exception) -> str:
     """Return why a connection could not be made, in the words of the network, TLS or the server."""
-    return str(error) or "nothing answered a new connection in time"
+    return str(error) or NO_ANSWER
 
 
 def connect_to(address: Address, timeout_seconds: float, place: tuple[str, int] | None = None) -> Connect:
