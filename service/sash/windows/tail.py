@@ -76,9 +76,9 @@ class GrowingTail:
     @property
     def is_short(self) -> bool:
         """Whether its window takes a few milliseconds at most, and so is built without a thread."""
-        records = self.records
-        is_large = TOOL in records.roles and max(self.filled_bytes, *records.sizes()) > LARGE_BYTES
-        return self.work <= _SHORT and not is_large
+        if self.work > _SHORT:
+            return False
+        return TOOL not in self.records.roles or max(self.filled_bytes, *self.records.sizes()) <= LARGE_BYTES
 
     async def read_older(self, first_seq: int) -> None:
         """Read records from ``first_seq`` on, and put them before the tail."""

@@ -111,12 +111,14 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     room -= terms.aside + recalled + _kept_free(history, model, fixed, options)
     if room < 0 or may_cut:
         return None
-    messages, left = sum(costs), 0
+    messages, left, limit = sum(costs), 0, options.limit or history.length + 1
+    whole = first == 1 and messages <= room and len(costs) <= limit
+    if not whole and (_is_more_than_a_tail(options) or history.summary is not None or records.marks_any):
+        return None
     while messages > room or (has_groups and 0 < left < len(costs) and records.roles[left] == TOOL):
         messages -= costs[left]  # from the oldest: most of what was read is kept
         left += 1
     kept = len(costs) - left
-    limit = options.limit or history.length + 1
     limited = limit <= kept
     if limited:
         messages -= sum(costs[left : len(costs) - limit])
@@ -129,9 +131,6 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     # The next one, too, would be passed if it repeats another.
     repeats = options.dedupe == "messages" and records.repeats(len(costs) - kept - 1)
     if repeats or (PROVIDERS[options.format].fills and _needs_fillers(records, kept)):
-        return None
-    whole = begins == 1
-    if not whole and (_is_more_than_a_tail(options) or history.summary is not None or records.marks_any):
         return None
     messages += recalled
     tokens = {**fixed_tokens, "summary": 0, "messages": messages, "grounding": 0, "reasoning": 0}

@@ -84,8 +84,9 @@ def spared_of(
     # What is not cached again, wherever the stable place is, may be short.
     is_deep = often | (while_cold - step >= least)
     cold &= told
+    spare = cold * np.where(is_deep, below - while_cold, below - briefly)
     outgrown = below - in_a_tier if is_tiered else 0
-    return Spared(cold & is_deep, below - while_cold, cold & ~is_deep, below - briefly, told, outgrown)
+    return Spared(spare, cold & ~is_deep, int(np.count_nonzero(~told)), outgrown)
 
 
 def asks_of(records: Records, rules: Caching) -> Asks:

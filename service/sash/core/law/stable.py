@@ -86,24 +86,23 @@ class Cut(NamedTuple):
 class Spared(NamedTuple):
     """The tokens of the room that ``price=auto`` leaves free, for each message, or for each unit.
 
-    ``while_cold`` are left free where the provider's cache was ``cold`` when the message came; where it was ``briefly``,
-    history begins right behind what needs to be left out for ``briefly_free`` tokens. ``told``: the tail tells it.
-    ``outgrown`` are left free once history is larger than the room.
+    ``while_cold`` are left free where the provider's cache was cold when the message came, and are 0 elsewhere. Where that
+    was ``briefly``, history begins right behind what needs to be left out. ``told`` is the first message at which the tail
+    tells it. ``outgrown`` are left free once history is larger than the room.
     """
 
-    cold: Number
-    while_cold: int
+    while_cold: Number
     briefly: Number
-    briefly_free: int
-    told: Number
+    told: int
     outgrown: int
 
     def by_unit(self, units: Units) -> "Spared":
         """The same for units of these messages."""
         if units.single:
             return self
-        cold, briefly = (np.logical_or.reduceat(each, units.begins) for each in (self.cold, self.briefly))
-        return self._replace(cold=cold, briefly=briefly, told=np.logical_and.reduceat(self.told, units.begins))
+        while_cold = np.maximum.reduceat(self.while_cold, units.begins)
+        briefly = np.logical_or.reduceat(self.briefly, units.begins)
+        return Spared(while_cold, briefly, int(np.searchsorted(units.begins, self.told)), self.outgrown)
 
 
 class Begins(NamedTuple):
@@ -143,8 +142,7 @@ def cut_seq(view: View, room: int, step: float, block: int, terms: Terms, spared
     if isinstance(found, Before):
         return found
     since_seq = view.seq(found.since + 1) - 1 if found.since is not None else 0
-    seq = history.length + 1 if found.cut == len(spans.cost) else view.seq(found.cut)
-    return Cut(seq, since_seq, found.for_price)
+    return Cut(view.seq(found.cut), since_seq, found.for_price)
 
 
 def _placed(question: Record, terms: Terms) -> tuple[int, int]:
@@ -235,40 +233,42 @@ def stable_cut(
     ``end`` is the line's length in reference tokens; the spans are its last part. ``room`` are the tokens for history and
     documents. ``whole``: the spans are the whole history. ``asked`` is the newest question if it is before the spans.
     """
-    needed = _Needs(spans, asked, whole=whole)
-    gone, untold, needs = needed.gone, needed.untold, needed.in_room(room)
-    plain, brief, left_out = int(needs.max(initial=0)), Begins(0), np.zeros(1, np.int64)
+    turns = _Turns(spans, asked, whole=whole)
+    gone, told, needs = turns.gone, turns.told, turns.needs(room)
+    plain, brief, left_out = int(needs.max(initial=0)), Begins(0), 0
     if spared is not None:
-        untold = max(untold, int(gone[1:][~spared.told].max(initial=0)))
-        if spared.outgrown:
-            needs = np.where(needs > 0, needed.in_room(room - spared.outgrown), needs)
-        if spared.while_cold and spared.cold.any():
-            needs = np.where(spared.cold, np.maximum(needs, needed.in_room(room - spared.while_cold)), needs)
-        if spared.briefly.any():
-            brief, left_out = needed.cut_anywhere(
-                np.where(spared.briefly, needed.in_room(room - spared.briefly_free), 0)
-            )
-            needs = np.where(needs > left_out, needs, 0)
-    needs = np.maximum.accumulate(np.maximum(needs, 0))
-    need = int(needs[-1]) if len(needs) else 0
-    if need <= 0 and whole:
+        told = max(told, spared.told)
+        spare = np.where(spared.briefly, 0, spared.while_cold)
+        dearer = turns.needs(room - np.maximum(spare, np.where(needs > 0, spared.outgrown, 0)))
+        needs, brief, left_out = _cut_anywhere(gone, dearer, turns.needs(room - spared.while_cold) * spared.briefly)
+    need = int(needs.max(initial=0))
+    if whole and not need:
         return brief
     line = end - int(spans.length.sum())
-    older = Before(line // block * block)
     places = _places(spans, gone, line, step, block, whole=whole)
-    if need <= 0:
-        told = int(np.searchsorted(gone[places], untold))
-        is_told = told < len(places) and gone[places[told]] <= left_out[-1]
-        return brief if is_told and brief.cut else older
-    later = int(np.searchsorted(gone[places], need))
-    if need < untold or later == 0 or gone[places[later - 1]] < untold:
-        return older
-    cut = int(places[later]) if later < len(places) else len(spans.cost)
-    before = gone[places[later - 1]]
-    if brief.cut > cut:
+    before = gone[places]
+    # What messages before the tail need is at most what is before the first told one, so places behind that are certain.
+    certain = int(np.searchsorted(before, gone[told]))
+    if not (before[certain : certain + 1] < (need or left_out)).any():
+        return Before(line // block * block)
+    place = int(np.searchsorted(before, need))
+    cut = int(places[place]) if place < len(places) else len(spans.cost)
+    if not need or brief.cut > cut:
         return brief
     # The first span that needed a later cut than the previous place.
-    return Begins(cut, int(np.searchsorted(needs, before, side="right")), for_price=plain <= before)
+    return Begins(cut, int(np.argmax(needs > before[place - 1])), for_price=plain <= before[place - 1])
+
+
+def _cut_anywhere(gone: Number, needs: Number, briefly: Number) -> tuple[Number, Begins, int]:
+    """Let history begin at any span, where the cache was cold ``briefly``: these needs, and 0 elsewhere.
+
+    Returns the other ``needs`` that are not met by this, where history begins, and the tokens before it.
+    """
+    most = np.maximum.accumulate(briefly)
+    cuts = np.searchsorted(gone, most)
+    cut = int(cuts[-1]) if len(cuts) else 0
+    since = int(np.argmax(most > gone[cut - 1])) if cut else None
+    return np.where(needs > gone[cuts], needs, 0), Begins(cut, since, for_price=cut > 0), int(gone[cut])
 
 
 def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:
@@ -282,62 +282,42 @@ def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, w
     return np.flatnonzero(is_place)
 
 
-class _Needs:
-    """Running sums over the spans, and what they say of the question and the turn in which each span is.
+class _Turns:
+    """The turn and the question in which each span is: what its window must have beside earlier history.
 
-    ``gone`` are the tokens before each span, ``untold`` those before the first known question, ``turn`` and ``place`` the
-    indexes of the spans with which its turn and its question begin, and ``thoughts`` the turn's reasoning up to it.
+    ``gone`` are the tokens before each span. ``told`` is the first span whose turn and question are known.
     """
 
     def __init__(self, spans: Spans, asked: EarlierQuestion | None, *, whole: bool) -> None:
-        self.spans = spans
-        self.gone = np.concatenate(([0], np.cumsum(spans.cost)))
         index, begins = np.arange(len(spans.cost)), spans.question & ~spans.continues
-        self.turn = np.maximum.accumulate(np.where(begins, index, 0))
-        self.knows = np.logical_or.accumulate(begins | whole | (asked is not None))
-        self.untold = int(self.gone[1:][~self.knows].max(initial=0))
-        self.place = np.maximum.accumulate(np.where(spans.question & self.knows, index, -1))
-        first = asked or EarlierQuestion()
-        self.question = np.where(self.place < 0, first.cost, spans.cost[self.place])
-        self.documents = np.where(self.place < 0, first.documents, spans.documents[self.place])
-        thoughts = np.cumsum(spans.reasoning)
-        self.thoughts = thoughts - (thoughts - spans.reasoning)[self.turn]
-        # The turn of an earlier question began before the spans.
-        self.began_before = (self.turn == 0) & (asked is not None and not whole and not begins[:1].any())
+        self.gone = np.concatenate(([0], np.cumsum(spans.cost)))
+        self.told = 0 if whole or asked is not None else int(np.argmax(np.append(begins, True)))
+        self._turn = np.maximum.accumulate(np.where(begins, index, 0))
+        self._place = np.maximum.accumulate(np.where(spans.question, index, -1))
+        is_before, first = self._place < 0, asked or EarlierQuestion()
+        self._question = np.where(is_before, first.cost, spans.cost[self._place])
+        self._documents = np.where(is_before, first.documents, spans.documents[self._place])
+        self._while_open = spans.while_open
+        self._sent = np.concatenate(([0], np.cumsum(spans.cost + spans.reasoning)))
+        """The tokens before each span, with the reasoning of each turn."""
+        self._in_turn = self._sent[1:] - self._sent[self._turn]
+        """The tokens of the turn, up to the span."""
+        self._is_open = is_before & (asked is not None and not whole)
+        """Whether the turn began before the spans."""
 
-    def in_room(self, room: int) -> Number:
-        """The tokens that had to be left out of a room when each span was the newest.
+    def needs(self, room: Number) -> Number:
+        """The tokens that had to be left out of a room when each span was the newest; 0 where that is not known.
 
-        A turn's reasoning counts while it is kept and the turn is the newest.
+        A turn larger than the room is sent with its question, and the last of its other messages.
         """
-        spans, totals = self.spans, self.gone[1:]
-        most = room - np.maximum(0, np.minimum(self.documents, room - self.question)) - spans.while_open
-        needs = np.minimum(totals, totals + np.where(self.knows, self.thoughts - most, spans.while_open - room))
-        in_turn = totals - self.gone[self.turn] + self.thoughts
-        outgrown = self.knows & (in_turn > most) | self.began_before
-        if outgrown.any():
-            self._outgrow(needs, most, outgrown)
-        return needs
-
-    def _outgrow(self, needs: Number, most: Number, outgrown: Number) -> None:
-        """Change the needs of turns larger than the window: the question is kept, before the turn's last messages."""
-        spent = np.concatenate(([0], np.cumsum(self.spans.cost + self.spans.reasoning)))
-        left, first = -1, 0  # the turn whose beginning is left out, and its first kept span
-        for index in range(int(np.argmax(outgrown)), len(needs)):
-            if self.turn[index] != left:
-                if not outgrown[index]:
-                    continue
-                left, first = self.turn[index], self.turn[index]
-            while first <= index and spent[index + 1] - spent[first] > most[index] - (
-                self.question[index] if first > self.place[index] else 0
-            ):
-                first += 1
-            needs[index] = self.gone[first]
-
-    def cut_anywhere(self, needs: Number) -> tuple[Begins, Number]:
-        """Where history begins if it may begin at any span, and the tokens left out before it when each was the newest."""
-        needs = np.maximum.accumulate(np.maximum(needs, 0))
-        cuts: Number = np.searchsorted(self.gone, needs)
-        cut = int(cuts[-1])
-        since = int(np.searchsorted(needs, self.gone[cut - 1], side="right")) if cut else None
-        return Begins(cut, since, for_price=cut > 0), self.gone[cuts]
+        rest = room - np.minimum(self._documents, np.maximum(0, room - self._question)) - self._while_open
+        needs = self.gone[self._turn] + self._in_turn - rest
+        outgrown = np.flatnonzero((self._in_turn > rest) | self._is_open)
+        if len(outgrown):
+            over = (self._sent[1:] - rest)[outgrown]
+            first = np.searchsorted(self._sent, over)
+            without = np.searchsorted(self._sent, over + self._question[outgrown])
+            first = np.where(first > self._place[outgrown], np.minimum(without, outgrown + 1), first)
+            needs[outgrown] = self.gone[first]
+        needs[: self.told] = 0
+        return np.maximum(0, needs)
