@@ -164,6 +164,15 @@ async def test_a_stable_window_recalls_in_a_block(client: httpx.AsyncClient, con
     assert counted["tokens"] == total <= 300
 
 
+async def test_a_block_has_the_words_of_a_refusal(client: httpx.AsyncClient, conversation: str) -> None:
+    """A reply that refused is recalled in a block with what it said."""
+    await remembering(client, conversation)
+    refused = {"role": "assistant", "content": None, "refusal": "Agnes alone knows the combination of the safe"}
+    await append(client, conversation, question("open the safe"), {"message": refused}, *CHATTER)
+    asked = await append(client, conversation, question("who knows the safe?"), query=f"?{SMALL}&stable=true")
+    assert f"assistant: {refused['refusal']}" in contents(asked["window"])[-2]
+
+
 async def test_what_stands_before_the_block_stays(client: httpx.AsyncClient, conversation: str) -> None:
     """While a stable cut does not move, each request begins with the one before, up to its block of recalled messages."""
     await remembering(client, conversation)

@@ -1,5 +1,6 @@
 """A conversation's settings, and the parts of every window that follow from them."""
 
+from bisect import bisect_left
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -106,9 +107,7 @@ read_settings = msgspec.json.Decoder(ConversationSettings).decode
 
 def decode_settings(stored: bytes, send: Names = NO_NAMES) -> tuple[ConversationSettings, FixedParts]:
     """Stored settings, and the fixed parts that follow from them, as in ``fixed_parts``. The result is cached."""
-    size = len(stored)
-    decode = _decode_small if size <= _SMALL_BYTES else _decode_middling if size <= _MIDDLING_BYTES else _decode_large
-    return decode(stored, send)
+    return _DECODERS[bisect_left(_SIZES, len(stored))](stored, send)
 
 
 def _decode_all(stored: bytes, send: Names) -> tuple[ConversationSettings, FixedParts]:
@@ -117,10 +116,8 @@ def _decode_all(stored: bytes, send: Names) -> tuple[ConversationSettings, Fixed
 
 
 # Caches by size, so that their bytes are limited: long prompts could otherwise fill the memory.
-_SMALL_BYTES, _MIDDLING_BYTES = 16 * 1024, 256 * 1024
-_decode_small = lru_cache(maxsize=2048)(_decode_all)
-_decode_middling = lru_cache(maxsize=128)(_decode_all)
-_decode_large = lru_cache(maxsize=8)(_decode_all)
+_SIZES = (16 * 1024, 256 * 1024)
+_DECODERS = [lru_cache(maxsize=each)(_decode_all) for each in (2048, 128, 8)]
 
 
 def kept_for_windows(stored: bytes, changed: bytes) -> bytes:

@@ -9,7 +9,7 @@ import msgspec
 from sash.core.counts.beside import Beside
 from sash.core.law.apart import Pieces
 from sash.core.law.conversation_settings import FixedParts
-from sash.core.law.grounding import Grounded, splice
+from sash.core.law.grounding import splice
 from sash.core.law.notes import note_message, summary_message
 from sash.core.law.records import StoredGrounding
 from sash.core.law.window import Window
@@ -216,22 +216,16 @@ def _lines(window: Window) -> tuple[bytes, ...]:
 
 def sent_bodies(window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> list[Body]:
     """The kept messages in order, with their documents."""
-    seqs, tail, outside, first_seq = window.seqs, bodies.tail, bodies.outside, bodies.first_seq
+    seqs, first_seq = window.seqs, bodies.first_seq
     if seqs and seqs[0] >= first_seq and seqs[-1] - seqs[0] == len(seqs) - 1:  # one run, as nearly always
-        kept = [*tail[seqs[0] - first_seq : seqs[-1] - first_seq + 1]]
+        kept = [*bodies.tail[seqs[0] - first_seq : seqs[-1] - first_seq + 1]]
     else:
-        kept = [tail[seq - first_seq] if seq >= first_seq else outside[seq] for seq in seqs]
+        kept = bodies.of(seqs)
     for seq in bodies.edited.keys() | window.grounding.keys():
         place = bisect_left(seqs, seq)
         if place < len(seqs) and seqs[place] == seq:
-            chosen = window.grounding.get(seq)
-            kept[place] = _with_documents(bodies, seq, chosen, grounding.get(seq)) if chosen else bodies.edited[seq]
+            kept[place] = body = bodies.body(seq)
+            if chosen := window.grounding.get(seq):
+                start, end = bodies.spans.get(seq) or (grounding[seq].start, grounding[seq].end)
+                kept[place] = splice(body, start, end, chosen.before, chosen.after)
     return kept
-
-
-def _with_documents(bodies: Bodies, seq: int, chosen: Grounded, stored: StoredGrounding | None) -> bytes:
-    body = bodies.body(seq)
-    if stored is None:
-        return body
-    start, end = bodies.spans.get(seq, (stored.start, stored.end))
-    return splice(body, start, end, chosen.before, chosen.after)

@@ -115,14 +115,9 @@ def _stems(runs: AbstractSet[bytes]) -> dict[bytes, bytes]:
 def said_in(message: Mapping[str, Any]) -> str:
     """The texts of a chat message: content, refusal, and tool calls with their arguments. Redacted texts are left out."""
     content = message.get("content")
-    parts = (
-        (content,) if isinstance(content, str) else [part.get("text") or part.get("refusal") for part in content or ()]
-    )
-    said = [
-        *parts,
-        message.get("refusal"),
-        *(call.get(member) for call in functions_called(message) for member in ("name", "arguments", "input")),
-    ]
+    parts = [{"text": content}] if isinstance(content, str) else content or []
+    said = [*(part.get("text") or part.get("refusal") for part in parts), message.get("refusal")]
+    said += [call.get(member) for call in functions_called(message) for member in ("name", "arguments", "input")]
     return "\n".join(text for text in said if isinstance(text, str) and text != REDACTED_TEXT)
 
 
@@ -146,7 +141,7 @@ def pack_words(texts: Iterable[str], number: Numbering = plain_number) -> list[b
 
 def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
     """A paragraph for each message, with its role and text. Redacted texts are left out, long ones cut in the middle."""
-    told = ((each["role"], *part) for each in messages for part in _told(each, _content_text(each.get("content"))))
+    told = ((each["role"], *part) for each in messages for part in _told(each))
     return "\n".join(
         f"{role} {what}: {_shortened(text)}" if what else f"{role}: {_shortened(text)}" for role, what, text in told
     )
@@ -154,23 +149,22 @@ def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
 
 def told_in(message: Mapping[str, Any]) -> str:
     """A message's text and its calls, uncut, as one text for a reader. Redacted texts are left out."""
-    said = "\n".join(filter(None, (_content_text(message.get("content")), message.get("refusal"))))
-    return "\n".join(f"{what}: {text}" if what else text for what, text in _told(message, said))
+    return "\n".join(f"{what}: {text}" if what else text for what, text in _told(message))
 
 
-def _told(message: Mapping[str, Any], said: str) -> Iterator[tuple[str, str]]:
+def _told(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What a message said, and its calls: what is told, which is nothing for a text, and its text."""
+    content = message.get("content")
+    parts = [content] if isinstance(content, str) else map(_part_text, content or ())
+    said = "\n".join(filter(None, (" ".join(parts), message.get("refusal"))))
     if said and said != REDACTED_TEXT:
         yield "", said
     for call in functions_called(message):
         yield f"calls {call.get('name')}", str(call.get("arguments") or call.get("input") or "")
 
 
-def _content_text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content or ()
-    return " ".join(part.get("text") or part.get("refusal") or f"[{part.get('type')}]" for part in parts)
+def _part_text(part: Mapping[str, Any]) -> str:
+    return part.get("text") or part.get("refusal") or f"[{part.get('type')}]"
 
 
 def _shortened(text: str) -> str:
