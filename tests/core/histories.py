@@ -105,7 +105,6 @@ class Talk:
         return History(
             first_seq=first_seq,
             records=Records.of(records[first_seq - 1 :], self.times[first_seq - 1 : len(records)]),
-            outside={seq: records[seq - 1] for seq in self.always if seq < first_seq},
             length=len(records),
             column=column,
             tokens=sum(reference_tokens(r.measure, parallel=r.parallel)[column] for r in records),
@@ -113,7 +112,7 @@ class Talk:
             grounding_tokens=sum(grounded),
             question=self.question,
             summary=newest_summary(self._summary(), self._compaction(model.format), model.format),
-        )
+        ).with_required({seq: records[seq - 1] for seq in self.always if seq < first_seq})
 
     @cached_property
     def always(self) -> set[int]:

@@ -219,7 +219,7 @@ class Read:
         asked = Asked(settled(self.query, model, limits.budget), limits, fixed_parts(self.found.settings))
         history = self.found.history(model, first_seq)
         _, bodies, documents = self.found.stored
-        known = {seq: each for seq, each in documents.items() if seq >= first_seq or seq in history.outside}
+        known = {seq: each for seq, each in documents.items() if seq >= first_seq or seq in history.before}
         seen = SeenHistory(history, Bodies(1, bodies, {}), known)
         try:
             need = advance(window(asked, seen))

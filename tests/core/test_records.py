@@ -78,9 +78,8 @@ def test_costs_as_a_column(found: Talk, name: str) -> None:
 def test_bytes_as_a_column(found: Talk) -> None:
     """The column of bytes has the bytes of each message of a request, also of one with several calls."""
     model = find_model("gpt-4o")
-    history = found.history(model)
-    inside, _ = text_bytes(history, model, "openai")
-    assert inside.tolist() == [text_bytes_of(record, "openai") for record in history.records]
+    records = found.history(model).records
+    assert text_bytes(records, model, "openai").tolist() == [text_bytes_of(record, "openai") for record in records]
 
 
 @quick

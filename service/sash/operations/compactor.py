@@ -142,7 +142,6 @@ def _request(
     history = History(
         first_seq=1,
         records=records,
-        outside={},
         length=len(messages),
         column=model.column,
         tokens=sum(reference_tokens(each.record.measure)[model.column] for each in messages),

@@ -54,7 +54,7 @@ def _documents(made: Made) -> tuple[int, int]:
     lost = _left(made, history.question) if head.grounding.truncated else 0
     if not head.dropped.messages:  # the whole history is in the window: the totals suffice
         return max(0, head.dropped.grounding_tokens - lost), lost
-    rich = {history.first_seq + index for index in history.records.rich()} | history.outside.keys()
+    rich = set(map(history.at, history.records.rich()))
     wholes = (history.record(seq).grounding for seq in rich.intersection(window.seqs))
     whole = sum(tokens[history.column] for tokens in wholes if tokens is not None)
     return max(0, whole - sum(chosen.tokens for chosen in window.grounding.values()) - lost), lost

@@ -275,7 +275,7 @@ def _request(
     form, parts = asked.query.format, asked.parts
     sources = documents.sources
     grounding: Mapping[int, StoredGrounding] = {seq: each.grounding for seq, each in sources.items()} if sources else {}
-    is_rich = history.records.details or history.outside
+    is_rich = history.records.details
     if parts.has_foreign:
         mends.add(FOREIGN_MEMBERS, 0)
     for seq in _with_foreign_members(window, history) if is_rich else ():
@@ -305,13 +305,13 @@ def _told(line: Explained, mends: Mends) -> Explained:
 
 def with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:
     """The window with the lines in place of missing results, and the ids of the calls that wait."""
-    first, sent = history.first_seq, set(window.seqs)
+    sent = set(window.seqs)
     lines: dict[int, list[bytes]] = {}
     less: dict[int, int] = {}
     for place in order.lines.keys() & sent:
         gap, calls = order.lines[place], calls_in(msgspec.json.decode(bodies.body(place)))
         messages = [line_of(calls[number]) for number in gap.calls]
-        lines[first + gap.last] = list(map(_encode, messages))
+        lines[gap.last] = list(map(_encode, messages))
         if not history.record(place).calls:  # its bound was of any name
             less[place] = history.lines_tokens(place, model) - sum(written_cost(message, model) for message in messages)
     waiting: list[str] = []
@@ -382,14 +382,14 @@ def _plain_lines(
     window: Window, history: History, model: Model, whole: Mapping[int, int]
 ) -> dict[int, tuple[str, int]]:
     """The results without native parts that are sent as one line: the line, and its tokens. ``whole`` are the results'."""
-    first, records, edits = history.first_seq, history.records, window.edits
+    records, edits = history.records, window.edits
     if model.vocabulary is not None or not records.details:
         return {}
     native, apart = records.columns["form"], records.with_parts
-    lines = (seq - first for seq, each in edits.items() if each.limit == 0 and seq >= first)
+    lines = history.indexes(seq for seq, each in edits.items() if each.limit == 0)
     places = [place for place in lines if place not in apart and not (isinstance(native, np.ndarray) and native[place])]
     tokens, other = (records.tokens(column).tolist() for column in (model.column, 1 - model.column))
-    names = {place: history.name(first + place) for place in places}
+    names = {place: history.name(history.at(place)) for place in places}
     # The bound is of the larger number. It is exact where the other number has as many digits.
     unsure = [
         place for place in places if other[place] > tokens[place] and _digits(other[place]) > _digits(tokens[place])
@@ -400,7 +400,7 @@ def _plain_lines(
         exact = dict(zip(unsure, costs, strict=True))
     found = {}
     for place, name in names.items():
-        seq = first + place
+        seq = history.at(place)
         bound = whole[seq] - edits[seq].saved
         found[seq] = left_out_line(tokens[place], name, window.place), exact.get(place, bound)
     return found
@@ -438,35 +438,33 @@ def _documents_of(asked: Asked, window: Window, history: History, documents: Doc
 
 def _marks(window: Window, history: History) -> tuple[dict[int, Beside], dict[int, int]]:
     """Native parts of the window's messages, and what chat completions refuse in them, by seq."""
-    first, records = history.first_seq, history.records
+    records, seqs = history.records, history.seqs
+    if not records.details:
+        return {}, {}
     sent = set(window.seqs)
-    found = {seq: record.measure.extra for seq, record in history.outside.items() if seq in sent}
-    if records.details:
-        found |= {first + index: records.details[index].extra for index in records.rare if first + index in sent}
-    extras = {seq: extra for seq, extra in found.items() if extra is not None}
-    beside = {seq: extra.beside for seq, extra in extras.items() if extra.beside is not None}
-    odd = {seq: extra.odd for seq, extra in extras.items() if extra.odd}
-    forms, bits = (records.columns["form"], records.columns["odd"]) if records.details else (0, 0)
+    extras = ((seqs.item(index), records.details[index].extra) for index in records.rare)
+    found = {seq: extra for seq, extra in extras if extra is not None and seq in sent}
+    beside = {seq: extra.beside for seq, extra in found.items() if extra.beside is not None}
+    odd = {seq: extra.odd for seq, extra in found.items() if extra.odd}
+    forms, bits = records.columns["form"], records.columns["odd"]
     if isinstance(forms, np.ndarray):  # a message with a row has no parts that only its provider takes
         native, sizes = np.flatnonzero(forms), records.columns["beside_size"]
-        rows = zip((first + native).tolist(), forms[native].tolist(), sizes[native].tolist(), strict=True)
+        rows = zip(seqs[native].tolist(), forms[native].tolist(), sizes[native].tolist(), strict=True)
         beside |= {seq: Beside(form_named(form), size) for seq, form, size in rows if seq in sent}
     if isinstance(bits, np.ndarray):
         places = np.flatnonzero(bits)
-        marked = zip((first + places).tolist(), bits[places].tolist(), strict=True)
+        marked = zip(seqs[places].tolist(), bits[places].tolist(), strict=True)
         odd |= {seq: each for seq, each in marked if seq in sent}
     return beside, odd
 
 
 def _with_foreign_members(window: Window, history: History) -> list[int]:
     """The seqs of the window's messages that are sent without members of the client's own."""
-    first, records = history.first_seq, history.records
-    found = [seq for seq, record in history.outside.items() if _is_foreign(record.measure.extra)]
-    if records.details:
-        found += (first + np.flatnonzero(records.columns["form"] == form_number(FOREIGN))).tolist()
-        found += [first + index for index in records.rare if _is_foreign(records.details[index].extra)]
+    records = history.records
+    found = np.flatnonzero(records.columns["form"] == form_number(FOREIGN)).tolist()
+    found += [index for index in records.rare if _is_foreign(records.details[index].extra)]
     sent = set(window.seqs) if found else set()
-    return [seq for seq in found if seq in sent]
+    return [seq for seq in map(history.at, found) if seq in sent]
 
 
 def _is_foreign(extra: Extra | None) -> bool:
@@ -487,16 +485,13 @@ def _is_exact(asked: Asked, history: History, window: Window) -> bool:
             and any(is_estimate(m, model) or reasoning_tokens(m, model, query.format) for m in fixed.few_shots)
         )
         and not (summary is not None and is_estimate(summary.measure, model))
-        and not ((history.records.details or history.outside) and _any_estimate(history, window, model))
+        and not (history.records.details and _any_estimate(history, window, model))
     )
 
 
 def _any_estimate(history: History, window: Window, model: Model) -> bool:
-    first, records, sent = history.first_seq, history.records, set(window.seqs)
-    apart = [*history.outside]
-    if records.details:
-        apart += [first + index for index in records.rare]
-        guessed = is_guessed(records.columns, model)
-        if isinstance(guessed, np.ndarray) and not sent.isdisjoint((first + np.flatnonzero(guessed)).tolist()):
-            return True
-    return any(is_estimate(history.record(seq).measure, model) for seq in apart if seq in sent)
+    records, sent = history.records, set(window.seqs)
+    guessed = is_guessed(records.columns, model)
+    found = np.flatnonzero(guessed).tolist() if isinstance(guessed, np.ndarray) else []
+    found += [index for index in records.rare if is_estimate(records[index].measure, model)]
+    return not sent.isdisjoint(map(history.at, found))

@@ -67,7 +67,7 @@ def hints_of(asked: Asked, history: History, window: Window, documents: Document
 def _asking(query: WindowQuery, window: Window, history: History, rules: Caching) -> tuple[Places, Asks]:
     """The places of a window, and what is asked of the cache there by the conversation's pauses."""
     places = places_of(window, history.question, stable=bool(query.stable))
-    asks = asks_of(history.records, rules) if query.price == "auto" else Asks()
+    asks = asks_of(history.tail, rules) if query.price == "auto" else Asks()
     if asks.nothing:
         places = msgspec.structs.replace(places, before_question=False, newest=False, alone=True)
     elif asks.longer:

@@ -140,7 +140,7 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
         if found is None:
             return older(history, asked.limits.budget), history, documents
         history = found
-    if history.records.details or history.outside:
+    if history.records.details or history.before:
         found = arranged(history, drops=asked.query.unanswered == "drop")
         if found is None:
             return older(history, asked.limits.budget), history, documents
@@ -178,7 +178,7 @@ def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Ge
     """What was read, and the recalled messages, which must be in the window, with their documents if these are told."""
     history = seen.history
     before = {seq: record for seq, record in recalled.items() if seq < history.first_seq}
-    history = _replace(history, recalled=recalled.keys(), outside={**history.outside, **before})
+    history = _replace(history, recalled=recalled.keys()).with_required(before)
     has_media = seen.has_media or any(record.media for record in before.values())
     seen = seen._replace(history=history, has_media=has_media)
     given = _with_documents(before) if asked.query.explain or asked.query.grounding == "all" else {}

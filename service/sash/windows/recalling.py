@@ -194,10 +194,8 @@ def for_view(wanted: list[Candidate], records: Mapping[int, Record], view: str) 
 
 def digests_of(seqs: Sequence[int], history: History) -> set[bytes]:
     """The digests of what these messages of a history say."""
-    first, packed = history.first_seq, history.records.packed
-    ends = [(seq - first + 1) * RECORD_BYTES for seq in seqs if seq >= first]
-    found = {packed[end - DIGEST_BYTES : end] for end in ends}
-    return found.union(history.outside[seq].content_digest for seq in seqs if seq < first)
+    ends = [(index + 1) * RECORD_BYTES for index in history.indexes(seqs)]
+    return {history.records.packed[end - DIGEST_BYTES : end] for end in ends}
 
 
 def in_places(

@@ -109,11 +109,10 @@ class SentChat:
         length, column, question = len(self._roles), self._model.column, self._roles.rfind(USER) + 1
         records, tail = self._tail(first_seq)
         before = sorted({seq for seq in (*self._leading, question) if 0 < seq < first_seq})
-        outside = {seq: self._measured(seq) for seq in before}
+        required = {seq: self._measured(seq) for seq in before}
         history = History(
             first_seq=first_seq,
             records=records,
-            outside={seq: record for seq, (record, _) in outside.items()},
             length=length,
             column=column,
             tokens=self._tokens(),
@@ -121,25 +120,19 @@ class SentChat:
             grounding_tokens=0,
             question=question,
         )
-        bodies = Bodies(first_seq, tail, {seq: body for seq, (_, body) in outside.items()})
-        return SeenHistory(history, bodies, {})
+        bodies = Bodies(first_seq, tail, {seq: body for seq, (_, body) in required.items()})
+        return SeenHistory(history.with_required({seq: each for seq, (each, _) in required.items()}), bodies, {})
 
     def _tail(self, first_seq: int) -> tuple[Records, list[bytes]]:
         """The records of the messages from ``first_seq`` on, and their bodies."""
         has_leading = bool(self._leading) and self._leading[-1] >= first_seq
         if has_leading or not self._model.counts_o200k_alone or self._model.vocabulary is not None:
             measured = [self._measured(seq) for seq in range(first_seq, len(self._roles) + 1)]
-            return self._records([record for record, _ in measured]), [body for _, body in measured]
+            return Records.lone([record for record, _ in measured]), [body for _, body in measured]
         given, place = self._messages[first_seq - 1 :], first_seq - 1
         bodies = list(map(_encode, given))
         digests = [content_digest(each, "") for each in given] if self._digests else repeat(b"")
         return plain_records(self._roles[place:], self._counts[place:], map(len, bodies), digests), bodies
-
-    def _records(self, records: Sequence[Record]) -> Records:
-        is_plain = all(record.measure.extra is None for record in records)  # then their costs need no details
-        found = Records.bare(records) if is_plain else Records.of(records)
-        said = [record.said + 1 for record in records if record.said is not None]
-        return Records(found.packed, found.details, said) if said else found
 
     def _measured(self, seq: int) -> tuple[Record, bytes]:
         """A message's record and its body."""

@@ -220,7 +220,6 @@ def whole_history(
     return History(
         first_seq=1,
         records=records,
-        outside={},
         length=len(records),
         column=column,
         tokens=int(reference_costs(records, column).sum()),

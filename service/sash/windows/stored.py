@@ -215,7 +215,7 @@ class Windows:
                 return read.bodies
             case WithMedia(seqs, filled, lined, history):
                 await read.read_bodies(seqs, history)
-                await read.fill(filled, lined, history.outside)
+                await read.fill(filled, lined, {seq: history.record(seq) for seq in history.before})
                 return read.bodies
             case Search(text, last_seq):
                 mode = asked.recall or ""

@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 
 from sash.core.counts.families import TOOL
-from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.law.apart import StoredMedium, pieces_of
 from sash.core.law.compaction import newest_summary
 from sash.core.law.records import Flags, Record, Records, StoredGrounding
@@ -198,25 +197,14 @@ class GrowingTail:
         records |= {seq: message.record for seq, message in self.outside.items()}
         return {seq: record for seq, record in records.items() if record.grounding is not None}
 
-    def _records_outside(self) -> dict[int, Record]:
-        outside: Sequence[Record] = [message.record for message in self.outside.values()]
-        if any(record.parallel for record in outside):
-            places = Records.bare(outside).places.tolist()  # a result's place among several follows from its neighbours
-            replace, ends = msgspec.structs.replace, LIST_BEGINS | LIST_ENDS
-            outside = [
-                replace(each, flags=each.flags & ~ends | place) for each, place in zip(outside, places, strict=True)
-            ]
-        return dict(zip(self.outside, outside, strict=True))
-
     def history(self, column: int, form: str) -> History:
         """The tail in the form of the core, for a window in ``form``; ``column`` is the encoding's in the stored counts."""
         state, last, summary = self.state, self._compaction, self.state.summary
         if last is not None:
             summary = newest_summary(summary, (last.seq, last.record.measure, last.body), form)
-        return History(
+        found = History(
             first_seq=self.first_seq,
             records=Records(self.records.packed, self.records.details, self.said) if self.said else self.records,
-            outside=self._records_outside() if self.outside else {},
             length=state.length,
             column=column,
             tokens=state.tokens[column],
@@ -226,12 +214,10 @@ class GrowingTail:
             summary=summary,
             pause_ms=self._pause_ms,
         )
+        return found.with_required({seq: message.record for seq, message in self.outside.items()})
 
 
 def _stretches(seqs: Sequence[int], history: History) -> Iterator[tuple[int, Records]]:
     """Runs of consecutive ``seqs``: the first seq and the records of each run."""
-    before = bisect_left(seqs, history.first_seq)
-    for first, last in runs(seqs, 0, before):
-        yield first, Records.bare([history.outside[seq] for seq in range(first, last + 1)])
-    for first, last in runs(seqs, before):
-        yield first, history.records[first - history.first_seq : last - history.first_seq + 1]
+    for first, last in runs(seqs):
+        yield first, history.records[history.index(first) : history.index(last) + 1]

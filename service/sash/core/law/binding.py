@@ -53,8 +53,8 @@ def keeps_reasoning_from(
     # The store does not keep when a redaction was made. With `reasoning=turn`, a message before the question was probably
     # redacted before the question was asked.
     asked_at = history.question if options.reasoning == "turn" else 0
-    begins = max(asked_at, stood + 1 if stood else 0) - history.first_seq
-    if any(flags & Flags.REDACTED for flags in history.records.flags[max(0, begins) :]):
+    begins = max(asked_at, stood + 1 if stood else 0, history.first_seq)
+    if any(flags & Flags.REDACTED for flags in history.records.flags[history.index(begins) :]):
         return behind
     lifts = not PROVIDERS[options.format].replies_are_items  # Responses have system messages in their places
     stands, asked = max(_behind_instructions(history) if lifts else 0, since), 0
@@ -71,10 +71,8 @@ def keeps_reasoning_from(
 def _behind_instructions(history: History) -> int:
     """The first seq after the newest system or developer message, which is sent at the top, before all reasoning."""
     roles = history.records.roles
-    inside = max(roles.rfind(SYSTEM), roles.rfind(DEVELOPER))
-    if inside >= 0:
-        return history.first_seq + inside + 1
-    return max((seq + 1 for seq, record in history.outside.items() if record.measure.role <= DEVELOPER), default=0)
+    newest = max(roles.rfind(SYSTEM), roles.rfind(DEVELOPER))
+    return history.at(newest) + 1 if newest >= 0 else 0
 
 
 def _behind_cut(view: View, kept: frozenset[int], cut: Cut, *, noted: bool) -> int:
@@ -83,14 +81,14 @@ def _behind_cut(view: View, kept: frozenset[int], cut: Cut, *, noted: bool) -> i
     ``noted``: the system text has the number of left-out messages, among them unanswered calls and replies in progress.
     """
     history, units = view.history, view.units
-    first = history.first_seq
-    if not first <= cut.seq <= history.length:
+    if not history.first_seq <= cut.seq <= history.length:
         return history.length + 1
-    since = range(unit_at(units, cut.seq - first), len(units))
+    begins = history.index(cut.seq)
+    since = range(unit_at(units, begins), len(units))
     if any(index not in kept and (noted or index not in units.broken) for index in since):
         return history.length + 1
-    question = history.records.roles.find(USER, cut.seq - first)
-    return max(cut.since_seq, cut.seq, first + question if question >= 0 else 0) + 1
+    question = history.records.roles.find(USER, begins)
+    return max(cut.since_seq, cut.seq, history.at(question) if question >= 0 else 0) + 1
 
 
 def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, asked: int) -> int:
@@ -98,7 +96,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
 
     Their results, or the newest question's documents of ``asked`` tokens, were shorter in that window than they are now.
     """
-    history, units, first, now = view.history, view.units, view.history.first_seq, view.unit_costs
+    history, units, now = view.history, view.units, view.unit_costs
     free = room - sum(cost for why, cost in view.always_costs().items() if why not in _NEWEST)
     free -= _cut_from_pinned(view, model, options, room)
     limit = options.tool_result_max_tokens
@@ -107,24 +105,27 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     roles, begins = np.frombuffer(history.records.roles, np.uint8), units.begins
     ends = np.append(begins[1:], len(roles))
     is_sent = np.frombuffer(history.records.having(Flags.COVERED), np.uint8)[begins] == 0
-    asks = (roles[begins] == USER) & is_sent
+    is_newest = history.seqs[begins] == history.question
+    is_inside = np.arange(len(units)) >= view.front
+    asks = (roles[begins] == USER) & is_sent & (is_inside | is_newest)
     groups = (roles[begins] == ASSISTANT) & (roles[ends - 1] >= TOOL) & is_sent
-    earlier = view.cost_of(history.question) + asked if 0 < history.question < first else 0
-    question = np.append(now + np.where(first + begins == history.question, asked, 0), earlier)
-    question = question[np.maximum.accumulate(np.where(asks, np.arange(len(units)), -1))]  # at -1 the earlier one
+    question = np.append(now + np.where(is_newest, asked, 0), 0)
+    question = question[np.maximum.accumulate(np.where(asks, np.arange(len(units)), -1))]  # at -1 there is none
     if options.stable:  # a group is cut to the same length wherever it is
         whole = np.where(whole > share_of(room), np.maximum(share_of(room), now), whole)
     pressed = (asks | groups) & (np.where(groups, whole, 0) + question > free)
     if not options.stable:  # a group had all the room while it was the newest
         groups[[*view.always]] = False
         pressed |= groups & (whole > now)
-    return first + int(ends[pressed].max()) + 1 if pressed.any() else 0
+    pressed &= is_inside
+    return history.at(int(ends[pressed].max())) + 1 if pressed.any() else 0
 
 
 def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) -> int:
     """Tokens of pinned results that are cut in this window because of its newest group, and may be whole in the next."""
-    first, units = view.history.first_seq, view.units
-    seqs = [seq for seq in view.edits if seq < first or view.always.get(unit_at(units, seq - first)) == Reason.PINNED]
+    history, always = view.history, view.always
+    results = ((seq, unit_at(view.units, history.index(seq))) for seq in view.edits)
+    seqs = [seq for seq, unit in results if unit < view.front or always.get(unit) == Reason.PINNED]
     limit = options.tool_result_max_tokens
-    whole = sum(cost if limit is None else min(cost, limit) for cost in view.history.whole_costs(seqs, model).values())
+    whole = sum(cost if limit is None else min(cost, limit) for cost in history.whole_costs(seqs, model).values())
     return max(0, (min(whole, share_of(room)) if options.stable else whole) - sum(map(view.cost_of, seqs)))

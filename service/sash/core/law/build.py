@@ -11,11 +11,7 @@ from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.law.choice import choose
-from sash.core.law.costs import (
-    costs_as_counted,
-    message_costs,
-    record_cost,
-)
+from sash.core.law.costs import costs_as_counted, message_costs
 from sash.core.law.explain import NO_MEDIA_LEFT, counted_tokens
 from sash.core.law.fillers import longest_opening
 from sash.core.law.fitting import fitted
@@ -107,7 +103,7 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     may_cut = has_groups and _may_cut(records, model, options, room)
     recalled = 0
     if history.recalled:
-        recalled, costs = _without_recalled(history, costs, model)
+        recalled, costs = _without_recalled(history, costs)
     room -= terms.aside + recalled + _kept_free(history, model, fixed, options)
     if room < 0 or may_cut:
         return None
@@ -129,7 +125,7 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     if not kept or history.question < begins or (is_cut_off and len(costs) - kept <= headless):
         return None
     # The next one, too, would be passed if it repeats another.
-    repeats = options.dedupe == "messages" and records.repeats(len(costs) - kept - 1)
+    repeats = options.dedupe == "messages" and records.repeats(len(records) - kept - 1)
     if repeats or (PROVIDERS[options.format].fills and _needs_fillers(records, kept)):
         return None
     messages += recalled
@@ -150,15 +146,12 @@ def _plain_window(history: History, terms: Terms) -> Window | None:
     )
 
 
-def _without_recalled(history: History, costs: list[int], model: Model) -> tuple[int, list[int]]:
-    """The tokens of the recalled messages, and the costs without them."""
-    first, taken, costs = history.first_seq, 0, [*costs]
-    for seq in history.recalled:
-        if seq < first:
-            taken += record_cost(history.outside[seq], model)
-        else:
-            taken, costs[seq - first] = taken + costs[seq - first], 0
-    return taken, costs
+def _without_recalled(history: History, costs: list[int]) -> tuple[int, list[int]]:
+    """The tokens of the recalled messages, and the tail's costs without them."""
+    taken, left = 0, [*costs]
+    for index in history.indexes(history.recalled):
+        taken, left[index] = taken + costs[index], 0
+    return taken, left[history.records.front :]
 
 
 def _kept_free(history: History, model: Model, fixed: Fixed, options: WindowQuery) -> int:
@@ -180,9 +173,9 @@ def _is_plain(history: History, fixed: Fixed, options: WindowQuery) -> bool:
     records, sent_in = history.records, PROVIDERS[options.format]
     return not (
         not records.flags
-        or (history.seen is not None and (history.seen.texts or history.outside or history.recalled))
+        or (history.seen is not None and (history.seen.texts or history.before or history.recalled))
         or (options.note and history.unseen)
-        or ((history.outside or history.recalled) and not _has_plain_recalled(history, options))
+        or ((history.before or history.recalled) and not _has_plain_recalled(history, options))
         or history.grounding_messages
         or (fixed.tools and not (sent_in.is_chat_form and not records.marks_any))
         or (sent_in.stand_in_tool is not None and (TOOL in records.roles or not records.plain))
@@ -200,9 +193,9 @@ def _has_plain_recalled(history: History, options: WindowQuery) -> bool:
     """Whether all that must be in the window, before the tail, is recalled and plain."""
     if options.limit or options.dedupe == "messages" or PROVIDERS[options.format].fills:
         return False
-    records = [history.outside[seq] for seq in history.recalled if seq < history.first_seq]
-    is_plain = all(each.measure.role in (USER, ASSISTANT) and not (each.grouped or each.rich) for each in records)
-    return is_plain and len(records) == len(history.outside) and group_units(history.records).single
+    before = [history.records[index] for index in range(history.records.front)]
+    is_plain = all(each.measure.role in (USER, ASSISTANT) and not (each.grouped or each.rich) for each in before)
+    return is_plain and set(history.before) <= history.recalled and group_units(history.records).single
 
 
 def _has_whole_groups(history: History, options: WindowQuery) -> bool:

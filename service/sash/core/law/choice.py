@@ -12,13 +12,15 @@ It uses records only: no body is decoded, and only a document that is being cut 
 If the tail is too short, it returns NeedOlder in place of a window, and is called again with more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 
 import msgspec
+import numpy as np
 
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
+from sash.core.counts.numbers import Number
 from sash.core.law.binding import keeps_reasoning_from
 from sash.core.law.caching import below_a_tier, caching_of, cut_length
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
@@ -160,7 +162,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def with_cuts(self) -> "_Frame":
         """The frame with results cut that are larger than the window, or required and do not fit beside other parts."""
         view, history = self.view, self.view.history
-        if view.units.single and not view.outside and FUNCTION not in history.records.roles:
+        if view.units.single and not view.front and FUNCTION not in history.records.roles:
             return self
         summary = history.summary if self.terms.options.summary == "always" else None
         room = self._room(summary) + sum(self.always.values())
@@ -324,18 +326,19 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         note = self._note(selected)
         lines = (summary, Line(note_measure(note)) if note else None)
         fixed = self._fixed_costs(view, lines, selected.opening)
-        reasoning = {seq: view.reasoning[seq] for seq in seqs if seq in view.reasoning} if view.reasoning else {}
         accepted = 0
         if binds_reasoning(terms.model.id):
             accepted = self._accepted_from(selected, view, self.budget - sum(fixed.values()), note)
-        sent = {seq: tokens for seq, tokens in reasoning.items() if seq >= accepted}
-        left = {**view.reasoning_left, **{seq: each for seq, each in reasoning.items() if seq < accepted}}
+        at = view.history.indexes(seqs)
+        is_refused = (view.reasoning > 0) & (view.history.seqs < accepted)
+        sent = np.where(is_refused, 0, view.reasoning)
+        left = np.where(is_refused, view.reasoning, view.reasoning_left)
         tokens = {
             **fixed,
             "tools": self._tools_tokens(lines, seqs),
-            "messages": taken.taken + sum(view.always_costs().values()) - sum(reasoning.values()),
+            "messages": taken.taken + sum(view.always_costs().values()) - int(view.reasoning[at].sum()),
             "grounding": taken.spent,
-            "reasoning": sum(sent.values()),
+            "reasoning": int(sent[at].sum()),
         }
         grounding = {seq: taken.grounding[seq] for seq in sorted(taken.grounding)}
         return Window(
@@ -347,7 +350,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             tokens={"total": sum(tokens.values()), **tokens},
             dropped={
                 **dropped(view, taken, seqs, summary, grounding, terms.model),
-                "reasoning_tokens": sum(left[seq] for seq in seqs if seq in left) if left else 0,
+                "reasoning_tokens": int(left[at].sum()),
             },
             stop_reason=taken.stop,
             explain=explain(view, taken, summary, sent, left) if terms.options.explain else None,
@@ -366,15 +369,15 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _longest_note(self) -> Line:
         return Line(longest_note(self.view.history.length + self.view.history.unseen))
 
-    def _edits(self, view: View, seqs: list[int], left: Mapping[int, int], accepted: int) -> dict[int, Edit]:
-        """The changes to messages before they are sent. Reasoning of the messages in ``left`` is left out."""
+    def _edits(self, view: View, seqs: list[int], left: Number, accepted: int) -> dict[int, Edit]:
+        """The changes to messages before they are sent. ``left`` are the tokens of reasoning that is left out."""
         edits = {seq: view.edits[seq] for seq in seqs if seq in view.edits} if view.edits else {}
         order, seen = view.history.order, view.history.seen
-        if left:
+        if left.any():
             # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the thoughts.
             turn = begins_turn(view.history) + 1 if self.terms.options.reasoning == "none" else 0
             for seq in seqs:
-                if seq in left:
+                if left[view.history.index(seq)]:
                     is_unsigned = seq < max(accepted, turn)
                     edits[seq] = msgspec.structs.replace(
                         edits.get(seq, Edit()), without_reasoning=True, without_seals=is_unsigned
@@ -382,7 +385,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if order is not None and order.dropped:
             for seq in order.dropped.keys() & set(seqs):
                 edits[seq] = msgspec.structs.replace(edits.get(seq, Edit()), without_calls=order.dropped[seq].calls)
-        if seen is not None:
+        if seen is not None and seen.texts:
             edits |= {seq: Edit(only_text=True) for seq in seqs if view.history.numbered(seq) in seen.texts}
         return edits
 
@@ -449,10 +452,10 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
 
 def _seqs(view: View, taken: Walk) -> list[int]:
     """The seqs of the window's messages, ascending."""
-    first, starts = view.history.first_seq, view.units.starts
-    kept = runs(sorted((*view.always, *taken.kept)))
-    inside = (range(first + starts[start], first + starts[end + 1]) for start, end in kept)
-    return [*sorted(view.outside), *chain.from_iterable(inside)]
+    starts, front = view.units.starts, view.front
+    kept = sorted(index for index in (*view.always, *taken.kept) if index >= front)
+    inside = (range(view.seq(start), view.seq(start) + starts[end + 1] - starts[start]) for start, end in runs(kept))
+    return [*view.history.before, *chain.from_iterable(inside)]
 
 
 def _behind_late(history: History) -> int:

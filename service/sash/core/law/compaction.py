@@ -9,8 +9,6 @@ Some covered messages stay, behind the compaction: system, developer and pinned 
 result came later. The newest question does not: the compaction has it, and the reply behind it goes on from there.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 import numpy as np
 
@@ -19,7 +17,7 @@ from sash.core.counts.measures import Measure, measure
 from sash.core.law.late_results import heads_of
 from sash.core.law.notes import summary_message
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Record, Summary
+from sash.core.law.records import Summary
 from sash.core.law.view import History
 from sash.core.providers import PROVIDERS
 from sash.core.providers.native import compaction_of
@@ -68,29 +66,25 @@ def compacted(history: History, options: WindowQuery) -> History | None:
     stays = _stays(history, last)
     if stays is None:
         return None
-    count = last - history.first_seq + 1
-    covered = [index for index in range(count) if index not in stays]
-    return msgspec.structs.replace(
-        history,
-        records=history.records.covered(covered) if covered else history.records,
-        outside=_outside(history, last),
-        question=history.question if history.question > last else 0,
-        covered=last,
-    )
+    front, count = history.records.front, last - history.first_seq + 1
+    if covered := [front + index for index in range(count) if index not in stays]:
+        history = msgspec.structs.replace(history, records=history.records.covered(covered))
+    if history.question > last:
+        return msgspec.structs.replace(history, covered=last)
+    return msgspec.structs.replace(_without_question(history), question=0, covered=last)
 
 
-def _outside(history: History, last: int) -> Mapping[int, Record]:
-    """The messages before the tail that stay: all but the newest question, unless it is required for another reason."""
+def _without_question(history: History) -> History:
+    """The history without the newest question before its tail, unless that is required for another reason."""
     question = history.question
-    record = history.outside.get(question)
-    if record is None or question > last or record.pinned or question in history.recalled:
-        return history.outside
-    return {seq: each for seq, each in history.outside.items() if seq != question}
+    if question not in history.before or history.record(question).pinned or question in history.recalled:
+        return history
+    return history.without_required({question})
 
 
 def _stays(history: History, last: int) -> set[int] | None:
     """The indexes of the tail's messages up to ``last`` that stay; None if a call is before the tail."""
-    records, first, last = history.records, history.first_seq, max(last, history.first_seq - 1)
+    records, first, last = history.tail, history.first_seq, max(last, history.first_seq - 1)
     count = last - first + 1
     heads = heads_of(records)
     reached = [*heads[count:].tolist(), *(heads.item(index) for index in records.pinned() if index < count)]

@@ -12,7 +12,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import form_number
 from sash.core.counts.without_media import LINE_BYTES
-from sash.core.law.records import RECORD_BYTES, Record
+from sash.core.law.records import RECORD_BYTES, Record, Records
 from sash.core.law.view import History
 from sash.core.providers import PROVIDERS
 
@@ -40,15 +40,12 @@ class Enclosed(NamedTuple):
 
 def enclosures(history: History, form: str) -> list[Enclosed]:
     """What the messages enclose that a request in ``form`` sends, in the order of the messages."""
-    first, records = history.first_seq, history.records
-    found = {seq: record.enclosed for seq, record in sorted(history.outside.items())}
-    if records.details:
-        found |= {first + index: media for index, media in records.media.items()}
+    records = history.records
     return [
-        Enclosed(seq, number, medium)
-        for seq, media in found.items()
+        Enclosed(history.at(index), number, medium)
+        for index, media in (records.media.items() if records.details else ())
         for number, medium in enumerate(media)
-        if is_sent(medium, history.role(seq), form)
+        if is_sent(medium, records.roles[index], form)
     ]
 
 
@@ -59,9 +56,8 @@ def is_sent(medium: Medium, role: int, form: str) -> bool:
     return not (role == TOOL and PROVIDERS[form].is_chat_form)
 
 
-def text_bytes(history: History, model: Model, form: str) -> tuple[Number, Mapping[int, int]]:
-    """Bytes of each message of the tail in a request, and of those outside: upper bounds, with lines in place of media."""
-    records = history.records
+def text_bytes(records: Records, model: Model, form: str) -> Number:
+    """Bytes of each message in a request, as an array: upper bounds, with lines in place of media."""
     sizes: Number = np.frombuffer(records.packed, "<u4")[3 :: RECORD_BYTES // 4].astype(np.int64)
     sizes += MESSAGE_BYTES + MESSAGE_BYTES * np.frombuffer(records.calls, np.uint8).astype(np.int64)
     if records.details:
@@ -71,8 +67,7 @@ def text_bytes(history: History, model: Model, form: str) -> tuple[Number, Mappi
         sizes = np.where(is_own, own, sizes - columns["beside_size"])
         for index in {*records.rare, *records.with_media}:
             sizes[index] = text_bytes_of(records[index], form)
-    outside = history.outside
-    return sizes, {seq: text_bytes_of(each, form) for seq, each in outside.items()} if outside else {}
+    return sizes
 
 
 def text_bytes_of(record: Record, form: str) -> int:
@@ -98,17 +93,9 @@ def with_records(history: History, changed: Mapping[int, Record]) -> History:
     """The history with other records, by place."""
     if not changed:
         return history
-    first = history.first_seq
-    inside = {place - first: record for place, record in changed.items() if place >= first}
-    outside = {place: record for place, record in changed.items() if place < first}
     order = history.order
-    if order is not None and inside:
+    if order is not None:
         named = {history.numbered(place): record for place, record in changed.items()}
         order = msgspec.structs.replace(order, original=with_records(order.original, named))
-    return msgspec.structs.replace(
-        history,
-        records=history.records.replaced(inside) if inside else history.records,
-        outside={**history.outside, **outside},
-        stored={**{seq: history.outside[seq] for seq in outside}, **history.stored},
-        order=order,
-    )
+    records = history.records.replaced({history.index(place): record for place, record in changed.items()})
+    return msgspec.structs.replace(history, records=records, order=order)

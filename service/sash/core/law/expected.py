@@ -38,28 +38,28 @@ def before_reply(history: History) -> History | NeedOlder | None:
     that a compaction covers is the reply or the question. Returns NeedOlder if the reply, or the newest question before it,
     is older than the messages that were read.
     """
-    records, first = history.records, history.first_seq
+    records, first, front = history.records, history.first_seq, history.records.front
     roles = records.roles
     if history.covered:
         roles = bytes(SYSTEM if is_out else role for role, is_out in zip(roles, records.unsent, strict=True))
-    end = roles.rfind(ASSISTANT)
-    question = roles.rfind(USER, 0, max(end, 0))
-    if not history.is_whole and (end <= 0 or (question < 0 and history.question >= first)):
+    end = roles.rfind(ASSISTANT, front)
+    question = roles.rfind(USER, front, max(end, front))
+    if not history.is_whole and (end <= front or (question < 0 and history.question >= first)):
         return older(history)
-    if end <= 0:
+    if end <= front:
         return None
-    gone = int(history.line_lengths()[end:].sum())
-    asked = first + question if question >= 0 else min(history.question, first - 1) if not history.covered else 0
-    recalled = frozenset(seq for seq in history.recalled if asked == history.question and seq < first + end)
-    return msgspec.structs.replace(
+    gone, length = int(history.line_lengths()[end - front :].sum()), history.at(end) - 1
+    asked = history.at(question) if question >= 0 else min(history.question, first - 1) if not history.covered else 0
+    recalled = frozenset(seq for seq in history.recalled if asked == history.question and seq <= length)
+    earlier = msgspec.structs.replace(
         history,
         records=records[:end],
-        outside={seq: each for seq, each in history.outside.items() if seq in recalled or seq not in history.recalled},
         recalled=recalled,
-        length=first + end - 1,
+        length=length,
         tokens=history.tokens - gone,
         question=asked,
     )
+    return earlier.without_required(history.recalled - recalled)
 
 
 def began_alike(window: Window, history: History, earlier: History) -> Window | None:
@@ -71,7 +71,7 @@ def began_alike(window: Window, history: History, earlier: History) -> Window | 
     cut, records = window.cut, history.records
     if cut is None or cut.since_seq > earlier.length or cut.seq > earlier.question:
         return None
-    if window.seqs != [*range(cut.seq, history.length + 1)] or history.is_numbered_anew or history.outside:
+    if window.seqs != [*range(cut.seq, history.length + 1)] or history.is_numbered_anew or history.before:
         return None
     if history.summary or window.edits or window.grounding or window.summary or window.note or window.recalled:
         return None
@@ -119,7 +119,7 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _thinks(self) -> bool:
         records = self.history.records
-        return bool(self.history.outside or (records.details and records.thinks))
+        return bool(records.details and records.thinks)
 
     @property
     def systems(self) -> list[int]:
@@ -156,11 +156,9 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
 
     def blocks(self, seq: int) -> int:
         """The blocks of a message: one for its text or result, and one for each call."""
-        records, index = self.history.records, seq - self.history.first_seq
-        calls = records.calls[index] if index >= 0 else self.history.outside[seq].calls
-        if not calls:
-            return 1
-        return calls + (records.has_text(index) if index >= 0 else self.history.outside[seq].has_text)
+        records, index = self.history.records, self.history.index(seq)
+        calls = records.calls[index]
+        return calls + records.has_text(index) if calls else 1
 
     def cost(self, seq: int) -> int:
         """The tokens of a message as it is sent, with its documents."""
@@ -239,15 +237,15 @@ def _billed(rules: Caching, read: int, last: int) -> Expected:
 def _common_unhinted(now: CachedWindow, *, stable: bool) -> int | None:
     """The number of messages at the window's beginning that the window before began with; None for the first window."""
     window, history, seqs = now.window, now.history, now.window.seqs
-    roles, first = history.records.roles, history.first_seq
-    reply = roles.rfind(ASSISTANT)
+    roles, front = history.records.roles, history.records.front
+    reply = roles.rfind(ASSISTANT, front)
     if reply < 0:
         return None
-    if _slides(window) and not (stable and (window.cut is None or window.cut.since_seq < first + reply)):
+    if _slides(window) and not (stable and (window.cut is None or window.cut.since_seq < history.at(reply))):
         return 0
-    if history.question >= first + reply and history.grounding_messages:  # its question had documents
-        reply = max(0, roles.rfind(USER, 0, reply))
-    common = bisect_left(seqs, first + reply)
+    if history.question >= history.at(reply) and history.grounding_messages:  # its question had documents
+        reply = max(front, roles.rfind(USER, front, reply))
+    common = bisect_left(seqs, history.at(reply))
     if window.recalled is not None and window.recalled.lines:
         return min(common, window.recalled.place(seqs)) if window.recalled.block else 0
     return common

@@ -1,6 +1,5 @@
 """A window's figures: the parts that are left out, the reason for each message, and the parts that do not fit."""
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal
 
@@ -11,7 +10,7 @@ from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
-from sash.core.law.costs import costs_as_counted, reference_cost, reference_costs
+from sash.core.law.costs import costs_as_counted, reference_costs
 from sash.core.law.documents import Documents
 from sash.core.law.grounding import Grounded
 from sash.core.law.late_results import late_orphans
@@ -86,40 +85,35 @@ def documents_told(given: StoredGrounding, fates: Sequence[Fate] | None = None) 
     return [ExplainedDocument(identity, *fate) for (identity, _), fate in zip(given.documents, fates, strict=True)]
 
 
-def explain(
-    view: View, taken: Walk, summary: Summary | None, sent: Mapping[int, int], left: Mapping[int, int]
-) -> list[Explained]:
+def explain(view: View, taken: Walk, summary: Summary | None, sent: Number, left: Number) -> list[Explained]:
     """One line a message, by ascending seq: the required messages before the tail, and those of the tail's whole units.
 
     A late result whose call may be before the tail has no line, as it is told with its call.
-    ``sent`` and ``left`` are tokens of reasoning by seq: those in the request, and those that are left out.
+    ``sent`` and ``left`` are tokens of reasoning of each record: those in the request, and those that are left out.
     """
     history, starts, kept = view.history, view.units.starts, set(taken.kept)
-    covered, first = view.covered, history.first_seq
+    covered, roles = view.covered, history.records.roles
     others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
-    told = [(seq, view.why(seq), True) for seq in sorted(view.outside)]
-    untold = _of_calls_before(history)
-    for index in range(int(view.headless), len(view.units)):
-        group = range(first + starts[index], first + starts[index + 1])
-        if group.start in untold:
+    untold = _of_calls_before(history) | ({history.first_seq} if view.headless else set())
+    seqs, costs = history.seqs.tolist(), (view.costs - view.reasoning).tolist()
+    thoughts, sent, left = view.reasoning.tolist(), sent.tolist(), left.tolist()
+    lines = []
+    for index in range(len(view.units)):
+        if seqs[starts[index]] in untold:
             continue
         is_kept = index in kept or index in view.always
         why = view.always.get(index) or (Reason.FITS if is_kept else taken.reasons.get(index, others))
         if (why is Reason.UNANSWERED or index in covered) and history.records.unsent[starts[index]]:
             why = history.records.why_unsent(starts[index])
-            is_summary = summary is not None and summary.seq == history.name(group.start)
+            is_summary = summary is not None and summary.seq == history.name(seqs[starts[index]])
             why = Reason.STANDS if why is Reason.COMPACTION and is_summary else why
         elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
             why = Reason.APART
-        told += [(seq, why, is_kept) for seq in group]
-    seqs = [seq for seq, *_ in told]
-    lines = []
-    for (seq, why, is_kept), cost, role in zip(told, view.costs_of(seqs), history.roles_of(seqs), strict=True):
-        thought = view.reasoning.get(seq, 0)
-        reasoning = sent.get(seq, 0) if is_kept else thought
-        cut = view.edits[seq].saved if seq in view.edits and not is_kept else 0
-        tokens = cost + cut - thought + reasoning
-        lines.append(Explained(seq, ROLES[role], tokens, is_kept, why.text, reasoning, left.get(seq, 0)))
+        for at in range(starts[index], starts[index + 1]):
+            seq, reasoning = seqs[at], sent[at] if is_kept else thoughts[at]
+            cut = view.edits[seq].saved if seq in view.edits and not is_kept else 0
+            tokens = costs[at] + cut + reasoning
+            lines.append(Explained(seq, ROLES[roles[at]], tokens, is_kept, why.text, reasoning, left[at]))
     return lines
 
 
@@ -128,8 +122,7 @@ def _of_calls_before(history: History) -> set[int]:
     order = history.order
     if order is None or history.is_whole:
         return set()
-    first = order.original.first_seq
-    return {order.places[first + index] for index in late_orphans(order.original.records)}
+    return {order.places[order.original.at(index)] for index in late_orphans(order.original.records)}
 
 
 def dropped(
@@ -166,13 +159,9 @@ def _is_message(summary: Summary) -> bool:
 
 
 def counted_tokens(history: History, seqs: Sequence[int], costs: Number | None = None) -> int:
-    """The tokens of messages, counted as in the conversation's totals; ``costs`` are those of the tail, if known."""
-    first, column = history.first_seq, history.column
-    costs = reference_costs(history.records, column) if costs is None else costs
-    inside = seqs[bisect_left(seqs, first) :]
-    outside = (history.stored.get(seq) or history.outside[seq] for seq in seqs[: len(seqs) - len(inside)])
-    before = (reference_cost(record, column) for record in outside)
-    return sum(before) + sum(int(costs[start - first : end - first + 1].sum()) for start, end in runs(inside))
+    """The tokens of messages, counted as in the conversation's totals; ``costs`` are those of all records, if known."""
+    costs = reference_costs(history.records, history.column) if costs is None else costs
+    return sum(int(costs[start : end + 1].sum()) for start, end in runs(history.indexes(seqs)))
 
 
 def does_not_fit(

@@ -102,16 +102,13 @@ def blank_line_tokens(model: Model) -> int:
 
 
 def joined_systems(view: View, model: Model, form: str) -> list[int]:
-    """Return the seqs of the system and developer messages whose texts ``form`` joins, ascending."""
-    if not PROVIDERS[form].fills:
+    """Return the indexes of the system and developer messages whose texts ``form`` joins, ascending."""
+    records = view.history.records
+    if not PROVIDERS[form].fills or not (SYSTEM in records.roles or DEVELOPER in records.roles):
         return []
-    first, roles = view.history.first_seq, view.history.records.roles
-    seqs = list(view.outside)
-    if SYSTEM in roles or DEVELOPER in roles:
-        seqs += [first + index for index, role in enumerate(roles) if role <= DEVELOPER]
+    indexes = [index for index, role in enumerate(records.roles) if role <= DEVELOPER]
     stays = PROVIDERS[form].has_system_messages(model.id)
-    measures = ((seq, view.history.record(seq).measure) for seq in seqs)
-    return sorted(seq for seq, each in measures if each.role <= DEVELOPER and not (stays and came_in(each, form)))
+    return [index for index in indexes if not (stays and came_in(records[index].measure, form))]
 
 
 def came_in(measure: Measure, form: str) -> bool:

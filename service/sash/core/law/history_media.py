@@ -35,7 +35,7 @@ class HistoryMedia:
         self.history, self.units, self.limits, self.options = history, units, model.limits, options
         self.most_bytes = float("inf") if self.limits.bytes is None else self.limits.bytes
         self.required = _required(history, units)
-        self.texts, self._texts_outside = text_bytes(history, model, options.format)
+        self.texts = text_bytes(history.records, model, options.format)
         self._sums = np.concatenate(([0], np.cumsum(self.texts)))
         thinks_from = {"all": 0, "turn": begins_turn(history)}.get(options.reasoning, history.length) + 1
         given = enclosures(history, options.format)
@@ -51,25 +51,25 @@ class HistoryMedia:
 
     def _may_be_sent(self, place: int) -> bool:
         """Whether the message at a place can be in the window: it is no unanswered call, and no reply in progress."""
-        index = place - self.history.first_seq
-        return index < 0 or place in self.required or unit_at(self.units, index) not in self.units.broken
+        return place in self.required or unit_at(self.units, self.history.index(place)) not in self.units.broken
 
     # ---- sums
 
     def text(self, place: int) -> int:
         """Bytes of a message with lines in place of its media."""
-        index = place - self.history.first_seq
-        return int(self.texts[index]) if index >= 0 else self._texts_outside[place]
+        return int(self.texts[self.history.index(place)])
 
     def texts_from(self, first: int, last: int) -> int:
         """Bytes of the texts of the tail's messages from ``first`` to ``last``."""
-        begins = self.history.first_seq
-        return int(self._sums[max(0, last + 1 - begins)] - self._sums[max(0, min(first, last + 1) - begins)])
+        first, end = (
+            self.history.index(max(each, self.history.first_seq)) for each in (min(first, last + 1), last + 1)
+        )
+        return int(self._sums[end] - self._sums[first])
 
     @property
     def all_bytes(self) -> int:
         """Bytes of a request of all that was read."""
-        return self.loaded(self.found).bytes + int(self._sums[-1]) + sum(self._texts_outside.values())
+        return self.loaded(self.found).bytes + int(self._sums[-1])
 
     @property
     def required_bytes(self) -> int:
@@ -108,13 +108,14 @@ class HistoryMedia:
 
     def required_at(self, place: int) -> AbstractSet[int]:
         """The places of messages that were required while this one was the newest, beside those that always are."""
-        first, starts, records = self.history.first_seq, self.units.starts, self.history.records
-        index = min(place - first, len(records) - 1)
-        if index < 0:
+        starts, records = self.units.starts, self.history.records
+        index = min(place, self.history.length)
+        if index < self.history.first_seq:
             return frozenset()
-        asked = records.roles.rfind(USER, 0, index + 1)
+        index = self.history.index(index)
+        asked = records.roles.rfind(USER, records.front, index + 1)
         groups = {unit_at(self.units, each) for each in (index, asked) if each >= 0}
-        return {first + each for group in groups for each in range(starts[group], starts[group + 1])}
+        return {self.history.at(each) for group in groups for each in range(starts[group], starts[group + 1])}
 
     def steady(self, cut: int) -> AbstractSet[int]:
         """The places that are required in every window, and of messages before a cut that are required in this one."""
@@ -136,11 +137,11 @@ class HistoryMedia:
         """
         required = self.loaded(each for each in self.found if each.place in self.required).bytes
         room = self.most_bytes - required - self.required_bytes - documents
-        first, count = self.history.first_seq, len(self.texts)
         ordinary = self.texts.copy()
-        ordinary[[place - first for place in self.required if place >= first]] = 0
+        ordinary[self.history.indexes(self.required)] = 0
+        ordinary = ordinary[self.history.records.front :]
         taken = int(np.searchsorted(np.cumsum(ordinary[::-1]), room, side="right"))
-        return 1 if taken == count else first + count - taken
+        return 1 if taken == len(ordinary) else self.history.length + 1 - taken
 
     def oldest_by_number(self) -> int:
         """The oldest place from which the messages are not too many, with the lines in place of missing results."""
@@ -159,13 +160,7 @@ class HistoryMedia:
 
 def _required(history: History, units: Units) -> dict[int, Reason]:
     """The places of required messages, with the reason. Recalled messages are shortened like others."""
-    first, starts = history.first_seq, units.starts
-    found = {
-        place: Reason.PINNED if place != history.question or record.pinned else Reason.QUESTION
-        for place, record in history.outside.items()
-        if place not in history.recalled
+    always = ((index, why) for index, why in always_units(history, units).items() if why is not Reason.RECALLED)
+    return {
+        history.at(each): why for index, why in always for each in range(units.starts[index], units.starts[index + 1])
     }
-    for index, why in always_units(history, units).items():
-        if why is not Reason.RECALLED:
-            found |= dict.fromkeys(range(first + starts[index], first + starts[index + 1]), why)
-    return found

@@ -36,7 +36,7 @@ def heads_of(records: Records) -> Number:
 
 
 def late_orphans(records: Records) -> list[int]:
-    """The indexes of late results whose call is before these records."""
-    late = late_in(records)
+    """The indexes of the tail's late results whose call is before it."""
+    late = [index for index in late_in(records) if index >= records.front]
     heads = heads_of(records) if late else late
-    return [index for index in late if heads[index] == index]
+    return [index for index in late if heads[index] == index or heads[index] < records.front]

@@ -42,8 +42,8 @@ def medium_lines(record: Record, numbers: Sequence[int], seq: int, place: str) -
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Calls of a message that have no result: their numbers in the message. ``last`` is the index of the group's last
-    message in the tail."""
+    """Calls of a message that have no result: their numbers in the message. ``last`` is the place of the group's
+    last message."""
 
     last: int
     calls: Sequence[int]

@@ -24,7 +24,7 @@ from sash.core.chat.messages import links_in
 from sash.core.counts.families import FUNCTION, TOOL
 from sash.core.law.late_results import late_in
 from sash.core.law.lines import Gap
-from sash.core.law.records import RESULTS, Flags, Record, Records
+from sash.core.law.records import RESULTS, Flags, Records
 from sash.core.law.runs import runs
 from sash.core.law.units import callers, group_units, is_short
 from sash.core.law.view import History, Order
@@ -35,10 +35,13 @@ def arranged(history: History, *, drops: bool) -> History | None:
 
     ``drops`` leaves calls without a result out, in place of a line as their result.
     """
-    if history.outside and history.first_seq > 1 and _is_unfinished(history.outside):
+    if (
+        history.before
+        and history.first_seq > 1
+        and _is_unfinished(history.records[: history.records.front], history.before)
+    ):
         return None
-    records = history.records
-    is_whole = history.is_whole
+    is_whole, records = history.is_whole, history.tail
     if not records.details or _is_in_order(records, is_whole=is_whole):
         return history
     groups, apart = _read(records, is_whole=is_whole)
@@ -114,7 +117,7 @@ def _read(records: Records, *, is_whole: bool) -> tuple[list[_Group], set[int]]:
 
 
 def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, drops: bool) -> History:
-    records, first = history.records, history.first_seq
+    records, first = history.tail, history.first_seq
     heads = list(range(len(records)))
     for group in groups:
         for result in group.results.values():
@@ -124,14 +127,15 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
     places = {index: first + place for place, index in enumerate(order)}
     sent = (heads[index] for index in indexes if index not in apart and not records.unsent[index])
     lines, dropped, gone, waiting = _gaps(history, groups, max(sent, default=-1), places, drops=drops)
-    rows = records.rows()
-    rows[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
-    rows[list(apart), 0] |= Flags.LATE  # late are those that are left out
+    front, rows = history.records.front, history.records.rows()
+    tail = rows[front:]
+    tail[np.frombuffer(records.roles, np.uint8) >= TOOL, 0] &= 255 - Flags.LATE
+    tail[list(apart), 0] |= Flags.LATE  # late are those that are left out
     for group in groups:
         if places[group.head] in dropped and len(group.results) == 1:
-            rows[[*group.results.values()], 0] &= 255 - Flags.PARALLEL
-    rows[[order[place - first] for place in (*lines, *dropped, *waiting)], 3] |= Flags.MENDED >> 8
-    rows[[order[gap.last] for gap in lines.values()], 3] |= Flags.GOES_ON >> 8
+            tail[[*group.results.values()], 0] &= 255 - Flags.PARALLEL
+    tail[[order[place - first] for place in (*lines, *dropped, *waiting)], 3] |= Flags.MENDED >> 8
+    tail[[order[gap.last - first] for gap in lines.values()], 3] |= Flags.GOES_ON >> 8
     order_of = Order(
         original=history,
         names=[first + index for index in order],
@@ -149,9 +153,8 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
             for index in group.late
         },
     )
-    arranged = msgspec.structs.replace(
-        history, order=order_of, is_numbered_anew=True, records=records.flagged(rows).taken(np.array(order))
-    )
+    changed = history.records.flagged(rows).taken(np.append(np.arange(front), front + np.array(order)))
+    arranged = msgspec.structs.replace(history, order=order_of, is_numbered_anew=True, records=changed)
     summary = history.summary and msgspec.structs.replace(
         history.summary, through_seq=arranged.since(history.summary.through_seq + 1) - 1
     )
@@ -167,7 +170,7 @@ def _gaps(
     history: History, groups: Sequence[_Group], last_head: int, places: Mapping[int, int], *, drops: bool
 ) -> tuple[dict[int, Gap], ...]:
     """Calls without a result, by the place of their message, as ``Order`` has them: its lines, dropped, gone and waiting."""
-    records = history.records
+    records = history.tail
     ways: tuple[dict[int, Gap], ...] = {}, {}, {}, {}
     lines, dropped, gone, waiting = ways
     for group in groups:
@@ -181,7 +184,7 @@ def _gaps(
         else:
             way = dropped if group.results or says else gone
         place = places[group.head]
-        way[place] = Gap(place - history.first_seq + len(group.results), group.missing)
+        way[place] = Gap(place + len(group.results), group.missing)
     return ways
 
 
@@ -202,8 +205,9 @@ def _interrupted(records: Records, groups: Sequence[_Group], first_seq: int) -> 
     return found
 
 
-def _is_unfinished(outside: Mapping[int, Record]) -> bool:
+def _is_unfinished(records: Records, seqs: Sequence[int]) -> bool:
     """Whether results are missing or late among messages before the tail, so that they cannot be sent as they are."""
-    stretches = ([outside[seq] for seq in range(first, last + 1)] for first, last in runs(sorted(outside)))
-    grouped = (Records.bare(run) for run in stretches if any(record.grouped for record in run))
-    return any(not _is_in_order(records, is_whole=True) or bool(group_units(records).broken) for records in grouped)
+    if records.plain and TOOL not in records.roles:
+        return False
+    stretches = (records[seqs.index(first) : seqs.index(last) + 1] for first, last in runs(seqs))
+    return any(not _is_in_order(run, is_whole=True) or bool(group_units(run).broken) for run in stretches)

@@ -31,7 +31,7 @@ from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs, reference_costs
 from sash.core.law.late_results import late_orphans
 from sash.core.law.records import Records, Summary
-from sash.core.law.sight import Sight, sight_of, sight_outside, taken
+from sash.core.law.sight import Sight, sight_of, taken
 from sash.core.law.units import group_units
 from sash.core.law.view import History, Perspective, always_units
 from sash.core.law.window import NeedOlder, back_to
@@ -46,52 +46,54 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     ``block`` are the reference tokens of a stable cut's block. The messages are counted for ``model`` before they are taken,
     all at once.
     """
-    records = history.records
+    records, front = history.records, history.records.front
     message_costs(records, model)
-    lengths = reference_costs(records, history.column)
+    lengths = reference_costs(records, history.column)[front:]
     starts = history.tokens - np.cumsum(lengths[::-1])[::-1]
     horizon = _horizon(history, block)
     is_whole = history.first_seq == 1 or (horizon > 0 and len(starts) > 0 and int(starts[0]) <= horizon)
     sight = sight_of(records, view)
     if horizon and is_whole:
-        sight = _within(sight, (starts >= horizon) | _required(history))
+        is_near = np.append(np.zeros(front, bool), starts >= horizon) | _required(history)
+        sight = Sight(*(indexes[is_near[indexes]] for indexes in sight))
     if not is_whole:
         # The call of results at the beginning may be another agent's: they count as before the tail.
-        leading = records.leading_results
-        if any(index >= leading for index in late_orphans(records)):
+        leading = range(front, front + records.leading_results)
+        if any(index >= leading.stop for index in late_orphans(records)):
             return None
-        if leading and (history.first_seq - 1 in history.outside or next(records.pinned(), leading) < leading):
+        if leading and (history.first_seq - 1 in history.before or not set(leading).isdisjoint(records.pinned())):
             return None  # their group must be in the window, whole
-        sight = sight._replace(kept=sight.kept[sight.kept >= leading])
-    question, summary = _question(history, sight, view, is_whole=is_whole), history.summary
+        sight = sight._replace(kept=sight.kept[~np.isin(sight.kept, leading)])
+    question, summary = _question(history, sight, is_whole=is_whole), history.summary
     is_told = summary is None or not summary.seq or summary.seq >= history.first_seq or is_whole
-    if question is None or not is_told or not (is_whole or len(sight.kept)):
+    kept = sight.kept
+    tail = kept[kept >= front]
+    if question is None or not is_told or not (is_whole or len(tail)):
         return None  # the question, the summary or the newest message is before the tail
     if summary is not None and not _is_for(summary, history, view):
         summary = None
-    outside, texts = sight_outside(history.outside, view) if history.outside else ({}, frozenset())
-    kept = sight.kept
-    seqs: list[int] = (history.first_seq + kept).tolist()
-    begins = starts[kept]
+    seqs: list[int] = history.seqs[tail].tolist()
+    begins = starts[tail - front]
     # What is left out before the first one that it sees counts as before the tail.
     first = seqs[0] if seqs else history.length + 1
-    unseen, alone = history.length + 1 - first - len(kept), np.searchsorted(kept, sight.texts)
+    unseen, before = history.length + 1 - first - len(tail), history.seqs[kept[kept < front]]
+    numbers = np.append(before, first + np.arange(len(tail)))
     changed = msgspec.structs.replace(
         history,
         first_seq=first,
         records=taken(records, kept, sight.texts, sight.pinned)
         if len(kept) < len(records) or len(sight.texts)
         else records,
-        outside=outside,
+        before=before.tolist(),
         length=history.length - unseen,
         unseen=unseen,
         is_numbered_anew=True,
         seen=Perspective(
             seqs=seqs,
-            lengths=np.append(begins[1:], history.tokens)[: len(kept)] - begins,
-            texts=texts.union((first + np.asarray(alone)).tolist()),
+            lengths=np.append(begins[1:], history.tokens)[: len(tail)] - begins,
+            texts=frozenset(numbers[np.searchsorted(kept, sight.texts)].tolist()),
             retired=taken(records, sight.retired, sight.left, sight.pinned) if len(sight.retired) else Records(b""),
-            behind=np.minimum(np.searchsorted(kept, sight.retired), len(kept) - 1),
+            behind=np.minimum(np.searchsorted(tail, sight.retired), len(tail) - 1),
             is_whole=is_whole,
             is_short=horizon > 0 and is_whole,
         ),
@@ -112,7 +114,7 @@ def back_for_view(history: History, seen: History, least: NeedOlder, budget: int
     The request goes back at least to ``least``, and otherwise not before the horizon. ``seen`` is what the agent sees of the
     history that was read.
     """
-    read, sees = int(history.line_lengths().sum()), int(reference_costs(seen.records, seen.column).sum())
+    read, sees = int(history.line_lengths().sum()), int(reference_costs(seen.tail, seen.column).sum())
     place = history.tokens - read * budget // max(1, sees)
     return NeedOlder(min(least.first_seq, back_to(history, max(place, _horizon(history, block))).first_seq))
 
@@ -120,11 +122,6 @@ def back_for_view(history: History, seen: History, least: NeedOlder, budget: int
 def _horizon(history: History, block: int) -> int:
     """The place on the line of counted tokens to which a view looks back; 0 is the beginning."""
     return max(0, history.tokens // block - HORIZON_BLOCKS) * block
-
-
-def _within(sight: Sight, is_near: Number) -> Sight:
-    """What is seen of the messages that are near enough."""
-    return Sight(*(indexes[is_near[indexes]] for indexes in sight))
 
 
 def _required(history: History) -> Number:
@@ -136,15 +133,12 @@ def _required(history: History) -> Number:
     return found
 
 
-def _question(history: History, sight: Sight, view: str, *, is_whole: bool) -> int | None:
+def _question(history: History, sight: Sight, *, is_whole: bool) -> int | None:
     """The seq of the newest user message that the agent sees, 0 without one; None if it is before the tail, or unknown."""
-    roles = np.frombuffer(history.records.roles, np.uint8)
-    asked = np.flatnonzero(roles[sight.kept] == USER)
+    roles, kept = np.frombuffer(history.records.roles, np.uint8), sight.kept
+    asked = kept[(roles[kept] == USER) & ((kept >= history.records.front) | (history.seqs[kept] == history.question))]
     if len(asked):
-        return history.first_seq + int(sight.kept[asked[-1]])
-    record = history.outside.get(history.question)
-    if record is not None and record.party.is_seen(view):
-        return history.question
+        return history.at(int(asked[-1]))
     return 0 if is_whole or not history.question else None
 
 
@@ -152,5 +146,5 @@ def _is_for(summary: Summary, history: History, view: str) -> bool:
     """Whether the summary covers nothing that the agent may not see. A compaction is made of its author's windows."""
     if not summary.seq:
         return summary.is_seen(view)
-    index = summary.seq - history.first_seq
-    return index >= 0 and history.records[index].party.author == view
+    is_read = summary.seq >= history.first_seq
+    return is_read and history.record(summary.seq).party.author == view

@@ -204,8 +204,12 @@ class Records(Sequence[Record]):
     """Consecutive messages as columns. ``details`` are the messages' details, or None if no message is rich, nor needs its
     scripts. ``said`` are their tokens + 1 in the model's own vocabulary (0: not counted), or None."""
 
-    def __init__(self, packed: bytes, details: StoredDetails | None = None, said: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, packed: bytes, details: StoredDetails | None = None, said: Sequence[int] | None = None, front: int = 0
+    ) -> None:
         self.packed = packed
+        self.front = front
+        """The number of messages before those of a tail; other messages are between these and the tail."""
         self.details: StoredDetails = details  # type: ignore[assignment] # code that needs them knows that they were read
         self.said: Number = None if said is None else np.asarray(said, np.int64)
         self.whole: Records | None = None
@@ -230,6 +234,17 @@ class Records(Sequence[Record]):
             _details(record, bytes(DIGEST_BYTES), "", stamp) for record, stamp in zip(records, stamps, strict=False)
         ]
         return cls(b"".join(map(encode_record, records)), StoredDetails.of(details))
+
+    @classmethod
+    def lone(cls, records: Sequence[Record]) -> "Records":
+        """The columns of these records with their tokens, ``said``. Where all are plain, they have no details."""
+        is_plain = all(
+            each.measure.extra is None and not (each.grouped or each.rich or any(each.party)) for each in records
+        )
+        found = cls.bare(records) if is_plain else cls.of(records)
+        if any(each.said is not None for each in records):
+            found.said = np.array([0 if each.said is None else each.said + 1 for each in records], np.int64)
+        return found
 
     @classmethod
     def bare(cls, records: Iterable[Record]) -> "Records":
@@ -282,6 +297,7 @@ class Records(Sequence[Record]):
             np.frombuffer(self.packed, f"V{RECORD_BYTES}")[places].tobytes(),
             self.details and self.details.taken(places),
             self.said if self.said is None else self.said[places],
+            int(np.count_nonzero(np.arange(len(self))[places] < self.front)) if self.front else 0,
         )
         part._columns = {mixes: taken(columns, places) for mixes, columns in self._columns.items()}
         part.whole = self.whole and self.whole.taken(places)
@@ -289,13 +305,16 @@ class Records(Sequence[Record]):
             part.costs = [(model, costs[places]) for model, costs in self.costs]
         return part
 
-    def before(self, newer: "Records") -> "Records":
-        """These records, followed by the ``newer`` ones."""
+    def before(self, newer: "Records", *, front: int = 0) -> "Records":
+        """These records, followed by the ``newer`` ones; the first ``front`` of all are not of the tail."""
         parts, details = (self, newer), None
+        said: Number = None
         if self.details or newer.details:
             older, later = (part.details or StoredDetails.of([_NOTHING] * len(part)) for part in parts)
             details = older.before(later)
-        return Records(self.packed + newer.packed, details)
+        if self.said is not None or newer.said is not None:
+            said = np.concatenate([np.zeros(len(part)) if part.said is None else part.said for part in parts])
+        return Records(self.packed + newer.packed, details, said, front)
 
     def rows(self) -> Number:
         """The records as rows of bytes, which may be changed."""
@@ -303,7 +322,7 @@ class Records(Sequence[Record]):
 
     def flagged(self, rows: Number) -> "Records":
         """These records with the flags of these rows, and with what was read of their details."""
-        changed = Records(rows.tobytes(), self.details, self.said)
+        changed = Records(rows.tobytes(), self.details, self.said, self.front)
         changed._columns = self._columns
         return changed
 
@@ -319,7 +338,7 @@ class Records(Sequence[Record]):
             details[index] = _details(record, old.digest, old.id, old.stamp, old.status)
             if said is not None and record.said is not None:
                 said[index] = record.said + 1
-        changed = Records(rows.tobytes(), self.details and self.details.replaced(details), said)
+        changed = Records(rows.tobytes(), self.details and self.details.replaced(details), said, self.front)
         changed.whole = self.whole or self
         return changed
 
@@ -328,7 +347,7 @@ class Records(Sequence[Record]):
         rows = self.rows()
         rows[places, 0] &= flags
         rows[places, 2:4] = 0
-        return Records(rows.tobytes(), self.details and self.details.without_rows(places), self.said)
+        return Records(rows.tobytes(), self.details and self.details.without_rows(places), self.said, self.front)
 
     def covered(self, places: Collection[int]) -> "Records":
         """These records, of which no window has those at ``places``, because a compaction stands for them."""
@@ -459,13 +478,17 @@ class Records(Sequence[Record]):
         is_result[1:-1] = (np.frombuffer(self.roles, np.uint8) == TOOL) & (flags & Flags.LATE == 0)
         goes_on = is_result[2:] | (np.frombuffer(self.more, np.uint8) & Flags.GOES_ON >> 8 != 0)
         ends = np.where(is_result[:-2], 0, LIST_BEGINS) + np.where(goes_on, 0, LIST_ENDS)
+        if 0 < self.front < len(self):  # other messages are between these two
+            ends[self.front - 1] |= LIST_ENDS
+            ends[self.front] |= LIST_BEGINS
         parallel = flags & Flags.PARALLEL
         return np.where(parallel, parallel + ends, 0)
 
     @property
     def leading_results(self) -> int:
-        """The number of results that stand before all other messages."""
-        return len(self.roles) - len(self.roles.lstrip(RESULTS))
+        """The number of results that stand before the tail's other messages."""
+        roles = self.roles[self.front :]
+        return len(roles) - len(roles.lstrip(RESULTS))
 
     @cached_property
     def marked(self) -> bool:

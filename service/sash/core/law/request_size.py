@@ -31,16 +31,12 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
 
     Raises WindowDoesNotFit for tools that are over a limit.
     """
-    limits, records, outside = model.limits, history.records, history.outside
+    limits, records = model.limits, history.records
     if fixed.tools:
         check_tools(fixed.tools, model)
     if limits is NO_LIMITS and options.images_kept is None:
         return True
-    if (
-        fixed.has_media
-        or (records.details and records.media)
-        or (outside and any(each.enclosed for each in outside.values()))
-    ):
+    if fixed.has_media or (records.details and records.media):
         return False
     if limits.messages is not None and 2 * history.length + fixed_messages(fixed) > limits.messages:
         return False
@@ -49,8 +45,7 @@ def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQu
     most = fixed_bytes(fixed) + (_documents_bytes(documents) if documents.sources else 0)
     if history.summary is not None or options.recall_max_tokens:
         most += told_bytes(history, options)
-    inside, before = text_bytes(history, model, options.format)
-    return most + int(np.add.reduce(inside)) + sum(before.values()) <= limits.bytes
+    return most + int(np.add.reduce(text_bytes(records, model, options.format))) <= limits.bytes
 
 
 def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str = "") -> None:

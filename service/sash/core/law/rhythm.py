@@ -74,7 +74,7 @@ def spared_of(
 
     The step is a share of ``length``. ``is_tiered``: a price tier limits the window. ``asks`` is as in ``cold_of``.
     """
-    cold, often, told = cold_of(history.records, rules, whole=history.is_whole, asks=asks)
+    cold, often, told = cold_of(history.tail, rules, whole=history.is_whole, asks=asks)
     turn = length * TURN_OF_A_WINDOW
     least = rules.minimum_tokens + 2 * turn
     while_cold = min(below, round(_WHILE_COLD * length))

@@ -1,5 +1,6 @@
 """The costs of messages as they are sent: with their reasoning if it is sent, and with long tool results cut."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
@@ -13,7 +14,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.counts.prices import reasoning_cost
 from sash.core.counts.rows import Row
-from sash.core.law.costs import for_each
+from sash.core.law.costs import for_each, message_costs
 from sash.core.law.fillers import blank_line_tokens, joined_systems, unseen_tokens, with_filler
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
@@ -40,23 +41,23 @@ def with_reasoning(view: View, model: Model, options: WindowQuery) -> View:
 
     Signatures on calls are always sent; with ``reasoning=none`` those of the newest turn, without which Gemini answers 400.
     """
-    history = view.history
-    if not history.outside and not (history.records.details and history.records.thinks):
+    records = view.history.records
+    if not (records.details and records.thinks):
         return view
-    sent, whole = _of_each(view, model, partial(_sent_and_whole, view, model, options))
-    left = {seq: tokens - sent.get(seq, 0) for seq, tokens in whole.items() if tokens > sent.get(seq, 0)}
-    view = msgspec.structs.replace(dearer(view, sent), reasoning=sent, reasoning_left=left)
+    sent, whole = _of_each(view.history, model, partial(_sent_and_whole, view.history, model, options))
+    left = np.maximum(0, whole - sent)
+    view = msgspec.structs.replace(view, costs=view.costs + sent, reasoning=sent, reasoning_left=left)
     if options.stable:
-        lasting, passing = _of_each(view, model, partial(_lasting_and_passing, model, options))
+        lasting, passing = _of_each(view.history, model, partial(_lasting_and_passing, model, options))
         view = msgspec.structs.replace(view, lasting=lasting, passing=passing)
     return view
 
 
 def _sent_and_whole(
-    view: View, model: Model, options: WindowQuery, row: Row, seq: Number, by: Arithmetic
+    history: History, model: Model, options: WindowQuery, row: Row, seq: Number, by: Arithmetic
 ) -> tuple[Number, Number]:
     """Tokens of a message's reasoning that are sent, and of all that it has."""
-    history, form = view.history, options.format
+    form = options.format
     # Another provider's form may leave out a blank question.
     knows_questions = PROVIDERS[form].is_chat_form or PROVIDERS[form].maker == model.provider
     is_forgotten = (seq < history.question) & (model.rules.forgets and knows_questions)
@@ -87,39 +88,30 @@ def _lasting_and_passing(
 
 
 def _of_each(
-    view: View, model: Model, rule: Callable[[Row, Number, Arithmetic], tuple[Number, Number]]
-) -> tuple[dict[int, int], dict[int, int]]:
-    """Two figures of each message that was read, by seq, without zeros. ``rule`` gets its numbers and its seq."""
-    history, records, first = view.history, view.history.records, view.history.first_seq
-    apart = dict(history.outside)
-    found: tuple[dict[int, int], dict[int, int]] = ({}, {})
-    if records.details:
-        apart |= {first + index: records[index] for index in records.rare}
-        of_all = rule(records.columns_for(model), first + np.arange(len(records)), MANY)
-        for figures, numbers in zip(found, of_all, strict=True):
-            listed = for_each(numbers, len(records))
-            places = np.flatnonzero(listed)
-            figures.update(zip((places + first).tolist(), listed[places].tolist(), strict=True))
-    for seq, record in apart.items():
-        for figures, number in zip(found, rule(whole_row(record.measure, model), seq, ONE), strict=True):
-            figures.pop(seq, None)
-            if number:
-                figures[seq] = number
-    return found
+    history: History, model: Model, rule: Callable[[Row, Number, Arithmetic], tuple[Number, Number]]
+) -> tuple[Number, Number]:
+    """Two figures of each message, as arrays. ``rule`` gets its numbers and its seq."""
+    records, seqs = history.records, history.seqs
+    first, second = (for_each(each, len(records)) for each in rule(records.columns_for(model), seqs, MANY))
+    for index in records.rare:
+        first[index], second[index] = rule(whole_row(records[index].measure, model), seqs.item(index), ONE)
+    return first, second
 
 
 def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> View:
     """The view with costs that include the words sent in ``form`` for the user's empty messages, and the blank lines
     between system texts. ``has_system``: a system prompt comes before the messages."""
-    first, records = view.history.first_seq, view.history.records
+    records = view.history.records
     names_files = PROVIDERS[form].names_files
     is_empty = (records.tokens(0) <= names_files) & (np.frombuffer(records.roles, np.uint8) == USER)
-    seqs = {*view.outside, *(first + np.flatnonzero(is_empty)).tolist()}
+    indexes = {*np.flatnonzero(is_empty).tolist()}
     if names_files and records.details:
-        seqs.update(first + index for index in records.media)
-    costs = {seq: with_filler(view.history.record(seq).measure, view.cost_of(seq), model, form) for seq in seqs}
-    joined = joined_systems(view, model, form)[0 if has_system else 1 :]
-    return recosted(view, costs | {seq: view.cost_of(seq) + blank_line_tokens(model) for seq in joined})
+        indexes.update(records.media)
+    costs = view.costs.copy()
+    for index in indexes:
+        costs[index] = with_filler(records[index].measure, costs.item(index), model, form)
+    costs[joined_systems(view, model, form)[0 if has_system else 1 :]] += blank_line_tokens(model)
+    return msgspec.structs.replace(view, costs=costs)
 
 
 def with_links(view: View, model: Model) -> View:
@@ -127,17 +119,19 @@ def with_links(view: View, model: Model) -> View:
 
     The line has the link's beginning, which may cost more than a small picture.
     """
-    first, history = view.history.first_seq, view.history
-    seqs = [*view.outside, *(first + index for index in (history.records.media if history.records.details else ()))]
-    return dearer(view, {seq: unseen_tokens(history.record(seq).measure, model) for seq in seqs})
+    records, costs = view.history.records, view.costs.copy()
+    for index in records.media if records.details else ():
+        costs[index] += unseen_tokens(records[index].measure, model)
+    return msgspec.structs.replace(view, costs=costs)
 
 
 def begins_turn(history: History) -> int:
     """Return the seq of the question that began the newest turn; of a question before the tail where that is not known."""
-    roles, records = history.records.roles, history.records
+    records, front = history.records, history.records.front
+    roles = records.roles[front:]
     if records.marked:  # a late result, which is sent elsewhere or not at all, counts as the message before it
         shown = bytearray(roles)
-        for index in np.flatnonzero(np.frombuffer(records.flags, np.uint8) & Flags.LATE).tolist():
+        for index in np.flatnonzero(np.frombuffer(records.flags[front:], np.uint8) & Flags.LATE).tolist():
             if roles[index] >= TOOL:
                 shown[index] = shown[max(0, index - 1)]
         roles = bytes(shown)
@@ -148,28 +142,17 @@ def is_turn_unknown(history: History, options: WindowQuery) -> bool:
     """Whether the tail does not show if messages before it are in the newest turn, and one of them has reasoning."""
     if options.reasoning == "all" or history.is_whole or begins_turn(history) > history.first_seq:
         return False
-    extras = (record.measure.extra for seq, record in history.outside.items() if seq < history.question)
+    earlier = bisect_left(history.before, history.question)
+    extras = (history.records[index].measure.extra for index in range(earlier))
     return any(extra is not None and (extra.reasoning or extra.beside) for extra in extras)
 
 
 def dearer(view: View, more: Mapping[int, int]) -> View:
     """The view in which messages cost so many tokens more, by seq."""
-    return recosted(view, {seq: view.cost_of(seq) + tokens for seq, tokens in more.items() if tokens})
-
-
-def recosted(view: View, costs: Mapping[int, int], edits: Mapping[int, Edit] | None = None) -> View:
-    """The view with new costs and edits of some messages, by seq. An edit that saves nothing is none."""
-    if not costs:
-        return view
-    first = view.history.first_seq
-    inside, outside = view.costs.copy(), dict(view.outside)
-    for seq, cost in costs.items():
-        if seq >= first:
-            inside[seq - first] = cost
-        else:
-            outside[seq] = cost
-    sent = {seq: edit for seq, edit in {**view.edits, **(edits or {})}.items() if edit.saved}
-    return msgspec.structs.replace(view, costs=inside, outside=outside, edits=sent)
+    costs = view.costs.copy()
+    for seq, tokens in more.items():
+        costs[view.history.index(seq)] += tokens
+    return msgspec.structs.replace(view, costs=costs)
 
 
 class Trimming(msgspec.Struct, frozen=True):
@@ -184,8 +167,8 @@ class Trimming(msgspec.Struct, frozen=True):
         limit = self.options.tool_result_max_tokens
         if limit is None:
             return view
-        results = _results_in(view, view.history.outside, _groups(view))
-        return self._cut(view, [seq for seq in results if view.cost_of(seq) > limit], limit)
+        results = _results_in(view, _groups(view))
+        return self._cut(view, [index for index in results if view.costs[index] > limit], limit)
 
     def overlong(self, view: View, room: int) -> View:
         """The view with tool groups larger than their share of ``room`` cut to it, wherever they are in the history.
@@ -195,11 +178,11 @@ class Trimming(msgspec.Struct, frozen=True):
         share = share_of(room)
         if self.options.tool_result_overflow != "trim" or view.unit_costs.max(initial=0) <= share:
             return view
-        for index in np.flatnonzero(view.unit_costs > share).tolist():
-            is_pinned = view.always.get(index) not in (None, Reason.NEWEST)
-            if not (is_pinned or index in view.units.broken):
-                results = _results_in(view, (), [index])
-                beside = int(view.unit_costs[index]) - sum(map(view.cost_of, results))
+        for unit in np.flatnonzero(view.unit_costs > share).tolist():
+            is_pinned = view.always.get(unit) not in (None, Reason.NEWEST)
+            if not (is_pinned or unit in view.units.broken):
+                results = _results_in(view, [unit])
+                beside = int(view.unit_costs[unit] - view.costs[results].sum())
                 view = self._shared(view, results, share - beside)
         return view
 
@@ -213,12 +196,12 @@ class Trimming(msgspec.Struct, frozen=True):
         if self.options.stable:
             # Also pinned groups whose other results have not come yet.
             pinned = {unit_at(view.units, index) for index in view.history.records.pinned()}
-            kept = _results_in(view, view.history.outside, sorted(pinned))
+            kept = _results_in(view, sorted(pinned.union(range(view.front))))
             view = self._shared(view, kept, share_of(room)) if kept else view
-        results = _results_in(view, view.outside, view.always)
+        results = _results_in(view, view.always)
         if not results:
             return view
-        cost = sum(map(view.cost_of, results))
+        cost = int(view.costs[results].sum())
         most = min(share_of(room), cost + room - beside() - sum(view.always_costs().values()))
         return self._shared(view, results, most) if cost > most else view
 
@@ -226,8 +209,8 @@ class Trimming(msgspec.Struct, frozen=True):
         """The view in which the cut results of required messages are longer by the remaining ``room``."""
         if room <= 0 or not view.edits or self.options.stable:
             return view
-        cut = [seq for seq in _results_in(view, view.outside, view.always) if seq in view.edits]
-        return self._shared(view, cut, sum(map(view.cost_of, cut)) + room) if cut else view
+        cut = [index for index in _results_in(view, view.always) if view.history.at(index) in view.edits]
+        return self._shared(view, cut, int(view.costs[cut].sum()) + room) if cut else view
 
     def cleared(self, view: View, newest_seq: int) -> View:
         """The view with results as one line each, except those of the newest ``tool_results_kept`` groups.
@@ -241,53 +224,58 @@ class Trimming(msgspec.Struct, frozen=True):
         if counted and newest_seq < view.seq(counted[-1] + 1):
             kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
         old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
-        return self._cut(view, _results_in(view, (), old), 0)
+        return self._cut(view, _results_in(view, old), 0)
 
     def _shared(self, view: View, results: Sequence[int], room: int) -> View:
         """The view with ``results`` cut so that together they cost ``room``, if possible."""
         lines, limit = self._lines(view, results), self.options.tool_result_max_tokens
-        whole = view.history.whole_costs(results, self.model)
+        whole = message_costs(view.history.records, self.model)[[*results]]
         if limit is not None:
-            whole = {seq: min(cost, max(limit, lines[seq])) for seq, cost in whole.items()}
-        least = [min(cost, lines[seq]) for seq, cost in whole.items()]
-        return self._sent(view, dict(zip(whole, shared_limits([*whole.values()], least, room), strict=True)))
+            whole = np.minimum(whole, np.maximum(limit, lines))
+        least = np.minimum(whole, lines)
+        return self._sent(view, results, shared_limits(whole.tolist(), least.tolist(), room))
 
     def _cut(self, view: View, results: Sequence[int], limit: int) -> View:
         """The view with results cut to ``limit``, or to one line if that costs more or it is 0. None becomes longer."""
         lines = self._lines(view, results, alone=not limit)
-        now = zip(results, view.costs_of(results), strict=True)
-        costs = {seq: cost for seq, before in now if (cost := max(limit, lines[seq])) < before}
-        return self._sent(view, costs, are_lines=not limit)
+        costs = {index: max(limit, line) for index, line in zip(results, lines, strict=True)}
+        less = {index: cost for index, cost in costs.items() if cost < view.costs[index]}
+        return self._sent(view, [*less], [*less.values()], are_lines=not limit)
 
-    def _sent(self, view: View, costs: Mapping[int, int], *, are_lines: bool = False) -> View:
+    def _sent(self, view: View, results: Sequence[int], costs: Sequence[int], *, are_lines: bool = False) -> View:
         """The view with results cut so that they have these costs. One that has its whole cost is not cut."""
-        whole, most = view.history.whole_costs(costs, self.model), self.options.tool_result_max_tokens
-        edits = {
-            seq: Edit(limit=0 if are_lines else min(cost, most or cost), saved=whole[seq] - cost)
-            for seq, cost in costs.items()
-        }
-        return recosted(view, costs, edits)
+        if not results:
+            return view
+        whole, most = message_costs(view.history.records, self.model), self.options.tool_result_max_tokens
+        changed, edits = view.costs.copy(), dict(view.edits)
+        for index, cost in zip(results, costs, strict=True):
+            changed[index], seq, saved = cost, view.history.at(index), whole.item(index) - cost
+            edits.pop(seq, None)
+            if saved:
+                edits[seq] = Edit(limit=0 if are_lines else min(cost, most or cost), saved=saved)
+        return msgspec.structs.replace(view, costs=changed, edits=edits)
 
-    def _lines(self, view: View, results: Sequence[int], *, alone: bool = False) -> dict[int, int]:
+    def _lines(self, view: View, results: Sequence[int], *, alone: bool = False) -> list[int]:
         """Tokens of these results as one line each, with their images and files unless it is sent ``alone``."""
-        history, first, records = view.history, view.history.first_seq, view.history.records
-        plain = [seq for seq in results if seq >= first and seq - first not in records.with_parts]
-        places, names = [seq - first for seq in plain], list(map(history.name, plain))
-        costs = line_costs(records, places, names, self.place, self.model, alone=alone) if plain else []
+        history, records = view.history, view.history.records
+        names = {index: history.name(history.at(index)) for index in results}
+        plain = [index for index in results if index not in records.with_parts]
+        named = [names[index] for index in plain]
+        costs = line_costs(records, plain, named, self.place, self.model, alone=alone) if plain else []
         lines = dict(zip(plain, costs, strict=True))
-        others = (seq for seq in results if seq not in lines)
-        return lines | {
-            seq: line_cost(history.record(seq), history.name(seq), self.place, self.model, alone=alone)
-            for seq in others
-        }
+        return [
+            lines[index]
+            if index in lines
+            else line_cost(records[index], names[index], self.place, self.model, alone=alone)
+            for index in results
+        ]
 
 
-def _results_in(view: View, before: Iterable[int], indexes: Iterable[int]) -> list[int]:
-    """Seqs of the tool results among messages before the tail, and of those in these units."""
-    history, first, starts = view.history, view.history.first_seq, view.units.starts
-    inside = [place for index in indexes for place in range(starts[index], starts[index + 1])]
-    found = [seq for seq in before if history.role(seq) in RESULTS]
-    return found + [first + place for place in inside if history.records.roles[place] in RESULTS]
+def _results_in(view: View, units: Iterable[int]) -> list[int]:
+    """The indexes of the tool results in these units."""
+    roles, starts = view.history.records.roles, view.units.starts
+    inside = (index for unit in units for index in range(starts[unit], starts[unit + 1]))
+    return [index for index in inside if roles[index] in RESULTS]
 
 
 def _groups(view: View) -> list[int]:

@@ -1,13 +1,11 @@
 """What one of several agents sees of consecutive messages: all, their text alone, or nothing."""
 
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 
-from sash.core.chat.messages import links_in
-from sash.core.counts.families import ASSISTANT, FUNCTION, TOOL, USER
+from sash.core.counts.families import ASSISTANT, USER
 from sash.core.counts.measures import Extra
 from sash.core.counts.numbers import Number
 from sash.core.law.late_results import heads_of
@@ -54,7 +52,7 @@ def sight_of(records: Records, view: str) -> Sight:
     is_gone = gone[heads] & is_call[heads]
     says = is_seen & (records.tokens(0) > 0) & (roles == ASSISTANT) & ~is_unsent
     is_text = is_gone & is_call & says
-    is_pinned = np.zeros(count, bool)
+    is_pinned = np.arange(count) < records.front
     is_pinned[heads[list(records.pinned())]] = True  # a pinned member pins its group
     is_later = np.zeros(count, bool)
     if is_text.any():
@@ -64,7 +62,7 @@ def sight_of(records: Records, view: str) -> Sight:
         is_later = _superseded(is_text & is_others, says & (is_text | ~is_call), author, asks)
         is_later &= ~is_pinned
     is_text &= ~is_later
-    is_retired = is_later | is_gone & is_seen & ~is_others[heads]
+    is_retired = is_later | is_gone & is_seen & ~is_others[heads] & (np.arange(count) >= records.front)
     kept = np.flatnonzero(is_seen & ~is_gone | is_text)
     groups = (is_text, is_text & is_pinned, is_later, is_retired)
     return Sight(kept, *map(np.flatnonzero, groups))
@@ -80,32 +78,6 @@ def _superseded(is_text: Number, says: Number, author: Number, asks: Number) -> 
         words = np.append(np.flatnonzero(says & (author == each)), len(says))
         found[texts[mine]] = words[np.searchsorted(words, texts[mine], side="right")] < ends[mine]
     return found
-
-
-def sight_outside(outside: Mapping[int, Record], view: str) -> tuple[dict[int, Record], frozenset[int]]:
-    """The messages before the tail that the agent sees, by seq, and the seqs of those of which it sees the text alone."""
-    makers: dict[str, int] = {}
-    groups: dict[int, int] = {}
-    for seq, record in sorted(outside.items()):
-        if record.makes_calls:
-            makers |= dict.fromkeys(links_in(record.links), seq)
-            groups[seq] = seq
-        elif record.measure.role in (TOOL, FUNCTION):
-            groups[seq] = makers.get(record.links, seq)
-    hidden = {seq for seq, record in outside.items() if not record.party.is_seen(view)}
-    others = {seq for seq, record in outside.items() if record.party.is_others(view)}
-    gone = {head for seq, head in groups.items() if seq in hidden or head in others or head in hidden}
-    kept: dict[int, Record] = {}
-    texts: set[int] = set()
-    for seq, record in outside.items():
-        if seq in hidden:
-            continue
-        if groups.get(seq) not in gone:
-            kept[seq] = record
-        elif groups[seq] == seq and record.measure.role == ASSISTANT and record.measure.o200k:
-            kept[seq] = text_record(record)
-            texts.add(seq)
-    return kept, frozenset(texts)
 
 
 def taken(records: Records, kept: Number, texts: Number, pinned: Number) -> Records:

@@ -25,7 +25,6 @@ message at which it would begin without, or at a later place. A window that woul
 anywhere, so that it stays longer.
 """
 
-from collections.abc import Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -36,7 +35,6 @@ from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs
 from sash.core.law.records import RESULTS, Flags, Record
 from sash.core.law.terms import Terms
-from sash.core.law.units import Units
 from sash.core.law.view import View, unit_at, unit_costs
 
 _RESULT = bytes(role in RESULTS for role in range(256))
@@ -96,13 +94,14 @@ class Spared(NamedTuple):
     told: int
     outgrown: int
 
-    def by_unit(self, units: Units) -> "Spared":
-        """The same for units of these messages."""
-        if units.single:
+    def by_unit(self, view: View) -> "Spared":
+        """The same for the units of the tail's messages."""
+        if view.units.single:
             return self
-        while_cold = np.maximum.reduceat(self.while_cold, units.begins)
-        briefly = np.logical_or.reduceat(self.briefly, units.begins)
-        return Spared(while_cold, briefly, int(np.searchsorted(units.begins, self.told)), self.outgrown)
+        begins = view.units.begins[view.front :] - view.history.records.front
+        while_cold = np.maximum.reduceat(self.while_cold, begins)
+        briefly = np.logical_or.reduceat(self.briefly, begins)
+        return Spared(while_cold, briefly, int(np.searchsorted(begins, self.told)), self.outgrown)
 
 
 class Begins(NamedTuple):
@@ -122,27 +121,28 @@ def cut_seq(view: View, room: int, step: float, block: int, terms: Terms, spared
     history = view.history
     spans, steady = _spans(view, room, terms)
     room -= steady
-    # As in the tail: a result's cost after its cut, and signatures without the reasoning of a turn.
-    costs = {seq: cost - view.reasoning.get(seq, 0) + view.lasting.get(seq, 0) for seq, cost in view.outside.items()}
     asked = None
-    if (question := history.outside.get(history.question)) is not None:
-        own = 0 if question.pinned else costs.pop(history.question)
+    if history.question in history.before:
+        index = history.index(history.question)
+        question = history.records[index]
+        own = 0 if question.pinned else int(_lasting(view)[index])
+        room += own
         before, beside = _placed(question, terms)
         asked = EarlierQuestion(own + before, beside)
     found = stable_cut(
         spans,
         end=history.tokens,
-        room=room - sum(costs.values()),
+        room=room,
         step=step,
         block=block,
         whole=history.is_whole,
         asked=asked,
-        spared=spared.by_unit(view.units) if spared is not None and len(view.units) else None,
+        spared=spared.by_unit(view) if spared is not None and len(spans.cost) else None,
     )
     if isinstance(found, Before):
         return found
-    since_seq = view.seq(found.since + 1) - 1 if found.since is not None else 0
-    return Cut(view.seq(found.cut), since_seq, found.for_price)
+    since_seq = view.seq(view.front + found.since + 1) - 1 if found.since is not None else 0
+    return Cut(view.seq(view.front + found.cut), since_seq, found.for_price)
 
 
 def _placed(question: Record, terms: Terms) -> tuple[int, int]:
@@ -151,20 +151,23 @@ def _placed(question: Record, terms: Terms) -> tuple[int, int]:
     return (added, 0) if mode == "all" else (0, added if mode == "latest" else 0)
 
 
+def _lasting(view: View) -> Number:
+    """Each message's tokens in later windows: other reasoning counts in its turn only."""
+    return view.costs - view.reasoning + view.lasting
+
+
 def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
     """The tail's units, and the tokens of the required ones, whose room no other message has.
 
     An unfinished pinned group is not sent, but its room stays reserved: otherwise the cut would move back.
     """
     history, units, records = view.history, view.units, view.history.records
-    count, starts, first = len(units), units.begins, history.first_seq
+    count, starts, front = len(units), units.begins, view.front
     roles = np.frombuffer(records.roles, np.uint8)[starts]
-    # Other reasoning counts in its turn only.
-    lasting = view.costs - _by_message(view, view.reasoning) + _by_message(view, view.lasting)
-    cost, reasoning, length = (
-        unit_costs(units, each) for each in (lasting, _by_message(view, view.passing), history.line_lengths())
-    )
+    length = np.append(np.zeros(records.front, np.int64), history.line_lengths())
+    cost, reasoning, length = (unit_costs(units, each) for each in (_lasting(view), view.passing, length))
     required = roles <= DEVELOPER
+    required[:front] = True
     required[[unit_at(units, index) for index in records.pinned()]] = True
     steady = int(cost[required].sum())
     cost[required] = 0
@@ -173,32 +176,25 @@ def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
     for index in np.flatnonzero((roles == USER) & is_grounded).tolist():
         before, beside[index] = _placed(records[units.starts[index]], terms)
         cost[index] += before
-    if history.seen is not None and len(history.seen.behind) and count:
+    if history.seen is not None and len(history.seen.behind) and count > front:
         gone = np.minimum(message_costs(history.seen.retired, terms.model), max(0, room))
-        np.add.at(cost, np.searchsorted(starts, history.seen.behind, side="right") - 1, gone)
+        behind = np.searchsorted(starts, records.front + history.seen.behind, side="right") - 1
+        np.add.at(cost, behind, gone)
     if history.covered:
         is_sent = np.frombuffer(records.having(Flags.COVERED), np.uint8)[starts] == 0
         cost, reasoning, beside = (each * is_sent for each in (cost, reasoning, beside))
-    for index in {unit_at(units, seq - first) for seq in view.edits if seq >= first}:
+    for index in {unit_at(units, history.index(seq)) for seq in view.edits}:
         while_open[index] = _while_open(view, index, room, terms.options.tool_result_max_tokens)
     for seq, tokens in view.brings.items():
-        while_open[unit_at(units, seq - first)] += tokens
+        while_open[unit_at(units, history.index(seq))] += tokens
     # A question continues the turn before it if it follows tool results, or a message that was not read yet.
     continues = np.zeros(count, bool)
-    if view.passing and count:
+    if view.passing.any():
         is_result = np.frombuffer(records.roles.translate(_RESULT), np.uint8)
         continues[1:] = is_result[starts[1:] - 1] != 0
-        continues[0] = not history.is_whole
-    return Spans(cost, length, beside, roles == USER, reasoning, continues, while_open), steady
-
-
-def _by_message(view: View, tokens: Mapping[int, int]) -> Number:
-    """Tokens by seq as an array, with a number for each message of the tail."""
-    found = np.zeros(len(view.costs), np.int64)
-    for seq, number in tokens.items():
-        if seq >= view.history.first_seq:
-            found[seq - view.history.first_seq] = number
-    return found
+        continues[front : front + 1] = not history.is_whole
+    spans = Spans(cost, length, beside, roles == USER, reasoning, continues, while_open)
+    return Spans(*(each[front:] for each in spans)), steady
 
 
 def _while_open(view: View, index: int, room: int, limit: int | None) -> int:

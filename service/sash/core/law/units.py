@@ -76,6 +76,7 @@ def _grouped(records: Records) -> Units:
     is_result, is_answer = (roles == TOOL) & is_beside, (roles == FUNCTION) & is_beside
     follows = np.zeros(len(records), bool)
     follows[1:] = is_result[1:] & (is_result | asks)[:-1] | is_answer[1:] & is_legacy[:-1]
+    follows[records.front : records.front + 1] = False  # other messages are before the tail
     starts = np.append(np.flatnonzero(np.logical_not(follows)), len(records))
     first, ends = starts[:-1], starts[1:]
     is_apart = (roles[first] == TOOL) | (roles[first] == FUNCTION) & (flags[first] & Flags.LATE != 0)

@@ -11,7 +11,7 @@ import numpy as np
 from sash.core.counts.families import DEVELOPER, FUNCTION, ROLES, SYSTEM, TOOL, USER
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
-from sash.core.law.costs import message_costs, record_cost, reference_costs
+from sash.core.law.costs import message_costs, reference_costs
 from sash.core.law.lines import Gap, lines_tokens
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Flags, Record, Records, Summary, indexes_of
@@ -24,14 +24,13 @@ _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
 class History(msgspec.Struct, frozen=True):
     """The part of a conversation that was read.
 
-    ``records`` is its tail, from ``first_seq`` to the newest message. ``outside`` are required messages before the tail:
-    the newest user message, system and developer messages, and pinned ones with their whole tool group. Totals are of the
-    whole conversation, in reference tokens of the model's encoding (``column``).
+    ``records`` are required messages before the tail, and the tail, from ``first_seq`` to the newest message. ``before`` are
+    the seqs of the required ones, ascending: the newest user message, system and developer messages, and pinned ones with
+    their whole tool group. Totals are of the whole conversation, in reference tokens of the model's encoding (``column``).
     """
 
     first_seq: int
     records: Records
-    outside: Mapping[int, Record]
     length: int
     column: int
     tokens: int
@@ -39,13 +38,12 @@ class History(msgspec.Struct, frozen=True):
     grounding_tokens: int
     question: int
     """Seq of the newest user message; 0 if there is none."""
+    before: Sequence[int] = ()
     summary: Summary | None = None
     recalled: AbstractSet[int] = frozenset()
     """Seqs of recalled messages (whole units), which this window must contain."""
     covered: int = 0
     """The last seq that a provider's compaction covers in this window (``compaction.py``); 0 without one."""
-    stored: Mapping[int, Record] = {}
-    """The records as they are stored of those ``outside`` whose messages are sent with less."""
     pause_ms: int | None = None
     """Milliseconds from the message before the newest reply to the newest message, which are those between two windows; None
     if they are unknown, or without a reply."""
@@ -61,13 +59,68 @@ class History(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether no message before the tail may be sent, beside those ``outside``."""
+        """Whether no message before the tail may be sent, beside the required ones."""
         return self.first_seq <= self.covered + 1 or (self.seen is not None and self.seen.is_whole)
 
     def line_lengths(self) -> Number:
         """Reference tokens of each message of the tail on the line of a stable cut: with what is left out behind it."""
-        seen = self.seen
-        return reference_costs(self.records, self.column) if seen is None else seen.lengths[: len(self.records)]
+        if self.seen is not None:
+            return self.seen.lengths[: self.read]
+        return reference_costs(self.records, self.column)[self.records.front :]
+
+    def with_required(self, records: Mapping[int, Record]) -> "History":
+        """The history with these messages before its tail, too, by seq."""
+        added = {seq: record for seq, record in sorted(records.items()) if seq not in self.before}
+        if not added:
+            return self
+        before = [*added, *self.before]
+        joined = Records.lone([*added.values()]).before(self.records)
+        found = joined.taken(np.append(np.argsort(before), np.arange(len(before), len(joined))))
+        found.front = len(before)
+        return msgspec.structs.replace(self, records=found, before=sorted(before))
+
+    def without_required(self, seqs: AbstractSet[int]) -> "History":
+        """The history without these messages before its tail."""
+        before = [seq for seq in self.before if seq not in seqs]
+        if len(before) == len(self.before):
+            return self
+        kept = [*map(self.before.index, before), *range(self.records.front, len(self.records))]
+        return msgspec.structs.replace(self, records=self.records.taken(np.array(kept, np.int64)), before=before)
+
+    @property
+    def seqs(self) -> Number:
+        """The place of each of the records, as an array."""
+        return np.append(np.array(self.before, np.int64), np.arange(self.first_seq, self.length + 1))
+
+    @property
+    def read(self) -> int:
+        """The number of messages of the tail."""
+        return self.length + 1 - self.first_seq
+
+    @property
+    def tail(self) -> Records:
+        """The records without those before the tail."""
+        return self.records[self.records.front :] if self.before else self.records
+
+    def has_read(self, place: int) -> bool:
+        """Whether the message at a place was read."""
+        return place >= self.first_seq or place in self.before
+
+    def index(self, place: int) -> int:
+        """The index of the message at a place among the records."""
+        first = self.first_seq
+        return place - first + len(self.before) if place >= first else self.before.index(place)
+
+    def indexes(self, places: Iterable[int]) -> list[int]:
+        """The same of several messages."""
+        first, before = self.first_seq, self.before
+        base = first - len(before)
+        return [place - base if place >= first else before.index(place) for place in places]
+
+    def at(self, index: int) -> int:
+        """The place of the message with this index among the records."""
+        after = index - len(self.before)
+        return self.first_seq + after if after >= 0 else self.before[index]
 
     def seq(self, number: int) -> int:
         """The seq in the log of the message with this number."""
@@ -84,7 +137,7 @@ class History(msgspec.Struct, frozen=True):
     def has(self, seq: int) -> bool:
         """Whether a message of the log that was read is among those that the agent sees."""
         if seq < self.first_seq:
-            return self.seen is None or seq in self.outside
+            return self.seen is None or seq in self.before
         return self.seen is None or self.seen.seqs[self.number(seq) - self.first_seq :][:1] == [seq]
 
     def lines_tokens(self, place: int, model: Model) -> int:
@@ -92,7 +145,7 @@ class History(msgspec.Struct, frozen=True):
         gap = self.order.lines.get(place) if self.order else None
         if gap is None:
             return 0
-        return lines_tokens(self.record(place), gap, model, are_all=gap.last == place - self.first_seq)
+        return lines_tokens(self.record(place), gap, model, are_all=gap.last == place)
 
     def name(self, place: int) -> int:
         """The seq in the log of the message at a place."""
@@ -127,34 +180,35 @@ class History(msgspec.Struct, frozen=True):
 
     def turn(self, count: int) -> int:
         """The place of the user's message that begins the last ``count`` turns; 1 if it was not read."""
-        place, roles = len(self.records), self.records.roles
+        index, roles = len(self.records), self.records.roles
         for _ in range(count):
-            place = roles.rfind(USER, 0, place)
-            if place < 0:
+            index = roles.rfind(USER, self.records.front, index)
+            if index < 0:
                 return self.question if count == 1 else 1
-        return self.first_seq + place
+        return self.at(index)
 
-    def record(self, seq: int) -> Record:
+    def record(self, place: int) -> Record:
         """The record of a message that was read."""
-        return self.records[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq]
+        found: Record = self.records[self.index(place)]
+        return found
 
-    def role(self, seq: int) -> int:
+    def role(self, place: int) -> int:
         """The role of a message that was read."""
-        return self.records.roles[seq - self.first_seq] if seq >= self.first_seq else self.outside[seq].measure.role
+        return self.records.roles[self.index(place)]
 
-    def roles_of(self, seqs: Sequence[int]) -> bytes:
+    def roles_of(self, places: Sequence[int]) -> bytes:
         """The roles of messages that were read."""
-        first, roles, outside = self.first_seq, self.records.roles, self.outside
-        return bytes([roles[seq - first] if seq >= first else outside[seq].measure.role for seq in seqs])
+        roles = self.records.roles
+        return bytes([roles[index] for index in self.indexes(places)])
 
-    def whole_cost(self, seq: int, model: Model) -> int:
+    def whole_cost(self, place: int, model: Model) -> int:
         """Tokens of a message as it is stored, without documents and reasoning."""
-        return self.whole_costs((seq,), model)[seq]
+        return self.whole_costs((place,), model)[place]
 
-    def whole_costs(self, seqs: Iterable[int], model: Model) -> dict[int, int]:
-        """The same of several messages, by seq."""
-        costs, first, outside = message_costs(self.records, model), self.first_seq, self.outside
-        return {seq: costs.item(seq - first) if seq >= first else record_cost(outside[seq], model) for seq in seqs}
+    def whole_costs(self, places: Iterable[int], model: Model) -> dict[int, int]:
+        """The same of several messages, by place."""
+        costs = message_costs(self.records, model)
+        return {place: costs.item(self.index(place)) for place in places}
 
 
 class Perspective(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,7 +225,7 @@ class Perspective(msgspec.Struct, frozen=True, kw_only=True):
     behind: Number
     """The index of the message with which each of these counts on the line of a stable cut."""
     is_whole: bool
-    """Whether no message before the tail may be sent, beside those outside: the tail begins at the horizon, or before."""
+    """Whether no message before the tail may be sent, beside required ones: the tail begins at the horizon, or before."""
     is_short: bool
     """Whether messages are before the horizon."""
 
@@ -204,34 +258,40 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
-    """The tail's units and their costs for one model. ``always`` are the indexes of required units, with the reason."""
+    """A history's units and their costs for one model. ``always`` are the indexes of required units, with the reason.
+
+    Each array has a number for each record of the history.
+    """
 
     history: History
     costs: Number
-    """The tokens of each message of the tail, as an array."""
+    """The tokens of each message."""
     units: Units
     always: dict[int, Reason]
-    outside: dict[int, int]
-    """Tokens of required messages before the tail, by seq."""
     headless: bool
-    """Whether the first unit may have begun before the tail, so that it cannot be judged."""
-    reasoning: Mapping[int, int] = {}
-    """Tokens of the reasoning that is sent, by seq. The costs include them."""
-    reasoning_left: Mapping[int, int] = {}
-    """Tokens of the reasoning that is not sent, by seq."""
-    lasting: Mapping[int, int] = {}
-    """Tokens of the reasoning that is sent in every turn, such as signatures, by seq."""
-    passing: Mapping[int, int] = {}
-    """Tokens of the reasoning that is sent until the next question, by seq."""
+    """Whether the tail's first unit may have begun before the tail, so that it cannot be judged."""
+    reasoning: Number
+    """Tokens of the reasoning that is sent. The costs include them."""
+    reasoning_left: Number
+    """Tokens of the reasoning that is not sent."""
+    lasting: Number
+    """Tokens of the reasoning that is sent in every turn, such as signatures."""
+    passing: Number
+    """Tokens of the reasoning that is sent until the next question."""
     edits: Mapping[int, Edit] = {}
-    """Cuts of tool results, by seq. The costs are those after the cut."""
+    """Cuts of tool results, by place. The costs are those after the cut."""
     brings: Mapping[int, int] = {}
-    """Tokens of the group that a late result brings while it is the newest message, by seq."""
+    """Tokens of the group that a late result brings while it is the newest message, by place."""
 
     @cached_property
     def unit_costs(self) -> Number:
         """The tokens of each unit, as an array."""
         return unit_costs(self.units, self.costs)
+
+    @cached_property
+    def front(self) -> int:
+        """The number of units before the tail, which are all required."""
+        return tail_unit(self.history.records, self.units)
 
     @property
     def covered(self) -> AbstractSet[int]:
@@ -242,56 +302,37 @@ class View(msgspec.Struct, frozen=True, dict=True):
         return {index for index in self.units.broken if marks[self.units.starts[index]]}
 
     def seq(self, index: int) -> int:
-        """The seq of a unit's first message."""
-        return self.history.first_seq + self.units.starts[index]
+        """The seq of a unit's first message; the length + 1 for the number of units."""
+        return self.history.at(self.units.starts[index])
 
     def members(self, index: int) -> range:
         """The seqs of a unit's messages."""
-        first, starts = self.history.first_seq, self.units.starts
-        return range(first + starts[index], first + starts[index + 1])
+        first, end = self.units.starts[index : index + 2]
+        return range(self.history.at(first), self.history.at(first) + end - first)
 
     def role(self, index: int) -> int:
         """The role of a unit's first message."""
         return self.history.records.roles[self.units.starts[index]]
 
     def always_seqs(self) -> list[int]:
-        """Seqs of required messages before the tail and of required units' first messages, ascending."""
-        return sorted(self.outside) + sorted(map(self.seq, self.always))
+        """Seqs of required units' first messages, ascending."""
+        return list(map(self.seq, sorted(self.always)))
 
     @cached_property
     def systems(self) -> list[int]:
         """Seqs of required system and developer messages, ascending."""
-        seqs = self.always_seqs()
-        return [seq for seq, role in zip(seqs, self.history.roles_of(seqs), strict=True) if role <= DEVELOPER]
+        return [self.seq(index) for index in sorted(self.always) if self.role(index) <= DEVELOPER]
 
     def always_costs(self) -> dict[Reason, int]:
         """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""
         costs: dict[Reason, int] = {}
-        for seq, cost in self.outside.items():
-            why = self.why(seq)
-            costs[why] = costs.get(why, 0) + cost
         for index, why in self.always.items():
             costs[why] = costs.get(why, 0) + int(self.unit_costs[index])
         return costs
 
-    def cost_of(self, seq: int) -> int:
+    def cost_of(self, place: int) -> int:
         """Tokens of a message that was read, without documents."""
-        first = self.history.first_seq
-        if seq >= first:
-            return int(self.costs[seq - first])
-        return self.outside[seq]
-
-    def costs_of(self, seqs: Iterable[int]) -> list[int]:
-        """The same of several messages."""
-        first, costs, outside = self.history.first_seq, self.costs.tolist(), self.outside
-        return [costs[seq - first] if seq >= first else outside[seq] for seq in seqs]
-
-    def why(self, seq: int) -> Reason:
-        """The reason why a message before the tail is required."""
-        record = self.history.outside[seq]
-        if seq in self.history.recalled:
-            return Reason.RECALLED
-        return _why(record.measure.role, pinned=record.pinned or seq != self.history.question)
+        return int(self.costs[self.history.index(place)])
 
 
 def view_history(history: History, model: Model) -> View | None:
@@ -300,19 +341,22 @@ def view_history(history: History, model: Model) -> View | None:
     if grouped is None:
         return None
     records, (units, headless) = history.records, grouped
-    costs = _with_lines(history, message_costs(records, model), model)
-    outside = {seq: record_cost(record, model) for seq, record in history.outside.items()}
-    return View(history, costs, units, always_units(history, units), outside, headless)
+    costs, nothing = _with_lines(history, message_costs(records, model), model), np.zeros(len(records), np.int64)
+    always = always_units(history, units)
+    return View(history, costs, units, always, headless, nothing, nothing, nothing, nothing)
 
 
 def grouped_units(history: History) -> tuple[Units, bool] | None:
-    """The tail's units, and whether the first may have begun before the tail; None if older messages are needed."""
-    records, first = history.records, history.first_seq
+    """The units, and whether the tail's first may have begun before the tail; None if older messages are needed."""
+    records, front = history.records, history.records.front
     units = group_units(records)
-    headless = bool(records) and not history.is_whole and records.roles[0] in (TOOL, FUNCTION)
-    if headless and (first - 1 in history.outside or next(records.pinned(), len(records)) < units.starts[1]):
+    headless = len(records) > front and not history.is_whole and records.roles[front] in (TOOL, FUNCTION)
+    first = tail_unit(records, units)
+    pinned = headless and any(front <= index < units.starts[first + 1] for index in records.pinned())
+    if pinned or (headless and history.first_seq - 1 in history.before):
         return None
-    if not history.is_whole and units and ((newest := _newest(history, units)) is None or (headless and newest == 0)):
+    newest = _newest(history, units)
+    if not history.is_whole and len(units) > first and (newest is None or (headless and newest == first)):
         return None
     return units, headless
 
@@ -330,33 +374,40 @@ def _why(role: int, *, pinned: bool) -> Reason:
 
 
 def always_units(history: History, units: Units, *, broken_too: bool = False) -> dict[int, Reason]:
-    """The indexes of required units, with the reason; ``broken_too``: also of those that may become whole (``order.py``)."""
+    """The indexes of required units, with the reason; ``broken_too``: also of those that may become whole (``order.py``).
+
+    All units before the tail are required.
+    """
     if not units:
         return {}
-    records, broken = history.records, frozenset() if broken_too else units.broken
+    records, front = history.records, frozenset(range(tail_unit(history.records, units)))
+    broken = frozenset() if broken_too else units.broken - front
+    recalled = {unit_at(units, history.index(seq)) for seq in history.recalled} - broken
     pinned = {unit_at(units, index) for index in records.pinned()} - broken
     leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
-    asked = history.question - history.first_seq
-    question = {unit_at(units, asked)} if asked >= 0 else set()
+    asked = history.question
+    question = {unit_at(units, history.index(asked))} if history.has_read(asked) else set()
     always = {
-        index: _why(records.roles[units.starts[index]], pinned=index in pinned)
-        for index in sorted(pinned | leading | question)
+        index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)
+        for index in sorted(front - recalled | pinned | leading | question)
     }
     if (newest := _newest(history, units)) is not None and newest not in broken:
         always.setdefault(newest, Reason.NEWEST)
-    for seq in sorted(history.recalled):
-        if seq >= history.first_seq and (index := unit_at(units, seq - history.first_seq)) not in broken:
-            always.setdefault(index, Reason.RECALLED)
-    return always
+    return always | {index: Reason.RECALLED for index in sorted(recalled) if index not in always}
 
 
 def _newest(history: History, units: Units) -> int | None:
     """The newest unit that is not a reply in progress; None if there is none."""
-    last = history.records.unsent.rfind(0)
+    front, last = history.records.front, history.records.unsent.rfind(0, history.records.front)
     if last >= 0 and history.order is not None:
-        newest = history.order.original.records.unsent.rfind(0)
-        last = min(history.order.places[history.first_seq + max(0, newest)] - history.first_seq, last)
+        newest = history.order.original.records.unsent.rfind(0, front)
+        last = min(history.index(history.order.places[history.at(max(front, newest))]), last)
     return unit_at(units, last) if last >= 0 else None
+
+
+def tail_unit(records: Records, units: Units) -> int:
+    """The index of the tail's first unit; the number of units of an empty tail."""
+    return bisect_left(units.starts, records.front) if records.front else 0
 
 
 def unit_at(units: Units, index: int) -> int:
@@ -370,6 +421,6 @@ def _with_lines(history: History, costs: Number, model: Model) -> Number:
         return costs
     costs = costs.copy()
     for place in history.order.lines:
-        if place - history.first_seq < len(costs):
-            costs[place - history.first_seq] += history.lines_tokens(place, model)
+        if place <= history.length:
+            costs[history.index(place)] += history.lines_tokens(place, model)
     return costs

@@ -8,7 +8,7 @@ import msgspec
 from sash.core.counts.families import DEVELOPER, FUNCTION, USER
 from sash.core.law.grounding import Grounded
 from sash.core.law.reasons import Reason
-from sash.core.law.records import Records, StoredDocument
+from sash.core.law.records import StoredDocument
 from sash.core.law.view import View
 
 Choose = Callable[[int, int, "Walk"], Grounded | None]
@@ -76,16 +76,17 @@ class Walk(msgspec.Struct):
 def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
     said: set[bytes | None] = {*_always_said(view)} if bounds.dedupe else set()
-    first, starts, broken, always = view.history.first_seq, view.units.starts, view.units.broken, view.always
+    history, starts, broken, always = view.history, view.units.starts, view.units.broken, view.always
+    base = history.first_seq - history.records.front
     costs, covered, oldest = view.unit_costs.tolist(), view.covered, bounds.oldest_seq
-    for index in range(len(view.units) - 1, -1, -1):
-        seq = first + starts[index]
+    for index in range(len(view.units) - 1, view.front - 1, -1):
+        seq = base + starts[index]
         stop = _stop(state, bounds, seq) if seq < oldest or state.skipped_seq else None
         if index in always:
             if bounds.documents is not None and not stop and seq not in state.grounding:
                 _ground(state, view, index, 0, bounds.documents)
             continue
-        if index == 0 and view.headless:
+        if index == view.front and view.headless:
             break
         if stop and index not in covered:
             return _ended(state, view, bounds, stop)
@@ -122,12 +123,12 @@ def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
     stop = None if seen_by is not None else _stop(state, bounds, before)  # those before may all be for others
     if seen_by is not None and seen_by.is_short:
         return _ended(state, view, bounds, "horizon")
-    seen = before <= covered + sum(seq > covered for seq in view.outside) and not view.headless
+    seen = before <= covered + sum(seq > covered for seq in view.history.before) and not view.headless
     if seen and (before <= covered or stop or bounds.documents is None):
         return _ended(state, view, bounds, "summary" if covered else "complete")
     if seen_by is not None and seen_by.is_whole:
         return _ended(state, view, bounds, "complete")
-    alone = view.headless and view.role(0) == FUNCTION  # its call may be before the tail
+    alone = view.headless and view.role(view.front) == FUNCTION  # its call may be before the tail
     if stop is None or stop != _stop(state, bounds, 1) or alone:
         state.stop = "older"
         return state
@@ -198,9 +199,7 @@ def _take_away(state: Walk, view: View, why: Reason) -> None:
 
 def _always_said(view: View) -> set[bytes]:
     """Content digests of required messages."""
-    inside = [_said(view, index) for index in view.always]
-    outside = Records.bare([view.history.record(seq) for seq in view.outside])
-    return {words for words in (*inside, *map(outside.words, range(len(outside)))) if words is not None}
+    return {words for index in view.always if (words := _said(view, index)) is not None}
 
 
 def _said(view: View, index: int) -> bytes | None:

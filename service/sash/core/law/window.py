@@ -85,12 +85,12 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 def older(history: History, room: int = 0) -> NeedOlder:
     """Request enough messages to fill the room, and at least as many as were read before, so that few reads are needed."""
-    return NeedOlder(max(1, history.first_seq - max(len(history.records), _MORE, room // _TYPICAL_COST)))
+    return NeedOlder(max(1, history.first_seq - max(history.read, _MORE, room // _TYPICAL_COST)))
 
 
 def back_to(history: History, place: int) -> NeedOlder:
     """Request messages back to a place on the line of counted tokens, estimated from the average of those read."""
     counted = max(1, int(history.line_lengths().sum()))
     missing = max(0, history.tokens - counted - place)
-    messages = max(missing * len(history.records) // counted, len(history.records)) + _MORE
+    messages = max(missing * history.read // counted, history.read) + _MORE
     return NeedOlder(max(1, history.first_seq - messages))
