@@ -94,6 +94,59 @@ async def test_what_the_provider_refuses_is_a_line(client: httpx.AsyncClient, fo
     assert counted.json()["tokens"] <= made["tokens"]["total"]
 
 
+HEIC = "AAAAGGZ0eXBoZWlj"
+LINED = {
+    "svg": "data:image/svg+xml;base64,PHN2Zy8+",
+    "bmp": "data:image/bmp;base64,Qk0AAAAA",
+    "heic": f"data:image/heic;base64,{HEIC}",
+    "empty": "data:image/png;base64,",
+    "elsewhere": "ftp://x.test/a.png",
+}
+READERS = [
+    *(("gpt-4o-mini", "openai", kind) for kind in LINED),
+    *(("gpt-5", "responses", kind) for kind in LINED),
+    ("mistral-large-latest", "openai", "empty"),
+]
+
+
+@pytest.mark.parametrize(("model", "form", "kind"), READERS)
+async def test_a_picture_that_is_sent_as_a_line_costs_the_line(
+    client: httpx.AsyncClient, conversation: str, model: str, form: str, kind: str
+) -> None:
+    """A window with a line in place of a picture costs that line, a few tokens more at most, stored or in a body."""
+    part = {"type": "image_url", "image_url": {"url": LINED[kind]}}
+    message = {"role": "user", "content": [{"type": "text", "text": "hi"}, part]}
+    made = await client.post("/window", json={"model": model, "format": form, "messages": [message]})
+    request = made.json()["request"]
+    assert "[image: " in str(request)
+    counted = (await client.post("/count", params={"format": form}, json={"model": model, **request})).json()["tokens"]
+    assert counted <= made.json()["tokens"]["total"] <= counted + 20
+    await client.post(f"/conversations/{conversation}/messages", json={"messages": [message]})
+    stored = await client.get(f"/conversations/{conversation}/window", params={"model": model, "format": form})
+    assert stored.json()["tokens"] == made.json()["tokens"]
+
+
+@pytest.mark.parametrize("kind", ["svg", "heic", "elsewhere"])
+async def test_a_picture_that_another_server_gets_costs_a_picture(client: httpx.AsyncClient, kind: str) -> None:
+    """Servers of other makers get the picture in chat completions, so it costs the most that a picture may."""
+    part = {"type": "image_url", "image_url": {"url": LINED[kind]}}
+    body = {"model": "mistral-large-latest", "messages": [{"role": "user", "content": [part]}]}
+    made = (await client.post("/window", json=body)).json()
+    assert made["request"]["messages"][0]["content"] == [part]
+    assert made["tokens"]["total"] > 1000
+
+
+@pytest.mark.parametrize(
+    ("form", "part"), [(form, part) for form, part, _ in UNTAKEN if "svg" in str(part) or "Qk0" in str(part)]
+)
+async def test_a_picture_that_no_provider_takes_costs_its_line(client: httpx.AsyncClient, form: str, part: Any) -> None:
+    """An SVG or a BMP in a provider's own form costs its line there."""
+    made = await window(client, form, asked(form, part))
+    request = {"model": MODELS[form], **made["request"]}
+    counted = (await client.post("/count", params={"format": form}, json=request)).json()["tokens"]
+    assert counted <= made["tokens"]["total"] <= counted + 20
+
+
 @pytest.mark.parametrize(("form", "part", "as_sent"), TYPED)
 async def test_bytes_that_the_provider_takes_have_their_type(
     client: httpx.AsyncClient, form: str, part: Any, as_sent: Any

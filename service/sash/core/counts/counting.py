@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from sash.core.counts import definitions
-from sash.core.counts.attachments import AUTO, Image, image_tokens, is_guess
+from sash.core.counts.attachments import AUTO, ORIGINAL, Image, image_tokens, is_guess
 from sash.core.counts.estimates import pair_tokens, spoken_tokens, tokens_in
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, SYSTEM, TOOL, USER, Rules
 from sash.core.counts.measures import HEADING_TOKENS, Extra, Measure, measure_each
@@ -29,6 +29,7 @@ from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.vendor_costs import definitions_cost, format_cost, is_forced
 from sash.core.counts.vendors import VendorRules
 from sash.core.providers import CHAT, PROVIDERS
+from sash.core.providers.chat_mends import is_a_line
 
 
 class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,8 +67,10 @@ def whole_row(measure: Measure, model: Model) -> Row:
     if extra.parts:
         row["parts"] = extra.parts
     if extra.images:  # where parts are counted apart, images have no detail
-        apart = PROVIDERS[model.format].parts_apart
-        row["images"] = _images_tokens([(w, h, AUTO if apart else detail) for w, h, detail in extra.images], model)
+        images = extra.images
+        if PROVIDERS[model.format].parts_apart:
+            images = tuple((width, height, AUTO if detail <= ORIGINAL else detail) for width, height, detail in images)
+        row["images"] = _images_tokens(images, model)
         row["has_images"] = 1
     if extra.beside is not None:
         row["beside_images"] = _images_tokens(extra.beside.images, model)
@@ -76,7 +79,9 @@ def whole_row(measure: Measure, model: Model) -> Row:
 
 
 def _images_tokens(images: Sequence[Image], model: Model) -> int:
-    return sum(image_tokens(image, model.rules.images) for image in images)
+    """Return the tokens of the images that are sent as such. The line of another one is counted as an estimate."""
+    sent = (image for image in images if not is_a_line(image[2], model.format, model.provider))
+    return sum(image_tokens(image, model.rules.images) for image in sent)
 
 
 def plain_text_tokens(text: str, model: Model) -> int:

@@ -19,7 +19,7 @@ from sash.core.counts.reasoning import Reasoning, reasoning_of
 from sash.core.counts.text import Pair, both, count_text, count_texts
 from sash.core.counts.unicode_scripts import Mix, is_plain, mix_of
 from sash.core.counts.unpriced import unpriced_tokens
-from sash.core.providers.chat_mends import MEDIA, NAMES, fitting_function, fitting_name, is_untaken, oddities, told
+from sash.core.providers.chat_mends import MEDIA, NAMES, fitting_function, fitting_name, oddities, told, untaken
 from sash.core.providers.hosted import media_line
 from sash.core.providers.members import has_foreign
 from sash.core.providers.sharing import restore
@@ -114,7 +114,7 @@ def measure(
         counted = counted or both(said)
         mix = None if is_plain(said, *counted) else mix_of(said, *counted)
         return Measure(role, *counted, Extra(mix=mix) if mix else None)
-    texts, media, guesses = _content(said, image_sizes)
+    texts, media, guesses = _content(said, image_sizes, is_read=role in (USER, TOOL))
     texts.append(_string(message.get("refusal")))
     text = "".join(texts)
     counted = both(text)
@@ -216,8 +216,13 @@ def _named(message: Mapping[str, Any], role: int) -> dict[str, Any]:
 # ---- content
 
 
-def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[list[str], dict[str, Any], list[Guess]]:
-    """Return the texts of a string or list content, the measure's fields of its images and other parts, and the guesses."""
+def _content(
+    content: Any, sizes: Sequence[tuple[int, int]], *, is_read: bool
+) -> tuple[list[str], dict[str, Any], list[Guess]]:
+    """Return the texts of a string or list content, the measure's fields of its images and other parts, and the guesses.
+
+    Of a user or a tool (``is_read``), what a provider does not take is a line.
+    """
     if isinstance(content, str):
         return [content], {}, []
     texts: list[str] = []
@@ -225,14 +230,15 @@ def _content(content: Any, sizes: Sequence[tuple[int, int]]) -> tuple[list[str],
     guesses: list[Guess] = []
     lines: list[Guess] = []
     for part in content or ():
-        if is_untaken(part):
+        if refused := untaken(part) if is_read else 0:
             lines.append(guess_line(media_line(part)))
         match part.get("type"):
             case "text" | "refusal" as kind:
                 texts.append(_string(part.get(kind)))
             case "image_url":
                 given = sizes[len(images)] if len(images) < len(sizes) else None
-                images.append(_image(part.get("image_url"), given))
+                width, height, detail = _image(part.get("image_url"), given)
+                images.append((width, height, refused or detail))
             case _:
                 texts.append(text_in(part))
                 guesses.append(guess(part))

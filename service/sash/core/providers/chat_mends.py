@@ -86,6 +86,14 @@ CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, UNTAKEN
 
 _CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
 _UNTAKEN, _NO_BYTES, OTHER_TYPE = (1 << bit for bit in range(9, 12))
+UNTAKEN_BY_SOME, NO_PICTURE, EMPTY = 3, 4, 5
+"""Who gets a line in place of a picture, kept in the place of its detail: OpenAI's models and Claude (for a HEIC, or an
+address that is none of the web); also Gemini and Bedrock (a type that none of them takes, as SVG); everybody (no bytes)."""
+_LINES_IN: Final = {
+    UNTAKEN_BY_SOME: {"responses", "anthropic"},
+    NO_PICTURE: {"responses", "anthropic", "gemini", "converse"},
+}
+_HEICS: Final = frozenset({"image/heic", "image/heif"})
 _OF_OPENAI: Final = NAMES | _IDS | _LINKED | _OTHERS | _UNTAKEN | OTHER_TYPE
 """What only OpenAI's own models refuse."""
 _OPENAI: Final = "openai"
@@ -135,9 +143,21 @@ def oddities(message: Mapping[str, Any]) -> int:
     return found | (NAMES if _renamed(message) != message else 0) | (_IDS if _shortened(message) != message else 0)
 
 
-def is_untaken(part: Mapping[str, Any]) -> bool:
-    """Return whether a part of a user's message is a picture or a sound in whose place OpenAI gets a line."""
-    return bool(_medium_oddity(part) & (_UNTAKEN | _NO_BYTES))
+def untaken(part: Mapping[str, Any]) -> int:
+    """Return who gets a line in place of a picture or a sound of a user's message or a result; 0 for nobody."""
+    oddity = _medium_oddity(part)
+    if oddity & _NO_BYTES:
+        return EMPTY
+    if not oddity & _UNTAKEN:
+        return 0
+    given = part.get("image_url")
+    told, data = _typed(given["url"] if isinstance(given, dict) else given or "")
+    return NO_PICTURE if data and picture_type(told or "", data) not in _HEICS else UNTAKEN_BY_SOME
+
+
+def is_a_line(detail: int, form: str, maker: str) -> bool:
+    """Return whether a model of a maker gets a line in ``form`` in place of a picture with this detail (``untaken``)."""
+    return detail == EMPTY or (detail in _LINES_IN and (form in _LINES_IN[detail] or maker == _OPENAI))
 
 
 def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Message, list[Mend]]:
