@@ -250,6 +250,12 @@ async def test_a_field_like_no_other(client: httpx.AsyncClient) -> None:
     assert detail == """An unknown field 'zzzz'; data of your own goes into 'metadata': {"metadata": {"zzzz": "…"}}"""
 
 
+async def test_a_missing_place_is_shown_as_a_number(client: httpx.AsyncClient) -> None:
+    """The error about a missing seq shows one, and not a text."""
+    _, _, detail = await refused(client, "POST", "/conversations/x/rewind", json={})
+    assert detail == """The field 'to_seq' is missing: write {"to_seq": 6}"""
+
+
 async def test_a_pointer_is_a_uri_fragment(client: httpx.AsyncClient) -> None:
     """A pointer to a field with any name is a URI fragment (RFC 6901, section 6)."""
     _, pointer, detail = await refused(client, "POST", "/conversations/x/rewind", json={"é/[x]\0": 1})

@@ -38,13 +38,13 @@ def told(figures: dict[str, Any]) -> dict[str, str]:
         "worth up to": dollars(saved["prompt_cache_usd"]),
         "left out by cuts": dollars(saved["cuts_usd"]),
         "below a price tier": dollars(saved["tiers_usd"]),
-        "read, of what was billed": share(cache["hit_share"]),
-        "read, as expected of a warm cache": share(cost["expected_read_share"]),
+        "served, of billed tokens": share(cache["hit_share"]),
+        "served by a warm cache, expected": share(cost["expected_read_share"]),
         "saved by reading": dollars(cache["saved_usd"]),
-        "expected of all windows": dollars(cost["expected_usd"]),
-        "billed, by reports with cached tokens": dollars(cost["billed_usd"]),
-        "expected for as many tokens": dollars(cost["expected_for_billed_usd"]),
-        "the same, if always warm": dollars(cost["if_warm_for_billed_usd"]),
+        "all windows, expected": dollars(cost["expected_usd"]),
+        "billed, where cached tokens are told": dollars(cost["billed_usd"]),
+        "expected of the same tokens": dollars(cost["expected_for_billed_usd"]),
+        "expected if always warm": dollars(cost["if_warm_for_billed_usd"]),
     }
 
 

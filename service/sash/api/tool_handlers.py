@@ -57,9 +57,9 @@ async def answer_tool(request: Req, name: FromPath[str]) -> ToolAnswer:
     Nothing is stored. A mistake of the model in its arguments is answered in words, which it can read.
     """
     context, target = context_of(request), target_of(request)
-    wanted = await decode(request, _decoder)
     if name not in NAMES:
         raise NotFound(f"There is no tool of this name: {' and '.join(NAMES)} are answered here.")
+    wanted = await decode(request, _decoder)
     named = wanted.model or read_settings((await context.store.reader.get(target)).settings).model
     text, tokens = await context.recall.answers.answer(
         ToolScope(target.tenant, target.id, view=wanted.view),

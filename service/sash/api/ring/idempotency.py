@@ -27,7 +27,6 @@ _PURE = re.compile(r"/(?:count|window|mcp|conversations/[^/]+/tools/[^/]+)")
 """Paths of operations that store nothing: a repeated request is simply computed again."""
 _STREAMED = "/conversations/import"
 _KEY = re.compile(rb"[\x21-\x7e]{1,255}")
-_CONVERSATION = re.compile(r"/conversations/([^/]+)")
 _HOLD_SECONDS = HOLD_MS / 3000
 _OK = range(200, 300)
 _UNSURE = range(500, 600)

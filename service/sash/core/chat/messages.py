@@ -81,7 +81,11 @@ ById = Annotated[
 ]
 EntryName = Annotated[
     Seq | ById,
-    msgspec.Meta(title="EntryName", description="An entry by its `seq`, or by its own id: `id:m-7` for the id `m-7`."),
+    msgspec.Meta(
+        title="EntryName",
+        description="An entry by its `seq`, or by its own id: `id:m-7` for the id `m-7`.",
+        examples=[6, "id:m-7"],
+    ),
 ]
 
 Side = Annotated[int, msgspec.Meta(ge=1, le=65_536)]

@@ -49,8 +49,6 @@ _REFERENCED: Final = 40
 _KEPT_BY_OPENAI: Final = 1_600
 """Characters that are assumed for a reasoning item whose thoughts only the server has: 400 tokens."""
 _ONE_BYTE_LENGTH: Final = 0x80
-SEALED_CHARACTERS: Final = 4
-"""Characters of sealed content for each token. Base64 of text has 5 or more, so this errs high."""
 _CITING: Final = 590
 _DOCUMENT: Final = 40
 """Tokens around a document that is text: 3 bills of Claude."""

@@ -56,9 +56,9 @@ function refusalsCard() {
     const key = [each.status, each.problem, each.pointer, each.operation, each.tenant, each.conversation].join();
     alike.set(key, { latest: alike.get(key)?.latest ?? each, times: (alike.get(key)?.times ?? 0) + 1 });
   }
-  const row = ({ latest: each, times }) => [say.clock(each.at_ms, true), h("span", { class: each.status >= 500 ? "bad" : "" }, String(each.status)), h("span", {}, h("a", { href: `problems/${each.problem}` }, each.title), ...(each.pointer ? [" ", h("code", {}, each.pointer)] : [])), each.operation ?? NONE, each.tenant ?? NONE,
+  const row = ({ latest: each, times }) => [say.clock(each.at_ms, true), h("span", { class: each.status >= 500 ? "bad" : "" }, String(each.status)), h("span", { class: "cause" }, h("a", { href: `problems/${each.problem}` }, each.title), ...(each.pointer ? [" ", h("code", {}, each.pointer)] : [])), each.operation ?? NONE, each.tenant ?? NONE,
     each.conversation ? conversationLink(each.conversation) : NONE, say.whole(times), h("code", {}, each.request_id)];
-  const shown = table("whole", "Refused lately, by the worker that answers", ["Latest", "Status", "Cause", "Operation", "Tenant", "Conversation", "Times", "Request id, as in the log"], [...alike.values()].slice(0, 12).map(row), 6);
+  const shown = table("whole", "Refused lately, by the worker that answers", ["Latest", "Status", "Cause", "Operation", "Tenant", "Conversation", "Times", "Request id"], [...alike.values()].slice(0, 12).map(row), 6);
   const [head, rows] = shown.childNodes;
   const open = byId("refusals")?.open ?? !matchMedia("(max-width: 600px)").matches;
   head.append(`: ${say.count(health.refusals.size, "request")}, ${say.count(alike.size, "kind")}`);

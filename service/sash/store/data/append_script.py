@@ -162,8 +162,8 @@ _read_open = msgspec.json.Decoder(_Open).decode
 _CONFLICTS: tuple[tuple[type[EntryConflict] | type[ReplyGone], str, str], ...] = (
     (
         EntryConflict,
-        "This id is stored with other content, and it is complete: only a reply in progress can still change",
-        "leave this if it is a late part of it; else give this entry another id, or append with ?after_seq= the seq before",
+        "This id is stored with other content, and its message is complete",
+        "leave a late part of a reply; else give this entry another id, or append with ?after_seq= the seq before",
     ),
     (
         EntryConflict,
