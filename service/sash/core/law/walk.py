@@ -75,7 +75,7 @@ class Walk(msgspec.Struct):
 
 def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    said: set[bytes | None] = {*_always_said(view)} if bounds.dedupe else set()
+    said = _always_said(view) if bounds.dedupe else set()
     first, starts, broken, always = view.history.first_seq, view.units.starts, view.units.broken, view.always
     costs, covered, oldest = view.unit_costs.tolist(), view.covered, bounds.oldest_seq
     for index in range(len(view.units) - 1, -1, -1):
@@ -196,14 +196,12 @@ def _take_away(state: Walk, view: View, why: Reason) -> None:
     state.taken -= cost
 
 
-def _always_said(view: View) -> set[bytes]:
-    """Content digests of required messages."""
-    inside = [_said(view, index) for index in view.always]
-    outside = Records.bare([view.history.record(seq) for seq in view.outside])
-    return {words for words in (*inside, *map(outside.words, range(len(outside)))) if words is not None}
-
-
 def _said(view: View, index: int) -> bytes | None:
     """A unit's content digest, by which duplicates are found; None for tool groups, which are never duplicates."""
-    start, end = view.units.starts[index : index + 2]
-    return view.history.records.words(start) if end - start == 1 else None
+    return view.history.records.words(view.units.starts[index])
+
+
+def _always_said(view: View) -> set[bytes | None]:
+    """Content digests of required messages."""
+    outside = Records.of([view.history.record(seq) for seq in view.outside])
+    return {_said(view, index) for index in view.always} | set(map(outside.words, range(len(outside))))
