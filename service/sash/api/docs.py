@@ -120,5 +120,6 @@ def _problem_page(problem: ProblemMeaning) -> bytes:
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<meta name=color-scheme content='light dark'><title>{title}</title><h1>{title}</h1>"
-        f"<p><code>{problem.type}</code>, status {problem.status}</p><p>{means}</p><p>{do}</p><p><a href=../docs>All operations</a></p></html>"
+        f"<p><code>{problem.type}</code>, status {problem.status}</p><p>{means}</p><p>{do}</p>"
+        "<p><a href=../docs>All operations</a></p></html>"
     ).encode()

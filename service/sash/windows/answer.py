@@ -18,7 +18,7 @@ from sash.core.law.cost import Cost, cost_of
 from sash.core.law.costs import written_cost
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
-from sash.core.law.explain import Explained, with_documents
+from sash.core.law.explain import Explained, documents_told
 from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
@@ -259,13 +259,19 @@ def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
 
 def _explain(asked: Asked, window: Window, history: History, documents: Documents, mends: Mends) -> list[Explained]:
     """A line for each message by ascending seq, with its documents and its mends."""
-    lines = window.explain or []
-    if documents.sources:
-        lines = with_documents(lines, documents, window.grounding, asked.query.grounding, history.question)
-    if history.is_numbered_anew:
-        lines = [msgspec.structs.replace(line, seq=history.name(line.seq)) for line in lines]
-        lines.sort(key=lambda line: line.seq)
-    return [_told(line, mends) for line in lines] if mends.told else lines
+    lines, sources, sent, mode = window.explain or [], documents.sources, window.grounding, asked.query.grounding
+    if not (sources or history.is_numbered_anew or mends.told):
+        return lines
+
+    def told(line: Explained) -> Explained:
+        seq, source, given = history.name(line.seq), sources.get(line.seq), line.documents
+        if source is not None:
+            is_asked = line.seq == history.question
+            fates = documents.fates(line.seq, sent, mode, is_asked=is_asked) if line.kept else None
+            given = documents_told(source.grounding, fates)
+        return msgspec.structs.replace(line, seq=seq, mended=mends.of(seq), documents=given)
+
+    return sorted(map(told, lines), key=lambda line: line.seq)
 
 
 def _request(
@@ -295,12 +301,6 @@ def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Obj
     """The request with hints for the prompt cache."""
     given: Object = msgspec.json.decode(chat_request(asked.parts, request)) if isinstance(request, list) else request
     return PROVIDERS[asked.query.format].mark(given, hints.rules.kind if hints.rules else None, hints.places, hints.key)
-
-
-def _told(line: Explained, mends: Mends) -> Explained:
-    """A message's line with its mends."""
-    names = mends.of(line.seq)
-    return msgspec.structs.replace(line, mended=names) if names else line
 
 
 def with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:

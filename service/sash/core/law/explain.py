@@ -11,7 +11,6 @@ from sash.core.counts.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.law.costs import costs_as_counted, reference_costs
-from sash.core.law.documents import Documents
 from sash.core.law.grounding import Grounded
 from sash.core.law.late_results import late_orphans
 from sash.core.law.reasons import APART_FROM, OUTCOMES, Fate, Reason
@@ -61,22 +60,6 @@ class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
     mended: list[str] = []
     documents: list[ExplainedDocument] = []
     left_out: Annotated[dict[str, int], Meta(title="LeftOut", description="The number of media by reason.")] = {}
-
-
-def with_documents(
-    lines: list[Explained], documents: Documents, sent: Mapping[int, Grounded], mode: str, question: int
-) -> list[Explained]:
-    """The lines with their documents; ``sent`` are those in the window, by the seq of their message.
-
-    ``mode`` is the window's ``grounding``, and ``question`` is the seq of the newest user message.
-    """
-
-    def told(line: Explained) -> Explained:
-        given = documents.sources[line.seq].grounding
-        fates = documents.fates(line.seq, sent, mode, is_asked=line.seq == question) if line.kept else None
-        return msgspec.structs.replace(line, documents=documents_told(given, fates))
-
-    return [told(each) if each.seq in documents.sources else each for each in lines]
 
 
 def documents_told(given: StoredGrounding, fates: Sequence[Fate] | None = None) -> list[ExplainedDocument]:

@@ -35,36 +35,44 @@ class Asks(NamedTuple):
 
 class Cold(NamedTuple):
     """Whether the cache was cold when each message was the newest, as an array; whether it was so after most of the recent
-    pauses, too; and whether the tail tells it."""
+    pauses, too; and the number of messages for which the tail does not tell it."""
 
     cold: Number
     often: Number
-    told: Number
+    untold: int
 
 
-class _Pauses(NamedTuple):
-    """Arrays with a figure for each message.
+class _Recent(NamedTuple):
+    """The number of pauses within the cache's usual lifetime, within its longer lifetime, and beyond both."""
 
-    ``milliseconds`` is the pause since the window before. ``told``: the tail has this pause and the recent ones. ``short``,
-    ``middle`` and ``long`` are the numbers of recent pauses within the cache's usual lifetime, within its longer lifetime,
-    and beyond both.
-    """
-
-    milliseconds: Number
-    told: Number
     short: Number
     middle: Number
     long: Number
+
+    def costs(self, rules: Caching, longer: Lifetime) -> tuple[Number, Number]:
+        """The costs of windows after these pauses with the usual lifetime and with the longer one, in windows at the
+        uncached price: a cold one is written whole, a warm one its turn."""
+
+        def cost(write: float, warm: Number, cold: Number) -> Number:
+            return warm * (rules.read_price + write * TURN_OF_A_WINDOW) + cold * write * (1 + TURN_OF_A_WINDOW)
+
+        usual = cost(rules.write_price, self.short, self.middle + self.long)
+        return usual, cost(longer.write_price, self.short + self.middle, self.long)
+
+    def asks_longer(self, rules: Caching, longer: Lifetime) -> Number:
+        """Whether the longer lifetime is cheaper, also with one pause less that it would help: one may be a chance."""
+        usual, lasting = self._replace(middle=np.maximum(0, self.middle - 1)).costs(rules, longer)
+        return lasting < usual
 
 
 def cold_of(records: Records, rules: Caching, *, whole: bool, asks: bool) -> Cold:
     """When the cache was cold. ``whole``: no message is before these. ``asks``: windows ask for the cheapest lifetime."""
     longer = (rules.longer if asks else None) or _usual(rules)
-    pauses = _pauses_of(records, rules, longer, whole=whole)
-    is_longer = _is_longer_cheaper(rules, longer, pauses.short, pauses.middle, pauses.long)
+    milliseconds, recent, untold = _pauses_of(records, rules, longer)
+    is_longer, (short, middle, long) = recent.asks_longer(rules, longer), recent
     lives = np.where(is_longer, longer.seconds, rules.lifetime_seconds)
-    often = np.where(is_longer, pauses.long > pauses.short + pauses.middle, pauses.middle + pauses.long > pauses.short)
-    return Cold(pauses.milliseconds > 1000 * lives, often, pauses.told)
+    often = np.where(is_longer, long > short + middle, middle + long > short)
+    return Cold(milliseconds > 1000 * lives, often, 0 if whole else untold)
 
 
 def spared_of(
@@ -74,7 +82,7 @@ def spared_of(
 
     The step is a share of ``length``. ``is_tiered``: a price tier limits the window. ``asks`` is as in ``cold_of``.
     """
-    cold, often, told = cold_of(history.tail, rules, whole=history.is_whole, asks=asks)
+    cold, often, untold = cold_of(history.tail, rules, whole=history.is_whole, asks=asks)
     turn = length * TURN_OF_A_WINDOW
     least = rules.minimum_tokens + 2 * turn
     while_cold = min(below, round(_WHILE_COLD * length))
@@ -83,10 +91,9 @@ def spared_of(
     in_a_tier = min(below, round(max(_IN_A_TIER * below, step + least)))
     # What is not cached again, wherever the stable place is, may be short.
     is_deep = often | (while_cold - step >= least)
-    cold &= told
+    cold[:untold] = False
     spare = cold * np.where(is_deep, below - while_cold, below - briefly)
-    outgrown = below - in_a_tier if is_tiered else 0
-    return Spared(spare, cold & ~is_deep, int(np.count_nonzero(~told)), outgrown)
+    return Spared(spare, cold & ~is_deep, untold, below - in_a_tier if is_tiered else 0)
 
 
 def asks_of(records: Records, rules: Caching) -> Asks:
@@ -94,46 +101,31 @@ def asks_of(records: Records, rules: Caching) -> Asks:
     if rules.kind == "implicit" or not len(records):
         return Asks()
     longer = rules.longer or _usual(rules)
-    pauses = _pauses_of(records, rules, longer, whole=False)
-    short, middle, long = (int(count[-1]) for count in (pauses.short, pauses.middle, pauses.long))
-    if (short + middle + long) * (1 + TURN_OF_A_WINDOW) < min(_costs(rules, longer, short, middle, long)):
+    recent = _Recent(*(int(count[-1]) for count in _pauses_of(records, rules, longer)[1]))
+    if sum(recent) * (1 + TURN_OF_A_WINDOW) < min(recent.costs(rules, longer)):
         return Asks(nothing=True)
-    return Asks(rules.longer if _is_longer_cheaper(rules, longer, short, middle, long) else None)
+    return Asks(rules.longer if recent.asks_longer(rules, longer) else None)
 
 
 def _usual(rules: Caching) -> Lifetime:
     return Lifetime(rules.lifetime_seconds, rules.write_price, "")
 
 
-def _pauses_of(records: Records, rules: Caching, longer: Lifetime, *, whole: bool) -> _Pauses:
+def _pauses_of(records: Records, rules: Caching, longer: Lifetime) -> tuple[Number, _Recent, int]:
+    """The milliseconds since the window before, and the recent pauses, when each message was the newest; and the number of
+    messages for which not all recent windows are in the tail."""
     roles, times = np.frombuffer(records.roles, np.uint8), records.times
     index = np.arange(len(records))
     reply = np.maximum.accumulate(np.where(roles == ASSISTANT, index, -1))
     before = np.maximum(reply - 1, 0)
     has_times = (reply > 0) & (times > 0) & (times[before] > 0)
     pauses = np.where(has_times, np.maximum(0, times - times[before]), 0)
-    known = (reply > 0) | whole
-    # Each reply ended a window, whose last message is the one before it.
+    # Each reply ended a window, whose last message is the one before it. The first one came after no pause.
     ends = np.flatnonzero(roles[1:] == ASSISTANT)
     windows = np.searchsorted(ends + 1, index, side="right")
     first = np.maximum(0, windows - RECENT)
     is_short, is_long = pauses[ends] <= 1000 * rules.lifetime_seconds, pauses[ends] > 1000 * longer.seconds
     kinds = (is_short, ~(is_short | is_long), is_long)
-    totals = [np.concatenate(([0], np.cumsum(kind & known[ends] & (windows[ends] > 0)))) for kind in kinds]
-    return _Pauses(pauses, known & ((windows > RECENT) | whole), *(total[windows] - total[first] for total in totals))
-
-
-def _is_longer_cheaper(rules: Caching, longer: Lifetime, short: Number, middle: Number, long: Number) -> Number:
-    """Whether the longer lifetime is cheaper, also with one pause less that it would help: one alone may be a chance."""
-    usual, lasting = _costs(rules, longer, short, np.maximum(0, middle - 1), long)
-    return lasting < usual
-
-
-def _costs(rules: Caching, longer: Lifetime, short: Number, middle: Number, long: Number) -> tuple[Number, Number]:
-    """The costs of so many windows with the usual lifetime and with the longer one, in windows at the uncached price: a cold
-    one is written whole, a warm one its turn."""
-
-    def cost(write: float, warm: Number, cold: Number) -> Number:
-        return warm * (rules.read_price + write * TURN_OF_A_WINDOW) + cold * write * (1 + TURN_OF_A_WINDOW)
-
-    return cost(rules.write_price, short, middle + long), cost(longer.write_price, short + middle, long)
+    totals = [np.concatenate(([0], np.cumsum(kind & (windows[ends] > 0)))) for kind in kinds]
+    recent = _Recent(*(total[windows] - total[first] for total in totals))
+    return pauses, recent, int(np.searchsorted(windows, RECENT, side="right"))

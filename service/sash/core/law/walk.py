@@ -75,7 +75,7 @@ class Walk(msgspec.Struct):
 
 def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    said: set[bytes | None] = {*_always_said(view)} if bounds.dedupe else set()
+    said = {_said(view, index) for index in view.always} if bounds.dedupe else set()
     history, starts, broken, always = view.history, view.units.starts, view.units.broken, view.always
     base = history.first_seq - history.records.front
     costs, covered, oldest = view.unit_costs.tolist(), view.covered, bounds.oldest_seq
@@ -197,12 +197,6 @@ def _take_away(state: Walk, view: View, why: Reason) -> None:
     state.taken -= cost
 
 
-def _always_said(view: View) -> set[bytes]:
-    """Content digests of required messages."""
-    return {words for index in view.always if (words := _said(view, index)) is not None}
-
-
 def _said(view: View, index: int) -> bytes | None:
     """A unit's content digest, by which duplicates are found; None for tool groups, which are never duplicates."""
-    start, end = view.units.starts[index : index + 2]
-    return view.history.records.words(start) if end - start == 1 else None
+    return view.history.records.words(view.units.starts[index])
