@@ -51,7 +51,9 @@ def test_details_are_found_without_decoding(found: Talk, digest: bytes, data: st
     rare = [index for index, details in enumerate(each[start:]) if details.extra is not None]
     assert np.flatnonzero(part.is_rare).tolist() == rare
     rows = zip(part.rows.begins.tolist(), part.rows.lengths.tolist(), strict=True)
-    assert [joined[begin : begin + length] for begin, length in rows] == [details.row for details in each[start:]]
+    assert [part.rows.joined[begin : begin + length] for begin, length in rows] == [
+        details.row for details in each[start:]
+    ]
 
 
 def test_bytes_that_look_like_details_are_not_counted_as_details() -> None:

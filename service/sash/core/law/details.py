@@ -22,6 +22,8 @@ _ARRAY, _DIGEST, _ID = 0x90, b"\xc4\x08", 11
 _NIL, _BYTES, _MORE_BYTES, _TEXT = 0xC0, 0xC4, 0xC5, 0xD9
 _SHORT_TEXTS: Final = range(0xA0, 0xC0)
 _IDENTITY_PARTS: Final = 3
+_FEW: Final = 64
+"""Details that are decoded sooner than found."""
 _HEADS: Final = np.array([1 if byte in _SHORT_TEXTS else 2 if byte in (_BYTES, _TEXT) else 0 for byte in range(256)])
 """Bytes before an id's own, by the first of them; 0 for what is no id."""
 _STAMPS: Final = np.array([{0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9}.get(byte, 1) for byte in range(256)])
@@ -111,11 +113,13 @@ class StoredDetails(msgspec.Struct):
         Each begins like an array with a digest and an id. Other bytes may look so too, but not where there are ``count``
         such places.
         """
+        if count < _FEW:
+            return cls._decoded(joined, count)
         found = np.frombuffer(joined + _END, np.uint8)
         starts = np.flatnonzero((found[1:-1] == _DIGEST[0]) & (found[2:] == _DIGEST[1]))
         starts = starts[(found[starts] & 0xF0 == _ARRAY) & (_HEADS[found[starts + _ID]] > 0)]
         if len(starts) != count:
-            starts = np.cumsum([0, *map(len, _divide(_as_array(joined, count)))])[:-1]
+            return cls._decoded(joined, count)
         parts, at = found[starts] & 0x0F, starts + _ID
         head = found[at]
         at = at + _HEADS[head] + np.where(head < _BYTES, head & 0x1F, found[at + 1])
@@ -124,7 +128,14 @@ class StoredDetails(msgspec.Struct):
         lengths = np.where(is_long, found[at + 1].astype(np.int64) << 8 | found[at + 2], found[at + 1]) * has_row
         begins = at + 2 + is_long
         is_rare = has_row & (parts > _IDENTITY_PARTS + 1) & (found[begins + lengths] != _NIL)
-        return cls(joined, starts, np.append(starts, len(joined))[1:], Rows(joined, begins, lengths), is_rare)
+        return cls(joined, starts, np.append(starts[1:], len(joined)), Rows(joined, begins, lengths), is_rare)
+
+    @classmethod
+    def _decoded(cls, joined: bytes, count: int) -> "StoredDetails":
+        array = _as_array(joined, count)
+        each, sizes = _decode_all(array), np.fromiter(map(len, _divide(array)), np.int64, count)
+        ends, is_rare = np.cumsum(sizes), np.array([details.extra is not None for details in each], bool)
+        return cls(joined, ends - sizes, ends, Rows.of([details.row for details in each]), is_rare)
 
     def parties(self, indexes: Number) -> Number:
         """The digests of the parties of these messages, as numbers. Each of them must have a party."""
@@ -134,7 +145,7 @@ class StoredDetails(msgspec.Struct):
 
     def taken(self, places: Number | slice) -> "StoredDetails":
         """The details at these places, which are not decoded."""
-        rows = Rows(self.joined, self.rows.begins[places], self.rows.lengths[places])
+        rows = self.rows._replace(begins=self.rows.begins[places], lengths=self.rows.lengths[places])
         return StoredDetails(self.joined, self.starts[places], self.ends[places], rows, self.is_rare[places])
 
     def without_rows(self, places: Number) -> "StoredDetails":
@@ -145,11 +156,15 @@ class StoredDetails(msgspec.Struct):
 
     def before(self, newer: "StoredDetails") -> "StoredDetails":
         """These details, followed by the ``newer`` ones."""
-        shift, joined = len(self.joined), self.joined + newer.joined
-        begins = np.append(self.rows.begins, newer.rows.begins + shift)
-        rows = Rows(joined, begins, np.append(self.rows.lengths, newer.rows.lengths))
-        starts, ends = np.append(self.starts, newer.starts + shift), np.append(self.ends, newer.ends + shift)
-        return StoredDetails(joined, starts, ends, rows, np.append(self.is_rare, newer.is_rare))
+        (joined, *mine), (newer_joined, *its), shift = self.rows, newer.rows, len(self.joined)
+        begins, lengths = np.append(mine[0], its[0] + len(joined)), np.append(mine[1], its[1])
+        return StoredDetails(
+            self.joined + newer.joined,
+            np.append(self.starts, newer.starts + shift),
+            np.append(self.ends, newer.ends + shift),
+            Rows(joined + newer_joined, begins, lengths),
+            np.append(self.is_rare, newer.is_rare),
+        )
 
     def replaced(self, others: Mapping[int, Details]) -> "StoredDetails":
         """These details with others in their place, by index."""
