@@ -23,16 +23,16 @@ def caching_of(model: Model) -> Caching | None:
     """The rules of a model's prompt cache; None if no cache is documented, or the model refuses hints."""
     if not model.input_price or model.cached_input_price is None:
         return None
-    written, long = model.cache_write_price or model.input_price, model.long_cache_write_price
-    return _rules(model.id, model.provider, model.format, model.input_price, model.cached_input_price, written, long)
+    uncached, written, long = model.input_price, model.cache_write_price, model.long_cache_write_price
+    prices = CachePrices(
+        model.cached_input_price / uncached, (written or uncached) / uncached, long and long / uncached
+    )
+    return _rules(model.id, model.provider, model.format, prices)
 
 
 @lru_cache(maxsize=1024)
-def _rules(
-    name: str, maker: str, form: str, uncached: float, cached: float, written: float, long: float | None
-) -> Caching | None:
+def _rules(name: str, maker: str, form: str, prices: CachePrices) -> Caching | None:
     """The rules of the maker's form, or of its first one if the model is asked in another's."""
-    prices = CachePrices(cached / uncached, written / uncached, long and long / uncached)
     own = [each for each in (PROVIDERS[form], *PROVIDERS.values()) if each.maker == maker]
     if not own:
         return Caching(kind="implicit", minimum_tokens=64, step_tokens=64, lifetime_seconds=300, read_price=prices.read)

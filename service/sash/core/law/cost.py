@@ -35,9 +35,6 @@ class ReachedTier(msgspec.Struct, frozen=True):
     factor: float
 
 
-_FIRST_TIER = ReachedTier(0, 1.0)
-
-
 class InputPrices(NamedTuple):
     """The prices of a request's input in dollars for a million tokens: uncached, read from the cache, and written to it."""
 
@@ -117,5 +114,4 @@ def input_prices(model: Model, total: int, lifetime: Lifetime | None = None) -> 
     cached = prices.cached_input_price if prices.cached_input_price is not None else uncached
     written = lifetime.write_price * uncached if lifetime else prices.cache_write_price or uncached
     above = prices.above if isinstance(prices, PriceTier) else 0
-    tier = ReachedTier(above, round(uncached / first, 4)) if above else _FIRST_TIER
-    return InputPrices(uncached, cached, written, tier)
+    return InputPrices(uncached, cached, written, ReachedTier(above, round(uncached / first, 4)))

@@ -30,14 +30,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sash.core.counts.families import DEVELOPER, USER
+from sash.core.counts.families import DEVELOPER, TOOL, USER
 from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs
-from sash.core.law.records import RESULTS, Flags, Record
+from sash.core.law.records import Flags, Record
 from sash.core.law.terms import Terms
 from sash.core.law.view import View, unit_at, unit_costs
-
-_RESULT = bytes(role in RESULTS for role in range(256))
 
 
 class Spans(NamedTuple):
@@ -82,11 +80,11 @@ class Cut(NamedTuple):
 
 
 class Spared(NamedTuple):
-    """The tokens of the room that ``price=auto`` leaves free, for each message, or for each unit.
+    """The tokens of the room that ``price=auto`` leaves free.
 
-    ``while_cold`` are left free where the provider's cache was cold when the message came, and are 0 elsewhere. Where that
-    was ``briefly``, history begins right behind what needs to be left out. ``told`` is the first message at which the tail
-    tells it. ``outgrown`` are left free once history is larger than the room.
+    ``while_cold`` are left free where the provider's cache was cold when a message came, by message, or by unit; 0 where it
+    was not. Where it was so ``briefly``, history begins right behind what needs to be left out. ``told`` is the first
+    message whose cache is known. ``outgrown`` are left free once history is larger than the room.
     """
 
     while_cold: Number
@@ -190,8 +188,7 @@ def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
     # A question continues the turn before it if it follows tool results, or a message that was not read yet.
     continues = np.zeros(count, bool)
     if view.passing.any():
-        is_result = np.frombuffer(records.roles.translate(_RESULT), np.uint8)
-        continues[1:] = is_result[starts[1:] - 1] != 0
+        continues[1:] = np.frombuffer(records.roles, np.uint8)[starts[1:] - 1] >= TOOL
         continues[front : front + 1] = not history.is_whole
     spans = Spans(cost, length, beside, roles == USER, reasoning, continues, while_open)
     return Spans(*(each[front:] for each in spans)), steady
@@ -269,48 +266,49 @@ def _cut_anywhere(gone: Number, needs: Number, briefly: Number) -> tuple[Number,
 
 def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:
     """Indexes where history may begin: each block's first span, and the first span after each step in the block."""
-    stands = line + np.cumsum(spans.length) - spans.length
-    blocks = stands // block
-    is_first = np.concatenate(([whole], blocks[1:] > blocks[:-1]))[: len(stands)]
-    first = np.maximum.accumulate(np.where(is_first, np.arange(len(stands)), -1))
+    blocks = (line + np.cumsum(spans.length) - spans.length) // block
+    is_first = np.diff(blocks, prepend=blocks[:1] - whole) > 0
+    first = _last(is_first)
     steps = (gone[:-1] - gone[first]) // step
-    is_place = is_first | ((first >= 0) & np.concatenate(([False], steps[1:] > steps[:-1]))[: len(stands)])
-    return np.flatnonzero(is_place)
+    return np.flatnonzero(is_first | ((first >= 0) & (np.diff(steps, prepend=steps[:1]) > 0)))
+
+
+def _last(marks: Number) -> Number:
+    """The index of the last mark up to each span, and -1 before the first."""
+    return np.maximum.accumulate(np.where(marks, np.arange(len(marks)), -1))
 
 
 class _Turns:
-    """The turn and the question in which each span is: what its window must have beside earlier history.
+    """What each span's window must have beside earlier history, when the span was the newest: its turn, and its question.
 
     ``gone`` are the tokens before each span. ``told`` is the first span whose turn and question are known.
     """
 
     def __init__(self, spans: Spans, asked: EarlierQuestion | None, *, whole: bool) -> None:
-        index, begins = np.arange(len(spans.cost)), spans.question & ~spans.continues
-        self.gone = np.concatenate(([0], np.cumsum(spans.cost)))
+        begins = spans.question & ~spans.continues
         self.told = 0 if whole or asked is not None else int(np.argmax(np.append(begins, True)))
-        self._turn = np.maximum.accumulate(np.where(begins, index, 0))
-        self._place = np.maximum.accumulate(np.where(spans.question, index, -1))
-        is_before, first = self._place < 0, asked or EarlierQuestion()
-        self._question = np.where(is_before, first.cost, spans.cost[self._place])
-        self._documents = np.where(is_before, first.documents, spans.documents[self._place])
-        self._while_open = spans.while_open
+        self.gone = np.concatenate(([0], np.cumsum(spans.cost)))
         self._sent = np.concatenate(([0], np.cumsum(spans.cost + spans.reasoning)))
-        """The tokens before each span, with the reasoning of each turn."""
-        self._in_turn = self._sent[1:] - self._sent[self._turn]
-        """The tokens of the turn, up to the span."""
-        self._is_open = is_before & (asked is not None and not whole)
-        """Whether the turn began before the spans."""
+        turn = np.maximum(0, _last(begins))
+        self._before_turn = self.gone[turn]
+        self._of_turn = self._sent[1:] - self._sent[turn]
+        self._place = _last(spans.question)
+        is_earlier, earlier = self._place < 0, asked or EarlierQuestion()
+        self._began_earlier = is_earlier & (asked is not None and not whole)
+        self._question = np.where(is_earlier, earlier.cost, spans.cost[self._place])
+        self._documents = np.where(is_earlier, earlier.documents, spans.documents[self._place])
+        self._while_open = spans.while_open
 
     def needs(self, room: Number) -> Number:
         """The tokens that had to be left out of a room when each span was the newest; 0 where that is not known.
 
         A turn larger than the room is sent with its question, and the last of its other messages.
         """
-        rest = room - np.minimum(self._documents, np.maximum(0, room - self._question)) - self._while_open
-        needs = self.gone[self._turn] + self._in_turn - rest
-        outgrown = np.flatnonzero((self._in_turn > rest) | self._is_open)
+        room = room - np.minimum(self._documents, np.maximum(0, room - self._question)) - self._while_open
+        needs = self._before_turn + self._of_turn - room
+        outgrown = np.flatnonzero((self._of_turn > room) | self._began_earlier)
         if len(outgrown):
-            over = (self._sent[1:] - rest)[outgrown]
+            over = (self._sent[1:] - room)[outgrown]
             first = np.searchsorted(self._sent, over)
             without = np.searchsorted(self._sent, over + self._question[outgrown])
             first = np.where(first > self._place[outgrown], np.minimum(without, outgrown + 1), first)

@@ -32,18 +32,6 @@ class Bounds(msgspec.Struct, frozen=True):
     user_first: bool = False
     documents: "Choose | None" = None
 
-    @property
-    def oldest_seq(self) -> int:
-        """The oldest seq that may be kept."""
-        return max([first for _, first in self.firsts], default=1)
-
-    def reason(self, seq: int) -> Stop | None:
-        """Why history must not include ``seq``; None if it may."""
-        for why, first in self.firsts:
-            if seq < first:
-                return why
-        return None
-
 
 class Walk(msgspec.Struct):
     """The state and result of a walk. ``kept`` are unit indexes, newest first; ``stop`` is ``older`` for too short a tail.
@@ -75,32 +63,31 @@ class Walk(msgspec.Struct):
 
 def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    said = {_said(view, index) for index in view.always} if bounds.dedupe else set()
+    dedupe, documents, oldest = bounds.dedupe, bounds.documents, max([1, *(least for _, least in bounds.firsts)])
+    said = {_said(view, index) for index in view.always} if dedupe else set()
     history, starts, broken, always = view.history, view.units.starts, view.units.broken, view.always
     base = history.first_seq - history.records.front
-    costs, covered, oldest = view.unit_costs.tolist(), view.covered, bounds.oldest_seq
+    costs, covered = view.unit_costs.tolist(), view.covered
     for index in range(len(view.units) - 1, view.front - 1, -1):
-        seq = base + starts[index]
+        seq, cost = base + starts[index], costs[index]
         stop = _stop(state, bounds, seq) if seq < oldest or state.skipped_seq else None
         if index in always:
-            if bounds.documents is not None and not stop and seq not in state.grounding:
-                _ground(state, view, index, 0, bounds.documents)
+            if documents is not None and not stop and seq not in state.grounding:
+                _ground(state, view, index, 0, documents)
             continue
         if index == view.front and view.headless:
             break
         if stop and index not in covered:
             return _ended(state, view, bounds, stop)
-        words = _said(view, index) if bounds.dedupe else None
+        words = _said(view, index) if dedupe else None
         if index in broken:
             state.reasons[index] = Reason.UNANSWERED
         elif words is not None and words in said:
             state.duplicates += 1
             state.reasons[index] = Reason.DUPLICATE
-        elif costs[index] <= state.room and (
-            bounds.documents is None or _ground(state, view, index, costs[index], bounds.documents)
-        ):
-            state.room -= costs[index]
-            state.taken += costs[index]
+        elif cost <= state.room and (documents is None or _ground(state, view, index, cost, documents)):
+            state.room -= cost
+            state.taken += cost
             state.kept.append(index)
             said.add(words)
         elif bounds.skip and state.room >= _SMALLEST_COST:
@@ -113,8 +100,10 @@ def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
 
 def _stop(state: Walk, bounds: Bounds, seq: int) -> Stop | None:
     """Why history must not include ``seq``; None if it may."""
-    given_up = state.skipped_seq and seq < state.skipped_seq - SKIP_HORIZON
-    return bounds.reason(seq) or ("budget" if given_up else None)
+    for why, least in bounds.firsts:
+        if seq < least:
+            return why
+    return "budget" if seq < state.skipped_seq - SKIP_HORIZON else None
 
 
 def _at_the_beginning(state: Walk, view: View, bounds: Bounds) -> Walk:
