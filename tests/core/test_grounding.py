@@ -95,7 +95,7 @@ def test_trim_is_maximal(template: str, content: str, documents: list[str], enco
 
 def test_trim_takes_whole_documents_first() -> None:
     """The first documents are whole, and the one that is cut is the last that is sent."""
-    parsed = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+    parsed = parse_template()
     chosen = trim(parsed, "?", [words(10), words(10), words(10)], "o200k_base", 24)
     assert chosen is not None
     assert (chosen.kept, chosen.cut) == (2, True)
@@ -120,7 +120,7 @@ def test_trim_cuts_between_characters() -> None:
 
 def test_nothing_fits_beside_the_template() -> None:
     """If the template's own text takes the room, neither documents nor the template's text are sent."""
-    parsed = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+    parsed = parse_template()
     assert trim(parsed, "?", ["text"], "o200k_base", 2) is None
 
 

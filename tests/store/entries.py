@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from sash.core.chat.messages import Entry
-from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.core.law.grounding import parse_template
 from sash.store.data.blocks import read_blocks, values_of
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
 from sash.store.data.layout import target_at
 from sash.store.data.stored_messages import NewEntry
 
-_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+_TEMPLATE = parse_template()
 
 
 def said(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from store.entries import said
 
 from sash.core.chat.messages import Entry
-from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.core.law.grounding import parse_template
 from sash.problems import Problem
 from sash.store.data.append_script import AppendReply
 from sash.store.data.conversations import Conversations
@@ -23,7 +23,7 @@ from sash.store.redis.embedded import EmbeddedStore
 NOW = 1_700_000_000_000
 NAMED = (b"id", b"life", b"change")
 """Fields that name a conversation, its life or its last write."""
-_template = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+_template = parse_template()
 _numbers = count()
 
 TEXTS = st.sampled_from(["", "one", "два слова", "日本語の文", "a word " * 30])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sash.core.chat.messages import Entry
 from sash.core.law.conversation_settings import ConversationSettings, encode_settings
-from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.core.law.grounding import parse_template
 from sash.store.data import read_scripts
 from sash.store.data.changes import ChangeKind, changes_since
 from sash.store.data.conversations import Conversations
@@ -18,7 +18,7 @@ from sash.store.data.histories import Histories
 from sash.store.data.layout import HISTORY, Target, target_at
 from sash.store.redis.embedded import EmbeddedStore
 
-_template = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+_template = parse_template()
 _numbers = count()
 NOW = 1_700_000_000_000
 STEP = st.one_of(

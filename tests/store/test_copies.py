@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from sash.core.chat.messages import Entry
-from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.core.law.grounding import parse_template
 from sash.problems import Conflict, ConversationExists, NotFound, StoreUnavailable
 from sash.store.data import histories
 from sash.store.data.conversations import Conversations
@@ -19,7 +19,7 @@ from sash.store.data.stored_messages import NewEntry
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 
-TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+TEMPLATE = parse_template()
 
 
 class Shelf:

@@ -19,7 +19,7 @@ from store.servers import Cluster, Sentinels, Server, binaries, server, wait_unt
 
 from sash.app import create_app
 from sash.core.chat.messages import Entry
-from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.core.law.grounding import parse_template
 from sash.problems import NotFound, Problem, StorePermissionDenied
 from sash.settings import Settings
 from sash.store.data.conversations import Conversations
@@ -34,7 +34,7 @@ from sash.store.redis.client import Client
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}
 ROOT = Path(__file__).resolve().parent.parent.parent
-TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+TEMPLATE = parse_template()
 
 
 @asynccontextmanager

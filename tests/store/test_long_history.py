@@ -11,7 +11,7 @@ from conftest import opened
 from store.entries import texts_of
 
 from sash.core.chat.messages import Document, Entry, Grounding
-from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, parse_template
+from sash.core.law.grounding import parse_template
 from sash.store.data import read_scripts, write_scripts
 from sash.store.data.conversations import Conversations
 from sash.store.data.entries import prepare
@@ -21,7 +21,7 @@ from sash.store.data.read_scripts import Reach
 from sash.store.data.staging import Staging
 from sash.store.redis.embedded import EmbeddedStore
 
-TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+TEMPLATE = parse_template()
 APPEND: dict[str, Any] = {"settings": b"{}", "if_match": "", "now_ms": 1_700_000_000_000}
 SLOW_MILLISECONDS = 20
 

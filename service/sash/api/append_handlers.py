@@ -40,7 +40,7 @@ from sash.core.chat.bounds import IDS
 from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_json
 from sash.core.counts.families import ASSISTANT
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
-from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
+from sash.core.law.grounding import Template, parse_template
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Flags
 from sash.core.providers import PROVIDERS
@@ -70,7 +70,7 @@ _EARLIER = 100
 _MESSAGES_AN_ENTRY = 10  # on average: an entry may be a list of items, and the store stands 6 us for each message
 _log = get_logger()
 _DEFAULTS = encode_settings(ConversationSettings())
-_DEFAULT_TEMPLATE = parse_template(DEFAULT_TEMPLATE, DEFAULT_SEPARATOR)
+_DEFAULT_TEMPLATE = parse_template()
 
 
 class AppendNative(msgspec.Struct, forbid_unknown_fields=True):

@@ -22,11 +22,11 @@ from sash.core.law.explain import Explained, documents_told
 from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
-from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_request
+from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
 from sash.core.law.results import Edit, cut_result, left_out_line, line_costs
 from sash.core.law.view import History, Order
 from sash.core.law.window import Window
-from sash.core.providers import PROVIDERS
+from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.members import FOREIGN
 from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
@@ -288,8 +288,16 @@ def _request(
         mends.add(FOREIGN_MEMBERS, window.name(seq))
     drops, model = asked.query.uncarried == "drop", asked.limits.model
     if not PROVIDERS[form].is_chat_form:
-        hinted = asked.query.cache == "auto"
-        return other_request(form, parts, window, bodies, grounding, mends, model=model.id, drops=drops, hinted=hinted)
+        return render_request(
+            form,
+            other_messages(form, parts, window, bodies, grounding),
+            tools=parts.fixed.tools,
+            tool_choice=parts.fixed.tool_choice,
+            mends=mends,
+            model=model.id,
+            drops=drops,
+            hinted=asked.query.cache == "auto",
+        )
     if not (is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)
     beside, odd = _marks(window, history)

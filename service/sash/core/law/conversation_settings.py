@@ -14,7 +14,7 @@ from sash.core.chat.mistakes import invalid
 from sash.core.chat.regular import regular_choice, regular_tool
 from sash.core.counts.measures import measure
 from sash.core.law.fixed import Fixed
-from sash.core.law.grounding import DEFAULT_SEPARATOR, DEFAULT_TEMPLATE, Template, parse_template
+from sash.core.law.grounding import Template, parse_template
 from sash.core.law.parameters import Name, Reserve
 from sash.core.law.recall import DEFAULT_RECALL_TEMPLATE
 from sash.core.providers.members import NO_NAMES, Names, foreign_members, without_members
@@ -170,10 +170,7 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
         few_shots=tuple(bodies[len(system) :]),
         tools=tools,
         tool_choice=choice,
-        template=parse_template(
-            settings.grounding_template or DEFAULT_TEMPLATE,
-            DEFAULT_SEPARATOR if settings.document_separator is None else settings.document_separator,
-        ),
+        template=parse_template(settings.grounding_template, settings.document_separator),
         recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
         has_foreign=any(own),
         odd_shots=odd if any(odd) else (),
@@ -198,8 +195,7 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")
-    if settings.grounding_template is not None:
-        parse_template(settings.grounding_template, settings.document_separator or DEFAULT_SEPARATOR)
+    parse_template(settings.grounding_template, settings.document_separator)
     choice = regular_choice(settings.tool_choice)
     return settings if choice is settings.tool_choice else msgspec.structs.replace(settings, tool_choice=choice)
 

@@ -39,8 +39,11 @@ class Template(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=1024)
-def parse_template(template: str, separator: str) -> Template:
-    """The parsed template. Raises BadRequest unless it has ``{content}`` and ``{documents}`` once each."""
+def parse_template(template: str | None = None, separator: str | None = None) -> Template:
+    """The parsed template; None stands for the default. Raises BadRequest unless it has ``{content}`` and ``{documents}``
+    once each."""
+    template = DEFAULT_TEMPLATE if template is None else template
+    separator = DEFAULT_SEPARATOR if separator is None else separator
     if not template.count(_CONTENT) == template.count(_DOCUMENTS) == 1:
         raise BadRequest.at("#/grounding_template", "The template must contain {content} and {documents}, once each")
     before, _, after = template.partition(_CONTENT)

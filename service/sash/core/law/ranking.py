@@ -88,12 +88,12 @@ def _frequencies(
     rows = np.array([row for _, row in pairs], np.int64)
     words = np.frombuffer(packed, "<u4")
     places, which, found = _occurrences(words, numbers)
-    holding = np.zeros(len(question), np.int64)
-    np.add.at(holding, rows, np.bincount(which, minlength=len(numbers)))
+    rows_of = rows.take(which)
+    holding = np.bincount(rows_of, minlength=len(question))
     rarest = np.argsort(holding, kind="stable")[np.count_nonzero(holding == 0) :][:_MOST_WORDS]
     row_of = np.full(len(question), -1)
     row_of[rarest] = np.arange(len(rarest))
-    at = row_of.take(rows).take(which)
+    at = row_of.take(rows_of)
     if len(question) > _MOST_WORDS:
         wanted = at >= 0
         places, at, found = places[wanted], at[wanted], found[wanted]

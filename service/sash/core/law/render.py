@@ -13,7 +13,7 @@ from sash.core.law.grounding import splice
 from sash.core.law.notes import note_message, summary_message
 from sash.core.law.records import StoredGrounding
 from sash.core.law.window import Window
-from sash.core.providers import CHAT, render_request
+from sash.core.providers import CHAT
 from sash.core.providers.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.mends import AS_TEXT, Mends
 from sash.core.providers.pieces import Object
@@ -145,22 +145,10 @@ def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> 
     return msgspec.json.encode(message)
 
 
-def other_request(
-    form: str,
-    parts: FixedParts,
-    window: Window,
-    bodies: Bodies,
-    grounding: Mapping[int, StoredGrounding],
-    mends: Mends,
-    *,
-    model: str = "",
-    drops: bool = False,
-    hinted: bool = False,
-) -> Object:
-    """``request`` in another provider's format, to be encoded; ``mends`` gathers its mends. Raises FormatCannotCarry.
-
-    ``drops`` and ``model`` are as in ``Refusals``.
-    """
+def other_messages(
+    form: str, parts: FixedParts, window: Window, bodies: Bodies, grounding: Mapping[int, StoredGrounding]
+) -> list[Outgoing]:
+    """The window's messages for another provider's format."""
     fixed: Sequence[Body] = (*parts.few_shots, *_lines(window))
     seqs, kept = _with_others(window, sent_bodies(window, bodies, grounding), window.lines)
     outgoing = [Outgoing(0, message) for message in _decoded(parts.system)]
@@ -171,11 +159,7 @@ def other_request(
         told = [msgspec.structs.replace(each, seq=window.name(each.seq)) for each in told]
     if window.summary is not None and window.summary.compaction is not None:
         outgoing.append(Outgoing(window.summary.seq, window.summary.compaction, begins=True))
-    outgoing += told
-    tools, choice = parts.fixed.tools, parts.fixed.tool_choice
-    return render_request(
-        form, outgoing, tools=tools, tool_choice=choice, mends=mends, model=model, drops=drops, hinted=hinted
-    )
+    return outgoing + told
 
 
 def _with_others(
