@@ -262,7 +262,7 @@ def _explain(asked: Asked, window: Window, history: History, documents: Document
     lines = window.explain or []
     if documents.sources:
         lines = with_documents(lines, documents, window.grounding, asked.query.grounding, history.question)
-    if history.is_numbered_anew:
+    if history.names is not None:
         lines = [msgspec.structs.replace(line, seq=history.name(line.seq)) for line in lines]
         lines.sort(key=lambda line: line.seq)
     return [_told(line, mends) for line in lines] if mends.told else lines
