@@ -260,7 +260,7 @@ def _note(mends: Mends, order: Order, history: History, window: Window) -> None:
 def _explain(asked: Asked, window: Window, history: History, documents: Documents, mends: Mends) -> list[Explained]:
     """A line for each message by ascending seq, with its documents and its mends."""
     lines, sources, sent, mode = window.explain or [], documents.sources, window.grounding, asked.query.grounding
-    if not (sources or history.is_numbered_anew or mends.told):
+    if not (sources or history.names is not None or mends.told):
         return lines
 
     def told(line: Explained) -> Explained:

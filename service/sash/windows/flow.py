@@ -105,7 +105,7 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
         if asked.recollection is not None:
             choice = recollected(choice, in_places_of(asked.recollection, history))
         bodies = seen.bodies
-        if seen.has_media or history.is_numbered_anew:
+        if seen.has_media or history.names is not None:
             bodies = yield from _bodies(choice, history, seen)
         elif not bodies.have(choice.seqs):
             bodies = yield Texts(choice.seqs, history)
@@ -145,21 +145,21 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
         if found is None:
             return older(history, asked.limits.budget), history, documents
         history = found
-    if history.is_numbered_anew:
+    if history.names is not None:
         sources = {history.place(seq): source for seq, source in documents.sources.items() if history.has(seq)}
         documents = _replace(documents, sources=sources)
     choice = build(asked, history, documents)
     if isinstance(choice, NeedOlder):
         is_view = asked.query.view is not None
         choice = back_for_view(seen.history, history, choice, asked.limits.budget, asked.block) if is_view else choice
-    elif history.is_numbered_anew:
-        choice = _replace(choice, names=dict(zip(choice.seqs, history.names(choice.seqs), strict=True)))
+    elif history.names is not None:
+        choice = _replace(choice, names={seq: history.name(seq) for seq in choice.seqs})
     return choice, history, documents
 
 
 def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Bodies]:
     """The bodies of a window's messages, with their pictures and files, by their places."""
-    seqs: Sequence[int] = sorted(choice.names.values()) if history.is_numbered_anew else choice.seqs
+    seqs: Sequence[int] = sorted(choice.names.values()) if history.names is not None else choice.seqs
     bodies = seen.bodies
     if seen.has_media:
         lines = {choice.name(place) for place, each in choice.edits.items() if each.limit == 0}
@@ -167,7 +167,7 @@ def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Ne
         bodies = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
     elif not bodies.have(seqs):
         bodies = yield Texts(seqs, seen.history)
-    if not (history.is_numbered_anew and seqs):
+    if not (history.names is not None and seqs):
         return bodies
     places, found = choice.seqs, bodies.of(choice.names.values())
     run = bisect_left(places, last_left_out(places, places[-1]) + 1)
@@ -246,7 +246,7 @@ def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window
     while True:
         draft, history, _ = _chosen(asked, seen)
         if isinstance(draft, Window):
-            if history.is_numbered_anew:
+            if history.names is not None:
                 draft = _replace(draft, seqs=sorted(draft.names.values()))
             return draft, seen, history.name(history.question) if history.question else 0
         seen = yield Older(draft.first_seq)

@@ -242,7 +242,7 @@ def beside_documents(recollection: Recollection, given: Mapping[int, StoredGroun
 
 def in_places_of(recollection: Recollection, history: History) -> Recollection:
     """The recollection as ``history`` names its messages: by places (``order.py``), if their order was changed."""
-    if not history.is_numbered_anew:
+    if history.names is None:
         return recollection
     lines = ((history.place(seq), line) for seq, line in recollection.lines.items())
     return msgspec.structs.replace(

@@ -14,7 +14,6 @@ If the tail is too short, it returns NeedOlder in place of a window, and is call
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
 
 import msgspec
 import numpy as np
@@ -33,7 +32,6 @@ from sash.core.law.reasons import Reason
 from sash.core.law.records import Summary
 from sash.core.law.results import Edit
 from sash.core.law.rhythm import spared_of
-from sash.core.law.runs import runs
 from sash.core.law.sending import (
     Trimming,
     begins_turn,
@@ -119,6 +117,8 @@ class _Selected(msgspec.Struct, frozen=True):
     view: View
     cut: Cut | None
     opening: int
+    at: Number
+    """The indexes of the window's messages among the records."""
     seqs: list[int]
     summary: Summary | None
     noted: bool
@@ -205,7 +205,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if opening > taken.room + held:
             raise self._refusal(summary)
         taken.room = max(0, taken.room - opening)
-        return _Selected(taken, view, cut, opening, _seqs(view, taken), summary, noted)
+        at = view.units.members((*view.always, *taken.kept))
+        return _Selected(taken, view, cut, opening, at, view.history.seqs[at].tolist(), summary, noted)
 
     @cached_property
     def _is_opened(self) -> bool:
@@ -321,6 +322,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def window(self, selected: _Selected) -> Window:
         """The window of the selected messages, with the note if it fits with the required parts."""
         terms, taken, seqs, summary = self.terms, selected.taken, selected.seqs, selected.summary
+        at = selected.at
         # Remaining room extends the newest results again, if these were cut.
         view = self.trimming.grown(selected.view, taken.room)
         note = self._note(selected)
@@ -329,7 +331,6 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         accepted = 0
         if binds_reasoning(terms.model.id):
             accepted = self._accepted_from(selected, view, self.budget - sum(fixed.values()), note)
-        at = view.history.indexes(seqs)
         is_refused = (view.reasoning > 0) & (view.history.seqs < accepted)
         sent = np.where(is_refused, 0, view.reasoning)
         left = np.where(is_refused, view.reasoning, view.reasoning_left)
@@ -354,7 +355,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             },
             stop_reason=taken.stop,
             explain=explain(view, taken, summary, sent, left) if terms.options.explain else None,
-            edits=self._edits(view, seqs, left, accepted),
+            edits=self._edits(view, seqs, left[at].tolist(), accepted),
             place=terms.place,
             cut=selected.cut if selected.cut is not None and selected.cut.since_seq else None,
             passed=_passed(taken, view) if taken.reasons else frozenset(),
@@ -369,15 +370,15 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _longest_note(self) -> Line:
         return Line(longest_note(self.view.history.length + self.view.history.unseen))
 
-    def _edits(self, view: View, seqs: list[int], left: Number, accepted: int) -> dict[int, Edit]:
-        """The changes to messages before they are sent. ``left`` are the tokens of reasoning that is left out."""
+    def _edits(self, view: View, seqs: list[int], left: Sequence[int], accepted: int) -> dict[int, Edit]:
+        """The changes to messages before they are sent. ``left`` are their tokens of reasoning that is left out."""
         edits = {seq: view.edits[seq] for seq in seqs if seq in view.edits} if view.edits else {}
         order, seen = view.history.order, view.history.seen
-        if left.any():
+        if any(left):
             # Signatures go with ``reasoning=none``, but those of the newest turn, and where the model refuses the thoughts.
             turn = begins_turn(view.history) + 1 if self.terms.options.reasoning == "none" else 0
-            for seq in seqs:
-                if left[view.history.index(seq)]:
+            for seq, tokens in zip(seqs, left, strict=True):
+                if tokens:
                     is_unsigned = seq < max(accepted, turn)
                     edits[seq] = msgspec.structs.replace(
                         edits.get(seq, Edit()), without_reasoning=True, without_seals=is_unsigned
@@ -386,7 +387,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
             for seq in order.dropped.keys() & set(seqs):
                 edits[seq] = msgspec.structs.replace(edits.get(seq, Edit()), without_calls=order.dropped[seq].calls)
         if seen is not None and seen.texts:
-            edits |= {seq: Edit(only_text=True) for seq in seqs if view.history.numbered(seq) in seen.texts}
+            edits |= {seq: Edit(only_text=True) for seq in seqs if view.history.name(seq) in seen.texts}
         return edits
 
     def _accepted_from(self, selected: _Selected, view: View, room: int, note: int) -> int:
@@ -450,14 +451,6 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         return self.budget - sum(self._fixed_costs(self.view, lines).values()) - sum(self.always.values())
 
 
-def _seqs(view: View, taken: Walk) -> list[int]:
-    """The seqs of the window's messages, ascending."""
-    starts, front = view.units.starts, view.front
-    kept = sorted(index for index in (*view.always, *taken.kept) if index >= front)
-    inside = (range(view.seq(start), view.seq(start) + starts[end + 1] - starts[start]) for start, end in runs(kept))
-    return [*view.history.before, *chain.from_iterable(inside)]
-
-
 def _behind_late(history: History) -> int:
     """The first place behind all late results. Reasoning before it was made while they were not in the window."""
     late = history.order.late if history.order is not None else ()
@@ -468,5 +461,5 @@ def _passed(taken: Walk, view: View) -> frozenset[int]:
     """The seqs of the units that the walk passed over although they would fit, or although it kept older ones."""
     oldest = taken.kept[-1] if taken.kept else len(view.units)
     passed = (Reason.UNANSWERED, Reason.DUPLICATE)
-    units = (index for index, why in taken.reasons.items() if index > oldest or why in passed)
-    return frozenset(chain.from_iterable(map(view.members, units)))
+    units = [index for index, why in taken.reasons.items() if index > oldest or why in passed]
+    return frozenset(view.history.seqs[view.units.members(units)].tolist())

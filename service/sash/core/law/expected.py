@@ -71,7 +71,7 @@ def began_alike(window: Window, history: History, earlier: History) -> Window | 
     cut, records = window.cut, history.records
     if cut is None or cut.since_seq > earlier.length or cut.seq > earlier.question:
         return None
-    if window.seqs != [*range(cut.seq, history.length + 1)] or history.is_numbered_anew or history.before:
+    if window.seqs != [*range(cut.seq, history.length + 1)] or history.names is not None or history.before:
         return None
     if history.summary or window.edits or window.grounding or window.summary or window.note or window.recalled:
         return None

@@ -105,7 +105,8 @@ def _of_calls_before(history: History) -> set[int]:
     order = history.order
     if order is None or history.is_whole:
         return set()
-    return {order.places[order.original.at(index)] for index in late_orphans(order.original.records)}
+    orphans = map(order.original.at, late_orphans(order.original.records))
+    return {history.place(order.original.name(place)) for place in orphans}
 
 
 def dropped(
@@ -118,7 +119,7 @@ def dropped(
 ) -> dict[str, int]:
     """The parts of the history that the window leaves out, in messages and in reference tokens of the encoding."""
     history, left = view.history, left_out(view, seqs, summary)
-    alike = not view.edits and not history.is_numbered_anew
+    alike = not view.edits and history.names is None
     costs = view.costs if alike and costs_as_counted(history.records, model, history.column) else None
     stands = reference_tokens(summary.measure)[history.column] if summary is not None and _is_message(summary) else 0
     return {

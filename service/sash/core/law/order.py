@@ -139,7 +139,6 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
     order_of = Order(
         original=history,
         names=[first + index for index in order],
-        places={first + index: place for index, place in places.items()},
         heads=[first + heads[index] for index in order],
         lines=lines,
         dropped=dropped,
@@ -153,15 +152,19 @@ def _in_places(history: History, groups: Sequence[_Group], apart: set[int], *, d
             for index in group.late
         },
     )
-    changed = history.records.flagged(rows).taken(np.append(np.arange(front), front + np.array(order)))
-    arranged = msgspec.structs.replace(history, order=order_of, is_numbered_anew=True, records=changed)
+    moved = np.append(np.arange(front), front + np.array(order))
+    names, changed = (
+        history.seqs if history.names is None else history.names,
+        history.records.flagged(rows).taken(moved),
+    )
+    arranged = msgspec.structs.replace(history, order=order_of, names=names[moved], records=changed)
     summary = history.summary and msgspec.structs.replace(
         history.summary, through_seq=arranged.since(history.summary.through_seq + 1) - 1
     )
     return msgspec.structs.replace(
         arranged,
-        question=order_of.places.get(history.question, history.question),
-        recalled=frozenset(order_of.places.get(seq, seq) for seq in history.recalled),
+        question=places.get(history.question - first, history.question),
+        recalled=frozenset(places.get(seq - first, seq) for seq in history.recalled),
         summary=summary,
     )
 

@@ -72,12 +72,10 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
         return None  # the question, the summary or the newest message is before the tail
     if summary is not None and not _is_for(summary, history, view):
         summary = None
-    seqs: list[int] = history.seqs[tail].tolist()
     begins = starts[tail - front]
     # What is left out before the first one that it sees counts as before the tail.
-    first = seqs[0] if seqs else history.length + 1
+    first = history.at(int(tail[0])) if len(tail) else history.length + 1
     unseen, before = history.length + 1 - first - len(tail), history.seqs[kept[kept < front]]
-    numbers = np.append(before, first + np.arange(len(tail)))
     changed = msgspec.structs.replace(
         history,
         first_seq=first,
@@ -87,11 +85,10 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
         before=before.tolist(),
         length=history.length - unseen,
         unseen=unseen,
-        is_numbered_anew=True,
+        names=history.seqs[kept],
         seen=Perspective(
-            seqs=seqs,
             lengths=np.append(begins[1:], history.tokens)[: len(tail)] - begins,
-            texts=frozenset(numbers[np.searchsorted(kept, sight.texts)].tolist()),
+            texts=frozenset(history.seqs[sight.texts].tolist()),
             retired=taken(records, sight.retired, sight.left, sight.pinned) if len(sight.retired) else Records(b""),
             behind=np.minimum(np.searchsorted(tail, sight.retired), len(tail) - 1),
             is_whole=is_whole,

@@ -220,7 +220,8 @@ class Trimming(msgspec.Struct, frozen=True):
         kept = self.options.tool_results_kept
         if kept is None:
             return view
-        counted = [index for index in _groups(view) if view.seq(index) <= newest_seq]
+        seqs = view.history.seqs[view.units.begins].tolist()
+        counted = [index for index in _groups(view) if seqs[index] <= newest_seq]
         if counted and newest_seq < view.seq(counted[-1] + 1):
             kept = max(kept, 1)  # the newest message is never cleared, and must not change until the cut moves
         old = [index for index in counted[: max(0, len(counted) - kept)] if index not in view.always]
@@ -247,9 +248,9 @@ class Trimming(msgspec.Struct, frozen=True):
         if not results:
             return view
         whole, most = message_costs(view.history.records, self.model), self.options.tool_result_max_tokens
-        changed, edits = view.costs.copy(), dict(view.edits)
-        for index, cost in zip(results, costs, strict=True):
-            changed[index], seq, saved = cost, view.history.at(index), whole.item(index) - cost
+        changed, edits, seqs = view.costs.copy(), dict(view.edits), view.history.seqs[[*results]].tolist()
+        for index, seq, cost in zip(results, seqs, costs, strict=True):
+            changed[index], saved = cost, whole.item(index) - cost
             edits.pop(seq, None)
             if saved:
                 edits[seq] = Edit(limit=0 if are_lines else min(cost, most or cost), saved=saved)
@@ -258,7 +259,7 @@ class Trimming(msgspec.Struct, frozen=True):
     def _lines(self, view: View, results: Sequence[int], *, alone: bool = False) -> list[int]:
         """Tokens of these results as one line each, with their images and files unless it is sent ``alone``."""
         history, records = view.history, view.history.records
-        names = {index: history.name(history.at(index)) for index in results}
+        names = (history.seqs if history.names is None else history.names).tolist()
         plain = [index for index in results if index not in records.with_parts]
         named = [names[index] for index in plain]
         costs = line_costs(records, plain, named, self.place, self.model, alone=alone) if plain else []
@@ -274,8 +275,7 @@ class Trimming(msgspec.Struct, frozen=True):
 def _results_in(view: View, units: Iterable[int]) -> list[int]:
     """The indexes of the tool results in these units."""
     roles, starts = view.history.records.roles, view.units.starts
-    inside = (index for unit in units for index in range(starts[unit], starts[unit + 1]))
-    return [index for index in inside if roles[index] in RESULTS]
+    return [at for unit in units for at in range(starts[unit], starts[unit + 1]) if roles[at] in RESULTS]
 
 
 def _groups(view: View) -> list[int]:

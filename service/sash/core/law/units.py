@@ -4,7 +4,7 @@ A unit is one message, or a tool group: an assistant message with calls, and the
 answer 400 for a call without its results, and for a result without its call.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
@@ -30,6 +30,14 @@ class Units:
         """The indexes of the units' first records, as an array."""
         self.broken = broken
         self.single = single
+
+    def members(self, indexes: Iterable[int]) -> Number:
+        """The indexes of the records of these units, ascending, as an array."""
+        if self.single:
+            return np.sort(np.array([*indexes], np.int64))
+        is_in = np.zeros(len(self), bool)
+        is_in[[*indexes]] = True
+        return np.flatnonzero(np.repeat(is_in, np.diff(self.starts)))
 
     def until(self, end: int) -> "Units | None":
         """The units of the records before ``end``; None where this may divide a unit, or leave its calls at the end."""

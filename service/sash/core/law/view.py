@@ -21,7 +21,7 @@ from sash.core.law.units import Units, group_units
 _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
 
 
-class History(msgspec.Struct, frozen=True):
+class History(msgspec.Struct, frozen=True, dict=True):
     """The part of a conversation that was read.
 
     ``records`` are required messages before the tail, and the tail, from ``first_seq`` to the newest message. ``before`` are
@@ -49,8 +49,8 @@ class History(msgspec.Struct, frozen=True):
     if they are unknown, or without a reply."""
     unseen: int = 0
     """The number of messages of the tail that an agent does not see. ``length`` is without them."""
-    is_numbered_anew: bool = False
-    """Whether its seqs are not those of the log."""
+    names: Number = None
+    """The seq in the log of each of the records, as an array; None where its seqs are those of the log."""
     seen: "Perspective | None" = None
     """What one agent sees, if not all is for it. Then this history's seqs are numbers of the messages that it sees."""
     order: "Order | None" = None
@@ -85,9 +85,10 @@ class History(msgspec.Struct, frozen=True):
         if len(before) == len(self.before):
             return self
         kept = [*map(self.before.index, before), *range(self.records.front, len(self.records))]
-        return msgspec.structs.replace(self, records=self.records.taken(np.array(kept, np.int64)), before=before)
+        names = None if self.names is None else self.names[kept]
+        return msgspec.structs.replace(self, records=self.records.taken(np.array(kept)), before=before, names=names)
 
-    @property
+    @cached_property
     def seqs(self) -> Number:
         """The place of each of the records, as an array."""
         return np.append(np.array(self.before, np.int64), np.arange(self.first_seq, self.length + 1))
@@ -126,19 +127,17 @@ class History(msgspec.Struct, frozen=True):
         """The seq in the log of the message with this number."""
         if self.seen is None or number < self.first_seq:
             return number
-        return self.seen.seqs[number - self.first_seq]
+        return int(np.sort(self.names)[self.index(number)])
 
     def number(self, seq: int) -> int:
         """The number of a message of the log, or of the next one that the agent sees."""
         if self.seen is None or seq < self.first_seq:
             return seq
-        return self.first_seq + bisect_left(self.seen.seqs, seq)
+        return self.at(int(np.searchsorted(np.sort(self.names), seq)))
 
     def has(self, seq: int) -> bool:
-        """Whether a message of the log that was read is among those that the agent sees."""
-        if seq < self.first_seq:
-            return self.seen is None or seq in self.before
-        return self.seen is None or self.seen.seqs[self.number(seq) - self.first_seq :][:1] == [seq]
+        """Whether a message of the log that was read is among the records."""
+        return self.names is None or seq in self.names
 
     def lines_tokens(self, place: int, model: Model) -> int:
         """The tokens of the lines behind the call at a place; 0 without lines."""
@@ -149,28 +148,17 @@ class History(msgspec.Struct, frozen=True):
 
     def name(self, place: int) -> int:
         """The seq in the log of the message at a place."""
-        first, order, seen = self.first_seq, self.order, self.seen
-        number = place if order is None or place < first else order.names[place - first]
-        return number if seen is None or number < first else seen.seqs[number - first]
-
-    def names(self, places: Sequence[int]) -> list[int]:
-        """The seqs in the log of the messages at these places, which are ascending."""
-        first, order, seen = self.first_seq, self.order, self.seen
-        before = bisect_left(places, first)
-        found = [place - first for place in places[before:]]
-        if order is not None:
-            found = [order.names[index] - first for index in found]
-        named = [index + first for index in found] if seen is None else [seen.seqs[index] for index in found]
-        return [*places[:before], *named]
+        return place if self.names is None or place < self.first_seq else int(self.names[self.index(place)])
 
     def numbered(self, place: int) -> int:
         """The number of the message at a place."""
         return place if self.order is None or place < self.first_seq else self.order.names[place - self.first_seq]
 
     def place(self, seq: int) -> int:
-        """The place of a message of the log."""
-        number = seq if self.seen is None else self.number(seq)
-        return number if self.order is None or number < self.first_seq else self.order.places[number]
+        """The place of a message of the log that was read."""
+        if self.names is None or seq < self.first_seq:
+            return seq
+        return self.at(int(np.argmax(self.names == seq)))
 
     def since(self, number: int) -> int:
         """The first place whose unit begins with the message of this number or a later one."""
@@ -214,12 +202,10 @@ class History(msgspec.Struct, frozen=True):
 class Perspective(msgspec.Struct, frozen=True, kw_only=True):
     """What one agent sees of a tail (``perspective.py``). Each list has an item for each message that it sees."""
 
-    seqs: Sequence[int]
-    """The messages' seqs in the log."""
     lengths: Number
     """Reference tokens on the line of the log, from each message to the next one that it sees."""
     texts: AbstractSet[int]
-    """The numbers of messages that are sent as their text alone, also before the tail."""
+    """The seqs in the log of messages that are sent as their text alone."""
     retired: Records
     """Messages that earlier windows had, and this one does not."""
     behind: Number
@@ -237,8 +223,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The history in the order of the log."""
     names: Sequence[int]
     """The messages' seqs, or their numbers where an agent does not see all."""
-    places: Mapping[int, int]
-    """Each message's place, by the same."""
     heads: Sequence[int]
     """The seqs, or numbers, of the first messages of their groups, ascending."""
     lines: Mapping[int, Gap]
@@ -400,8 +384,9 @@ def _newest(history: History, units: Units) -> int | None:
     """The newest unit that is not a reply in progress; None if there is none."""
     front, last = history.records.front, history.records.unsent.rfind(0, history.records.front)
     if last >= 0 and history.order is not None:
-        newest = history.order.original.records.unsent.rfind(0, front)
-        last = min(history.index(history.order.places[history.at(max(front, newest))]), last)
+        original = history.order.original
+        newest = original.at(max(front, original.records.unsent.rfind(0, front)))
+        last = min(history.index(history.place(original.name(newest))), last)
     return unit_at(units, last) if last >= 0 else None
 
 
