@@ -82,12 +82,10 @@ def line_costs(
     alone: bool = True,
     exact: bool = False,
 ) -> list[int]:
-    """Return the model's tokens of each of these results as one line, as ``line_cost`` does.
+    """Return the model's tokens of each of these results as one line, with its images and files unless it is sent ``alone``.
 
-    ``places`` are their indexes in ``records``, and ``seqs`` their seqs.
-
-    The line names the tokens of the model's encoding where ``exact``, else those of the encoding that has more. None of the
-    results is among ``records.with_parts``.
+    ``places`` are their indexes in ``records``, and ``seqs`` their seqs. The line names the tokens of the model's encoding
+    where ``exact``, else those of the encoding that has more.
     """
     at = np.array(places, np.int64)
     columns = of_these(records.columns, at)
@@ -102,13 +100,15 @@ def line_costs(
     if model.ratios is not None:
         row["mix"] = column_of_mixes([lines[kind].get("mix") for kind in which])
     costs: list[int] = for_each(message_cost(row, model, MANY, place=records.places[at]), len(places)).tolist()
+    for number, place in enumerate(places):
+        if place in records.with_parts:  # its line names them
+            costs[number] = _line_cost(records[place], seqs[number], path, model, alone=alone)
     return costs
 
 
-def line_cost(record: Record, seq: int, place: str, model: Model, *, alone: bool = False) -> int:
-    """Return the model's tokens of a result as one line, with its images and files unless it is sent ``alone``."""
+def _line_cost(record: Record, seq: int, path: str, model: Model, *, alone: bool) -> int:
     measured = record.measure
-    line = left_out_line(max(measured.o200k, measured.cl100k), seq, place, lost=_kinds_beside(measured))
+    line = left_out_line(max(measured.o200k, measured.cl100k), seq, path, lost=_kinds_beside(measured))
     row = _beside_text(whole_row(measured, model), alone=alone)
     row.update(_row_of_line(line), role=measured.role)
     cost: int = message_cost(row, model, ONE, place=record.parallel)

@@ -19,7 +19,7 @@ from sash.core.law.fillers import blank_line_tokens, joined_systems, unseen_toke
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import RESULTS, Flags
-from sash.core.law.results import Edit, line_cost, line_costs, share_of, shared_limits
+from sash.core.law.results import Edit, line_costs, share_of, shared_limits
 from sash.core.law.view import History, View, unit_at
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.chat_mends import STRICT_MAKER
@@ -258,18 +258,10 @@ class Trimming(msgspec.Struct, frozen=True):
 
     def _lines(self, view: View, results: Sequence[int], *, alone: bool = False) -> list[int]:
         """Tokens of these results as one line each, with their images and files unless it is sent ``alone``."""
-        history, records = view.history, view.history.records
+        history = view.history
         names = (history.seqs if history.names is None else history.names).tolist()
-        plain = [index for index in results if index not in records.with_parts]
-        named = [names[index] for index in plain]
-        costs = line_costs(records, plain, named, self.place, self.model, alone=alone) if plain else []
-        lines = dict(zip(plain, costs, strict=True))
-        return [
-            lines[index]
-            if index in lines
-            else line_cost(records[index], names[index], self.place, self.model, alone=alone)
-            for index in results
-        ]
+        named = [names[index] for index in results]
+        return line_costs(history.records, results, named, self.place, self.model, alone=alone) if results else []
 
 
 def _results_in(view: View, units: Iterable[int]) -> list[int]:
