@@ -421,10 +421,11 @@ async def test_mistral_gets_no_member_that_it_refuses(client: httpx.AsyncClient,
         "function_call": None,
         "reasoning_content": "Hm. " * 99,
     }
-    reply = {**REGULAR, **vllms, "prefix": False}
-    await append(client, conversation, QUESTION, reply, {"role": "tool", "tool_call_id": "c1", "content": "x"})
+    mistrals = {**REGULAR, "tool_calls": [{**REGULAR["tool_calls"][0], "id": "D681PevKs"}]}
+    reply = {**mistrals, **vllms, "prefix": False}
+    await append(client, conversation, QUESTION, reply, {"role": "tool", "tool_call_id": "D681PevKs", "content": "x"})
     made = await window(client, conversation, model="mistral-large-latest", reasoning="all")
-    assert made["request"]["messages"][1] == {**REGULAR, "prefix": False}
+    assert made["request"]["messages"][1] == {**mistrals, "prefix": False}
     assert made["mended"]["reasons"] == {"strict_members": 1}
     assert made["tokens"].get("reasoning", 0) == 0
     other = await window(client, conversation, model="deepseek-chat")

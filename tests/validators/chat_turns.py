@@ -18,6 +18,11 @@ from validators.logs import (
     Object,
 )
 
+ARGUMENTS = (
+    *('{{"day": "{}"}}', '{{"n": 1.50, "a": ["{}", 1e5]}}', "{{}}", ""),
+    *('{{"day": "{}', '["{}"]', '{{"day": "{} \\ud83d"}}', '{{"n": NaN, "day": "{}"}}'),
+)
+"""Of calls; the last four are no JSON objects: cut, a list, half of a surrogate pair, not a number."""
 PEOPLE: tuple[Object, ...] = ({}, {}, {}, {"name": "bob"}, {"name": "Jane Doe"}, {"name": "<x>"}, {"name": "n" * 80})
 TEXT_FILE = f"data:text/plain;base64,{base64.b64encode(b'Hi!').decode()}"
 UNTAKEN = (
@@ -104,7 +109,7 @@ def _reasoning(log: Log) -> Object:
 
 
 def _call(log: Log, call: Call) -> Object:
-    arguments = log.pick(('{{"day": "{}"}}', '{{"n": 1.50, "a": ["{}", 1e5]}}', "{{}}", "")).format(log.word())
+    arguments = log.pick(ARGUMENTS).format(log.word())
     made = {"id": call.identity, "type": "function", "function": {"name": call.name, "arguments": arguments}}
     signed = {"extra_content": {"google": {"thought_signature": log.pick(SIGNATURES)}}}
     return made | log.pick(({}, {}, signed))

@@ -3,6 +3,7 @@
 It never calls the code that writes requests. The reference is developers.openai.com/api/reference/chat-completions.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -43,7 +44,54 @@ def refused(request: dict[str, Any], model: str) -> list[str]:
     found = [
         f"messages[{i}]: {why}" for i, each in enumerate(messages) for why in _message(each, is_openais=is_openais)
     ]
-    return [*found, *_pairs(messages)]
+    return [*found, *_pairs(messages), *([] if is_openais else _servers(messages, model.lower()))]
+
+
+def _servers(messages: list[dict[str, Any]], model: str) -> Iterator[str]:
+    """What servers of this form answer 400 to for other makers' models. Their answers are quoted."""
+    before = "system"
+    for index, message in enumerate(messages):
+        refused = [*_served(message, model), *_called_in(message, model), *_system(message, model, before, index)]
+        yield from (f"messages[{index}]: {why}" for why in refused)
+        before = message["role"]
+
+
+def _served(message: dict[str, Any], model: str) -> Iterator[str]:
+    role, said = message["role"], ("content", "tool_calls", "function_call", "refusal", "audio")
+    if role == "developer" and re.search("deepseek|stral|qwen|kimi|glm|minimax", model):
+        yield "unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`"
+    if role == "assistant" and not any(message.get(name) for name in said):
+        yield "content or tool_calls must be set"
+    if "stral" in model and message.keys() & {"reasoning_content", "thinking_blocks", "annotations"}:
+        yield "Extra inputs are not permitted"
+
+
+def _called_in(message: dict[str, Any], model: str) -> Iterator[str]:
+    calls = message.get("tool_calls") or ()
+    for call in calls:
+        if "function" in call and not _is_object(call["function"]["arguments"]):
+            yield "function.arguments must be in JSON format"
+        if re.search("deepseek|stral|kimi", model) and not FUNCTION_NAME.fullmatch(call[call["type"]]["name"]):
+            yield "function.name does not match the pattern '^[a-zA-Z0-9_-]+$'"
+    ids = [message.get("tool_call_id", "abcdefgh1"), *(call["id"] for call in calls)]
+    if "stral" in model and not all(re.fullmatch("[a-zA-Z0-9]{9}", each) for each in ids):
+        yield f"Tool call id was {ids[-1]} but must be a-z, A-Z, 0-9, with a length of 9."
+
+
+def _system(message: dict[str, Any], model: str, before: str, index: int) -> Iterator[str]:
+    if message["role"] != "system":
+        return
+    if before != "system" and "stral" in model:
+        yield f"Unexpected role 'system' after role '{before}'"
+    if index and re.search(r"qwen3\.5|gemma", model):
+        yield "System message must be at the beginning."
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except ValueError:
+        return False
 
 
 def _message(message: dict[str, Any], *, is_openais: bool) -> Iterator[str]:

@@ -30,12 +30,14 @@ from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.members import FOREIGN
 from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
+from sash.core.providers.openai import OPENAI
 from sash.core.providers.own_parts import without_reasoning
 from sash.core.providers.pieces import Object
 from sash.core.providers.turns import is_of
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
 from sash.windows.receipts import receipt_of
+from sash.windows.server_marks import refused_by_servers
 
 _encode = msgspec.json.Encoder().encode
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -298,9 +300,11 @@ def _request(
             drops=drops,
             hinted=asked.query.cache == "auto",
         )
-    if not (is_rich or parts.odd_shots):
+    if model.provider == OPENAI.maker and not (is_rich or parts.odd_shots):
         return chat_messages(parts, window, bodies, grounding, Marked(), mends)
     beside, odd = _marks(window, history)
+    for seq, bits in refused_by_servers(window, history, model.provider).items():
+        odd[seq] = odd.get(seq, 0) | bits
     marked = Marked(beside, odd, model.provider, model.id, drops)
     return chat_messages(parts, window, bodies, grounding, marked, mends)
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 import msgspec
 
 _DEPTH_LIMIT: Final = 64  # Gemini reads JSON with protobuf, which refuses nesting deeper than 100
+INVALID: Final = "INVALID_JSON"
+"""The member with arguments that are no JSON object."""
 
 
 def functions_called(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -27,11 +29,17 @@ def arguments_of(call: Mapping[str, Any]) -> str:
 
 
 def compact(text: str) -> str:
-    """Return JSON arguments without spaces: providers bill the parsed arguments, not the text that was sent."""
+    """Return JSON arguments without spaces: providers bill the parsed arguments, not the text that was sent.
+
+    Arguments with half of a surrogate pair, as ``\\ud83d`` of an emoji that was cut, have no such text, and stay.
+    """
     try:
-        return _written(json.loads(text))
+        written = _written(json.loads(text))
+        if "\\u" in text:
+            written.encode()
     except (ValueError, RecursionError):
         return text
+    return written
 
 
 def arguments_object(arguments: str, *, custom: bool) -> dict[str, Any]:
@@ -49,7 +57,7 @@ def arguments_object(arguments: str, *, custom: bool) -> dict[str, Any]:
         value = None
     if isinstance(value, dict) and not _deeper_than(value, _DEPTH_LIMIT):
         return value
-    return {"INVALID_JSON": arguments}
+    return {INVALID: arguments}
 
 
 def written_object(call: Mapping[str, Any]) -> str:

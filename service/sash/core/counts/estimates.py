@@ -58,8 +58,8 @@ def spoken_tokens(message: Mapping[str, Any], vocabulary: Vocabulary) -> int:
         message.get("name"),
         *(_longer_name(call.get("name"), vocabulary) for call in called),
     ]
-    # Numbers may be sent in a longer form: 1e5 as 100000.0.
-    texts += [max(arguments_of(call), compact(arguments_of(call)), key=len) for call in called]
+    # Numbers may be sent in a form with more tokens: 1e5 as 100000.0.
+    texts += [max({arguments_of(call), compact(arguments_of(call))}, key=vocabulary.count) for call in called]
     apart = sum(vocabulary.count(text) for text in texts if text and isinstance(text, str))
     if len(parts) == 1:
         return apart

@@ -21,6 +21,7 @@ from sash.core.providers import PROVIDERS
 from sash.core.providers.chat_mends import hears
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.provider import Provider
+from sash.core.providers.server_mends import ARGUMENTS, refused_by
 
 LIST_BEGINS, LIST_ENDS = 256, 512
 """Bits that mark the first and the last result of several calls."""
@@ -68,6 +69,8 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
         sent = _as_chat(row, model, by) if "pictured0" in row else Row(row)
         if "spoken0" in row and not hears(model.provider, model.id):
             _add_spoken(sent, row, by)
+        if "has_call_objects" in row and refused_by(model.provider) & ARGUMENTS:
+            _with_objects(sent, model, by)
     else:
         sent = _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, said)
@@ -203,16 +206,9 @@ def _part(sent: Row, model: Model, by: Arithmetic) -> None:
     A result's place in the list of results does not change its cost there, because the form may order results in another
     way. A blank result costs as much as an empty one. ``VendorRules`` price neither lists nor calls together.
     """
-    is_listed_cost = not isinstance(model.rules, VendorRules)
-    if "has_call_objects" in sent and model.vocabulary is not None:
-        # These tokens are counted in our encodings. A vendor's own vocabulary may need three more for a call.
-        has = sent["has_call_objects"] != 0
-        more = by.most(*(sent["call_objects" + column] - sent["call_arguments" + column] for column in COLUMNS))
-        sent["more_said"] += by.where(has & (more > 0), more + 3 * sent["calls"], 0)
-    if "has_call_objects" in sent and is_listed_cost:
-        _choose(sent, "call_objects", "call_arguments", by)
-        _choose(sent, "together_objects", "together", by)
-    if "listed0" in sent and is_listed_cost:
+    if "has_call_objects" in sent:
+        _with_objects(sent, model, by)
+    if "listed0" in sent and not isinstance(model.rules, VendorRules):
         is_listed = (sent["listed0"] != 0) | (sent["listed1"] != 0)
         for column in COLUMNS:
             opens, closes = sent.pop("opens_list" + column, 0), sent.pop("closes_list" + column, 0)
@@ -220,6 +216,18 @@ def _part(sent: Row, model: Model, by: Arithmetic) -> None:
             sent["listed" + column] = by.where(is_listed, whole, 0)
     if "parts" in sent:
         sent["text0"], sent["text1"] = (sum(part[column] for part in sent["parts"]) for column in (0, 1))
+
+
+def _with_objects(sent: Row, model: Model, by: Arithmetic) -> None:
+    """Change the numbers to those of arguments that are sent as objects. ``VendorRules`` count them so themselves."""
+    if model.vocabulary is not None:
+        # These tokens are counted in our encodings. A vendor's own vocabulary may need three more for a call.
+        has = sent["has_call_objects"] != 0
+        more = by.most(*(sent["call_objects" + column] - sent["call_arguments" + column] for column in COLUMNS))
+        sent["more_said"] += by.where(has & (more > 0), more + 3 * sent["calls"], 0)
+    if not isinstance(model.rules, VendorRules):
+        _choose(sent, "call_objects", "call_arguments", by)
+        _choose(sent, "together_objects", "together", by)
 
 
 def _choose(sent: Row, name: str, other: str, by: Arithmetic) -> None:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from types import MappingProxyType
 
 import msgspec
@@ -17,6 +18,12 @@ from sash.core.providers import CHAT
 from sash.core.providers.chat_mends import CALLED, EMPTY_CONTENT, sent_as_chat
 from sash.core.providers.mends import AS_TEXT, Mends
 from sash.core.providers.pieces import Object
+from sash.core.providers.server_mends import (
+    IDENTITY,
+    mended_for_servers,
+    refused_by,
+    with_system_first,
+)
 from sash.core.providers.turns import Outgoing, Refusals, is_of
 
 _NULL = b'{"role":"assistant","content":null}'
@@ -27,8 +34,8 @@ _EMPTY = b'{"role":"assistant","content":""}'
 class Marked(msgspec.Struct, frozen=True):
     """What is known of a window's messages that chat completions do not get as they are stored.
 
-    ``beside`` are the native parts of messages in other formats, and ``odd`` what is refused (``chat_mends.oddities``), by
-    seq. ``maker`` and ``model`` name the model that reads the window. ``drops`` is as in ``Refusals``.
+    ``beside`` are the native parts of messages in other formats, and ``odd`` what is refused (``chat_mends.oddities``, and
+    ``server_mends``), by seq. ``maker`` and ``model`` name the model that reads the window. ``drops`` is as in ``Refusals``.
     """
 
     beside: Mapping[int, Beside] = MappingProxyType({})
@@ -88,6 +95,7 @@ def chat_messages(
     ``mends`` gathers the changes. Raises FormatCannotCarry.
     """
     kept, few_shots, lines = sent_bodies(window, bodies, grounding), parts.few_shots, window.lines
+    strict = refused_by(marked.maker) if marked.maker else 0
     if marked.beside or marked.odd:
         refusals = Refusals(CHAT, mends, drops=marked.drops)
         for index, seq in enumerate(window.seqs):
@@ -95,14 +103,17 @@ def chat_messages(
                 kept[index] = _as_chat(kept[index], seq, window, marked, refusals, is_edited=seq in bodies.edited)
         refusals.check()
         if lines and marked.odd:  # they have the ids and names of their calls as these are sent
-            lines = {seq: [_as_taken(each, CALLED, marked, Mends(), 0) for each in lines[seq]] for seq in lines}
-    if parts.odd_shots:
-        shots = zip(few_shots, parts.odd_shots, strict=True)
+            called = CALLED | IDENTITY & strict
+            lines = {seq: [_as_taken(each, called, marked, Mends(), 0) for each in lines[seq]] for seq in lines}
+    if parts.odd_shots or (strict and few_shots):
+        odds = parts.odd_shots or repeat(0)
+        shots = [(body, odd | strict) for body, odd in zip(few_shots, odds, strict=False)]
         few_shots = tuple(_as_taken(body, odd, marked, mends, 0) if odd else body for body, odd in shots)
     if lines or window.recalled is not None:
         _, kept = _with_others(window, kept, lines)
     said = _lines(window) if window.summary is not None or window.note else ()
-    return [*parts.system, *few_shots, *said, *kept] or [b""]
+    sent = [body for body in (*parts.system, *few_shots, *said, *kept) if body]
+    return (with_system_first(sent, marked.maker, marked.model, mends) if strict else sent) or [b""]
 
 
 def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b"", after: bytes = b"") -> bytes:
@@ -137,12 +148,13 @@ def _as_chat(body: Body, place: int, window: Window, marked: Marked, refusals: R
 
 
 def _as_taken(body: bytes, odd: int, marked: Marked, mends: Mends, seq: int) -> bytes:
-    """A body that is changed so that the provider accepts it. ``odd`` is what is refused in it."""
+    """A body that is changed so that the provider accepts it, empty if it is left out. ``odd`` is what is refused in it."""
     message, changes = sent_as_chat(msgspec.json.decode(body), odd, marked.maker, marked.model)
-    if not changes:
+    left, more = mended_for_servers(message, odd)
+    if not (changes or more):
         return body
-    mends.add_names((mend.name for mend in changes), seq)
-    return msgspec.json.encode(message)
+    mends.add_names((mend.name for mend in (*changes, *more)), seq)
+    return msgspec.json.encode(left) if left is not None else b""
 
 
 def other_messages(

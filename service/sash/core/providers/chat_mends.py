@@ -34,7 +34,7 @@ EMPTY_MEMBER: Final = Mend(
 NAME: Final = Mend(
     name="name",
     refused="A participant's name with white space, angle brackets, slashes or a bar; a function's name outside "
-    "`[a-zA-Z0-9_-]`; either longer than 64",
+    "`[a-zA-Z0-9_-]`; either longer than 64; of Mistral, DeepSeek and Moonshot, the function's alone",
     sent="The name with `_` for each other character, cut to 64",
     evidence="OpenAI answers 400: \"string does not match pattern. Expected a string that matches '^[^\\s<|\\/>]+$'\"",
 )
@@ -94,11 +94,14 @@ _LINES_IN: Final = {
     NO_PICTURE: {"responses", "anthropic", "gemini", "converse"},
 }
 _HEICS: Final = frozenset({"image/heic", "image/heif"})
-_OF_OPENAI: Final = NAMES | _IDS | _LINKED | _OTHERS | _UNTAKEN | OTHER_TYPE
-"""What only OpenAI's own models refuse."""
+_NOT_OF_ALL: Final = NAMES | _IDS | _LINKED | _OTHERS | _UNTAKEN | OTHER_TYPE | _STRICT
+"""What models of some makers refuse, mostly OpenAI's own."""
 _OPENAI: Final = "openai"
 STRICT_MAKER: Final = "mistral"
 """The maker whose own models refuse every member that its requests do not have."""
+_OPENAIS, _STRICTS = frozenset({_OPENAI}), frozenset({STRICT_MAKER})
+_NAMING_MAKERS: Final = frozenset({_OPENAI, STRICT_MAKER, "deepseek", "moonshotai"})
+"""Makers whose servers check the names of called functions."""
 CALLED: Final = NAMES | _IDS
 """What may be odd in a call's result: the name and the id of its call."""
 _LONGEST_ID: Final = 40
@@ -168,7 +171,8 @@ def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Me
         message = _in_words(message)
         mends.append(SPOKEN)
     for bit, mend, changed in _CHANGES:
-        is_taken = (bit & _OF_OPENAI and maker != _OPENAI) or (bit == _STRICT and maker != STRICT_MAKER)
+        refusing = _STRICTS if bit == _STRICT else _NAMING_MAKERS if changed is _functions_renamed else _OPENAIS
+        is_taken = bit & _NOT_OF_ALL and maker not in refusing
         if odd & bit and not is_taken and (found := changed(message)) != message:
             message = found
             mends.append(mend)
@@ -212,10 +216,17 @@ def _without_empties(message: Message) -> Message:
 
 def _renamed(message: Mapping[str, Any]) -> Message:
     """The message with names that fit: the speaker's, and those of called functions."""
+    changed = _functions_renamed(message)
+    if isinstance(name := message.get("name"), str) and name and message["role"] in _SPEAKERS:
+        changed["name"] = fitting_name(name)
+    return changed
+
+
+def _functions_renamed(message: Mapping[str, Any]) -> Message:
+    """The message with names of functions that fit."""
     changed = dict(message)
-    name = message.get("name")
-    if isinstance(name, str) and name:
-        changed["name"] = fitting_name(name) if message["role"] in _SPEAKERS else fitting_function(name)
+    if isinstance(name := message.get("name"), str) and name and message["role"] not in _SPEAKERS:
+        changed["name"] = fitting_function(name)
     if message["role"] != "assistant":
         return changed
     if isinstance(legacy := message.get("function_call"), dict) and isinstance(legacy.get("name"), str):
@@ -377,6 +388,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (OTHER_TYPE, TYPED, _with_types),
     (_OTHERS, OTHERS, _without_others),
     (_STRICT, STRICT, _strict),
+    (NAMES, NAME, _functions_renamed),
     (NAMES, NAME, _renamed),
     (_IDS, CALL_ID, _shortened),
 )

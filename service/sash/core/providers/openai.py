@@ -15,6 +15,7 @@ from sash.core.providers.pieces import Object, Piece, rest_of
 from sash.core.providers.provider import Provider
 from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat
+from sash.core.providers.server_mends import SERVER_MENDS
 from sash.core.providers.turns import Outgoing, Refusals
 from sash.core.providers.whole import Shape
 
@@ -171,7 +172,7 @@ OPENAI = Provider(
     mark=openai_marks("messages", "text"),
     limits=openai_limits,
     asking=OPENAI_ASKING,
-    mends=CHAT_MENDS,
+    mends=(*CHAT_MENDS, *SERVER_MENDS),
     is_chat_form=True,
     is_openais=True,
 )

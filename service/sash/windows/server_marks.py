@@ -1,0 +1,47 @@
+"""What servers of OpenAI's form may refuse in a window's messages, found by their roles and numbers."""
+
+import numpy as np
+
+from sash.core.counts.families import ASSISTANT, DEVELOPER, TOOL
+from sash.core.counts.numbers import Number
+from sash.core.law.records import Record, Records
+from sash.core.law.view import History
+from sash.core.law.window import Window
+from sash.core.providers import server_mends
+from sash.core.providers.server_mends import refused_by
+
+
+def refused_by_servers(window: Window, history: History, maker: str) -> dict[int, int]:
+    """What servers of a maker's models may refuse in the window's messages, as bits, by seq; nothing for OpenAI's own."""
+    bits = refused_by(maker)
+    if not bits:
+        return {}
+    sent, marks = set(window.seqs), _marks(history.records) & bits
+    places = np.flatnonzero(marks)
+    marked = zip(history.seqs[places].tolist(), marks[places].tolist(), strict=True)
+    return {seq: each for seq, each in marked if seq in sent}
+
+
+def _marks(records: Records) -> Number:
+    """What may be refused in each message, as an array."""
+    roles, calls = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.calls, np.uint8)
+    marks = (roles == DEVELOPER) * server_mends.DEVELOPER
+    marks |= ((roles == ASSISTANT) & (records.tokens(0) == 0) & (calls == 0)) * server_mends.EMPTY
+    marks |= ((roles == TOOL) | (calls > 0)) * server_mends.IDENTITY
+    if records.details:
+        marks |= (records.columns["has_call_objects"] != 0) * server_mends.ARGUMENTS
+        for index in records.rare:
+            marks[index] |= _of_record(records[index])
+    return marks
+
+
+def _of_record(record: Record) -> int:
+    measure, extra = record.measure, record.measure.extra
+    marks = server_mends.DEVELOPER if measure.role == DEVELOPER else 0
+    if measure.role == TOOL or record.calls:
+        marks |= server_mends.IDENTITY
+    elif measure.role == ASSISTANT and not measure.o200k:
+        marks |= server_mends.EMPTY
+    if extra is not None and extra.call_objects is not None:
+        marks |= server_mends.ARGUMENTS
+    return marks

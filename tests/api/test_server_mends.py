@@ -1,0 +1,152 @@
+"""What servers of OpenAI's form refuse for other makers' models is changed on the way out, told and counted."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+from dialogue import append, assistant, calling, history, result, user, window
+from test_changed_provider import counted
+from validators import openai
+
+CUT = '{"path": "a.txt", "text": "onc'
+
+
+async def sent(client: httpx.AsyncClient, conversation: str, model: str, **query: Any) -> dict[str, Any]:
+    """Return a window that servers of the model take, and whose total covers its request."""
+    made = await window(client, conversation, model=model, **query)
+    assert openai.refused(made["request"], model) == []
+    assert await counted(client, made, "openai") <= made["tokens"]["total"]
+    return made
+
+
+def broken(arguments: str) -> dict[str, Any]:
+    """A reply whose call has these arguments."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "write", "arguments": arguments}}
+    return {"message": {"role": "assistant", "content": None, "tool_calls": [call]}}
+
+
+@pytest.mark.parametrize("model", ["deepseek-chat", "mistral-large-latest", "qwen3.5-plus", "kimi-k2.5"])
+async def test_a_developers_message_is_the_systems(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """DeepSeek, Mistral, Alibaba and Moonshot do not know the role; OpenAI gets it as it came."""
+    brief = {"role": "developer", "content": "Be brief."}
+    await append(client, conversation, {"message": brief}, user("q"))
+
+    made = await sent(client, conversation, model)
+
+    assert made["request"]["messages"][0] == {**brief, "role": "system"}
+    assert made["mended"]["reasons"] == {"developer_role": 1}
+    assert (await window(client, conversation, model="gpt-4o"))["request"]["messages"][0] == brief
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", "{}"),
+        (CUT, '{"INVALID_JSON":"{\\"path\\": \\"a.txt\\", \\"text\\": \\"onc"}'),
+        ("[1]", '{"INVALID_JSON":"[1]"}'),
+    ],
+)
+async def test_arguments_are_an_object(
+    client: httpx.AsyncClient, conversation: str, arguments: str, expected: str
+) -> None:
+    """vLLM, SGLang and Alibaba read the arguments of earlier calls; OpenAI does not. A reply that was cut has no JSON."""
+    await append(client, conversation, user("q"), broken(arguments), result("call_1"), user("r"))
+
+    made = await sent(client, conversation, "deepseek-chat")
+
+    assert made["request"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == expected
+    assert made["mended"]["reasons"] == {"broken_arguments": 1}
+    same = await window(client, conversation, model="gpt-4o")
+    assert same["request"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == arguments
+
+
+@pytest.mark.parametrize("model", ["deepseek-chat", "kimi-k2.5", "grok-4"])
+async def test_an_empty_reply_is_left_out(client: httpx.AsyncClient, conversation: str, model: str) -> None:
+    """A reply without a text and without calls, which OpenAI takes, is in no request to others; the log keeps it."""
+    await append(client, conversation, user("q"), assistant(""), user("r"))
+
+    made = await sent(client, conversation, model, explain="true")
+
+    assert [each["content"] for each in made["request"]["messages"]] == ["q", "r"]
+    assert made["mended"] == {"messages": 1, "reasons": {"empty_reply": 1}}
+    assert made["explain"][1]["mended"] == ["empty_reply"]
+    assert (await history(client, conversation))[1]["message"] == {"role": "assistant", "content": ""}
+
+
+async def test_mistral_gets_ids_of_nine_characters(client: httpx.AsyncClient, conversation: str) -> None:
+    """A call and its result have the same short id, also where a line stands for the result; Mistral's own ids stay."""
+    own = calling("D681PevKs")
+    await append(client, conversation, user("q"), calling("call_abc", "toolu_1"), result("call_abc"), user("stop"))
+    await append(client, conversation, own, result("D681PevKs"), user("r"))
+
+    made = await sent(client, conversation, "mistral-large-latest")
+
+    messages = made["request"]["messages"]
+    ids = [call["id"] for each in messages for call in each.get("tool_calls", ())]
+    assert [each["tool_call_id"] for each in messages if each["role"] == "tool"] == ids
+    assert all(re.fullmatch("[a-zA-Z0-9]{9}", each) for each in ids)
+    assert ids[2] == "D681PevKs"
+    assert made["mended"]["reasons"] == {"short_id": 2, "unanswered_call": 1}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("mistral-large-latest", ["s", "plan", "q", "a", "r"]), ("qwen3.5-plus", ["s\n\nplan", "q", "a", "r"])],
+)
+async def test_system_messages_stand_at_the_beginning(
+    client: httpx.AsyncClient, conversation: str, model: str, expected: list[str]
+) -> None:
+    """A later system message moves behind the first one, or joins it; DeepSeek takes it where it is."""
+    await client.post("/conversations", json={"id": conversation, "system": "s"})
+    plan = {"message": {"role": "system", "content": "plan"}}
+    await append(client, conversation, user("q"), assistant("a"), plan, user("r"))
+
+    made = await sent(client, conversation, model)
+    other = await sent(client, conversation, "deepseek-chat")
+
+    assert [each["content"] for each in made["request"]["messages"]] == expected
+    assert made["mended"]["reasons"] == {"system_first": 1}
+    assert [each["content"] for each in other["request"]["messages"]] == ["s", "q", "a", "plan", "r"]
+
+
+async def test_names_of_functions_fit_where_they_are_checked(client: httpx.AsyncClient, conversation: str) -> None:
+    """DeepSeek refuses a called function's name with a point; a participant's name with a space it takes."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "files.read", "arguments": "{}"}}
+    await append(client, conversation, {"message": {"role": "user", "name": "Ann B", "content": "q"}})
+    await append(client, conversation, {"message": {"role": "assistant", "tool_calls": [call]}}, result("call_1"))
+
+    made = await sent(client, conversation, "deepseek-chat")
+
+    assert made["request"]["messages"][1]["tool_calls"][0]["function"]["name"] == "files_read"
+    assert made["request"]["messages"][0]["name"] == "Ann B"
+
+
+async def test_half_of_a_pair_in_arguments_is_stored(client: httpx.AsyncClient, conversation: str) -> None:
+    """Arguments that were cut inside an emoji are half of a surrogate pair as an escape: stored, sent and counted."""
+    cut = '{"text": "\\ud83d"}'
+    await append(client, conversation, user("q"), broken(cut), result("call_1"), user("r"))
+
+    made = await window(client, conversation, model="gpt-4o")
+
+    assert made["request"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == cut
+    assert await counted(client, made, "openai") == made["tokens"]["total"]
+    other = await window(client, conversation, model="claude-sonnet-4-5", format="anthropic")
+    assert other["request"]["messages"][1]["content"][0]["input"] == {"INVALID_JSON": cut}
+
+
+async def test_few_shots_are_as_servers_take_them(client: httpx.AsyncClient, conversation: str) -> None:
+    """The rules hold for few-shots, too."""
+    shots = [
+        {"role": "user", "content": "ping"},
+        broken("")["message"],
+        result("call_1")["message"],
+        assistant("pong")["message"],
+    ]
+    await client.post("/conversations", json={"id": conversation, "few_shots": shots})
+    await append(client, conversation, user("q"))
+
+    made = await sent(client, conversation, "mistral-large-latest")
+
+    assert made["request"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert made["mended"]["reasons"] == {"broken_arguments": 1, "short_id": 1}
