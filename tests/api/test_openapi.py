@@ -140,6 +140,21 @@ def test_a_value_has_one_alternative_of_a_union() -> None:
             assert len({"number" if kind == "integer" else str(kind) for kind in kinds}) == len(kinds), place
 
 
+def is_any_object(schema: dict[str, Any]) -> bool:
+    return schema.get("additionalProperties") is True and "properties" not in schema
+
+
+def test_a_union_that_java_cannot_say_has_a_name() -> None:
+    """A union with a list or an object of any members is a component, and the settings for Java name it (its code for such a
+    union does not compile)."""
+    settings = (STORED.parent / "tests/clients/java/config.yaml").read_text().partition("schemaMappings:")[2]
+    for place, node in nodes(CONTRACT):
+        either = [resolved(each) for each in node.get("oneOf") or node.get("anyOf") or [] if each != {"type": "null"}]
+        is_loose = any(each.get("type") == "array" or is_any_object(each) for each in either)
+        if is_loose and len(either) > 1 and "discriminator" not in node:
+            assert f"\n  {place.removeprefix('#/components/schemas/')}: Object" in settings, place
+
+
 def test_a_picture_is_binary() -> None:
     """An answer that is a picture or a file is declared as bytes, of which generators make a type."""
     media = CONTRACT["paths"]["/conversations/{conversation_id}/media/{digest}"]["get"]["responses"]

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.clients
 HERE = Path(__file__).parent
 CONTRACT = HERE.parent.parent / "openapi.json"
 GENERATOR = "openapi-generator-cli==7.26.0"
+KEY = "a-key-for-generated-clients"
 _PACKAGES = {
     "node": "nodejs",
     "npm": "npm",
@@ -83,6 +85,15 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of a program: the address of a service that requires keys, and a key."""
+    served = Served(tmp_path_factory.mktemp("keyed") / "data", SASH_API_KEYS=f"clients:{KEY}")
+    served.start()
+    yield {"SASH_URL": served.url, "SASH_API_KEY": KEY}
+    served.stop()
+
+
 @pytest.fixture(scope="session")
 def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The jar of openapi-generator, from its wheel on PyPI; it contains the Jackson that its Java clients need."""
@@ -120,13 +131,13 @@ def test_the_document_lints(node: Path) -> None:
     assert found["totals"]["errors"] == 0
 
 
-def test_typescript(node: Path, served: Served) -> None:
+def test_typescript(node: Path, keyed: dict[str, str]) -> None:
     """A client of openapi-typescript and openapi-fetch passes its type checks, wrong calls included, and runs on Node."""
     run("npm", "run", "check", cwd=node)
-    assert told(run("node", "built/talk.js", cwd=node, SASH_URL=served.url)) == SAW
+    assert told(run("node", "built/talk.js", cwd=node, **keyed)) == SAW
 
 
-def test_python(tmp_path: Path, served: Served) -> None:
+def test_python(tmp_path: Path, keyed: dict[str, str]) -> None:
     """openapi-python-client generates a client without a warning; its program passes mypy and runs."""
     run(sys.executable, "-m", "venv", "venv", cwd=tmp_path)
     binaries = tmp_path / "venv/bin"
@@ -146,20 +157,20 @@ def test_python(tmp_path: Path, served: Served) -> None:
     shutil.copy(HERE / "python/talk.py", tmp_path)
     checked = ["--strict", "--follow-imports=silent", "--python-executable", binaries / "python", "talk.py"]
     run(sys.executable, "-m", "mypy", *checked, cwd=tmp_path)
-    assert told(run(binaries / "python", "talk.py", cwd=tmp_path, SASH_URL=served.url)) == SAW
+    assert told(run(binaries / "python", "talk.py", cwd=tmp_path, **keyed)) == SAW
 
 
-def test_java(tmp_path: Path, jar: Path, served: Served) -> None:
+def test_java(tmp_path: Path, jar: Path, keyed: dict[str, str]) -> None:
     """openapi-generator's Java client compiles against the generator's own Jackson, and runs."""
     needs("javac")
     generate(jar, "java", tmp_path / "generated")
     sources = [*(tmp_path / "generated/src/main/java").rglob("*.java"), *(HERE / "java").rglob("*.java")]
     (tmp_path / "sources").write_text("\n".join(f'"{source}"' for source in sources))
     run("javac", "-nowarn", "-cp", jar, "-d", "built", "@sources", cwd=tmp_path)
-    assert told(run("java", "-cp", f"built:{jar}", "Talk", cwd=tmp_path, SASH_URL=served.url)) == SAW
+    assert told(run("java", "-cp", f"built:{jar}", "Talk", cwd=tmp_path, **keyed)) == SAW
 
 
-def test_go(tmp_path: Path, jar: Path, go: Path, served: Served) -> None:
+def test_go(tmp_path: Path, jar: Path, go: Path, keyed: dict[str, str]) -> None:
     """openapi-generator's Go client passes ``go vet``, compiles with the standard library alone, and runs."""
     generate(jar, "go", tmp_path / "generated")
     (tmp_path / "sash").mkdir()
@@ -170,4 +181,4 @@ def test_go(tmp_path: Path, jar: Path, go: Path, served: Served) -> None:
     alone = {"GOPROXY": "off", "GOFLAGS": "-mod=mod", "GOCACHE": str(tmp_path / "cache"), "GOTOOLCHAIN": "local"}
     run(go, "vet", "./...", cwd=tmp_path, **alone)
     run(go, "build", "-o", "talk", ".", cwd=tmp_path, **alone)
-    assert told(run(tmp_path / "talk", cwd=tmp_path, SASH_URL=served.url)) == SAW
+    assert told(run(tmp_path / "talk", cwd=tmp_path, **keyed)) == SAW

@@ -57,19 +57,23 @@ class Rewind(msgspec.Struct, forbid_unknown_fields=True):
     to_seq: EntryName
 
 
+CompactionItem = Annotated[
+    ProviderObject | list[ProviderObject],
+    msgspec.Meta(
+        title="CompactionItem",
+        description="A compaction item of Responses or Anthropic: windows in that format begin with it. For Responses "
+        "also the whole output of `/responses/compact`.",
+    ),
+]
+
+
 class PutSummary(msgspec.Struct, forbid_unknown_fields=True):
     """The summary of messages 1 to ``through_seq``: a text, a provider's compaction item, or both. With neither, the
     summary is removed."""
 
     through_seq: EntryName
     text: str = ""
-    item: Annotated[
-        ProviderObject | list[ProviderObject] | None,
-        msgspec.Meta(
-            description="A compaction item of Responses or Anthropic: windows in that format begin with it. For Responses "
-            "also the whole output of `/responses/compact`."
-        ),
-    ] = None
+    item: CompactionItem | None = None
 
 
 class Fork(msgspec.Struct, forbid_unknown_fields=True):

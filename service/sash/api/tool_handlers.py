@@ -30,7 +30,10 @@ class HistoryToolCall(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     call_id: Annotated[str, Meta(min_length=1, max_length=256, description="The id of the call, as the model gave it.")]
     arguments: Annotated[
-        ProviderObject | str, Meta(description="The call's arguments, as an object or as the JSON text of one.")
+        ProviderObject | str,
+        Meta(
+            title="HistoryToolArguments", description="The call's arguments, as an object or as the JSON text of one."
+        ),
     ]
     max_tokens: AnswerTokens = 2000
     model: Annotated[

@@ -23,7 +23,7 @@ func main() {
 	configuration := sash.NewConfiguration()
 	configuration.Servers = sash.ServerConfigurations{{URL: os.Getenv("SASH_URL")}}
 	client := sash.NewAPIClient(configuration)
-	ctx := context.WithValue(context.Background(), sash.ContextAccessToken, "any")
+	ctx := context.WithValue(context.Background(), sash.ContextAccessToken, os.Getenv("SASH_API_KEY"))
 	identity := fmt.Sprintf("go-%d", os.Getpid())
 
 	settings := sash.NewCreateConversation()

@@ -15,7 +15,8 @@ public final class Talk {
     public static void main(String[] arguments) throws Exception {
         var client = new ApiClient();
         client.updateBaseUri(System.getenv("SASH_URL"));
-        client.setRequestInterceptor(request -> request.header("Authorization", "Bearer any"));
+        var bearer = "Bearer " + System.getenv("SASH_API_KEY");
+        client.setRequestInterceptor(request -> request.header("Authorization", bearer));
         var conversations = new ConversationsApi(client);
         var messages = new MessagesApi(client);
         var windows = new WindowsApi(client);

@@ -25,7 +25,7 @@ from sash_client.models import (
     UserMessage,
 )
 
-sash = AuthenticatedClient(base_url=os.environ["SASH_URL"], token="any")
+sash = AuthenticatedClient(base_url=os.environ["SASH_URL"], token=os.environ["SASH_API_KEY"])
 identity = f"py-{os.getpid()}"
 
 body = CreateConversation(id=identity, model="gpt-4o-mini", system="You help visitors of a conference.")

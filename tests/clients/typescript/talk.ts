@@ -5,7 +5,8 @@ import type { components, paths } from "./sash.js";
 type Schemas = components["schemas"];
 type Entry = Schemas["Entry"];
 
-const sash = createClient<paths>({ baseUrl: process.env["SASH_URL"]!, headers: { Authorization: "Bearer any" } });
+const headers = { Authorization: `Bearer ${process.env["SASH_API_KEY"]}` };
+const sash = createClient<paths>({ baseUrl: process.env["SASH_URL"]!, headers });
 const path = { conversation_id: `ts-${process.pid}` };
 
 /** The data of a good answer; a problem ends the program with what it says. */

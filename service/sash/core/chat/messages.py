@@ -95,10 +95,14 @@ WholeSide = Annotated[float, msgspec.Meta(ge=1, le=65_536, multiple_of=1)]
 
 
 class TextPart(msgspec.Struct, tag_field="type", tag="text"):
+    """A text."""
+
     text: str
 
 
 class ImageUrl(msgspec.Struct):
+    """A picture's address or data URL; ``width`` and ``height`` are in pixels."""
+
     url: str
     detail: str | None = None
     width: WholeSide | None = None
@@ -106,50 +110,72 @@ class ImageUrl(msgspec.Struct):
 
 
 class ImagePart(msgspec.Struct, tag_field="type", tag="image_url"):
+    """A picture."""
+
     image_url: ImageUrl | str
 
 
 class InputAudio(msgspec.Struct):
+    """A sound in base64, and its format, such as ``wav``."""
+
     data: str
     format: str
 
 
 class AudioPart(msgspec.Struct, tag_field="type", tag="input_audio"):
+    """A sound."""
+
     input_audio: InputAudio
 
 
 class File(msgspec.Struct):
+    """A file as a data URL, or by its id at OpenAI."""
+
     file_id: str | None = None
     file_data: str | None = None
     filename: str | None = None
 
 
 class FilePart(msgspec.Struct, tag_field="type", tag="file"):
+    """A file."""
+
     file: File
 
 
 class Link(msgspec.Struct):
+    """An address."""
+
     url: str
 
 
 class DocumentUrlPart(msgspec.Struct, tag_field="type", tag="document_url"):
+    """A link to a document, as servers of OpenAI's form take it."""
+
     document_url: Link | str
     document_name: str | None = None
 
 
 class FileUrlPart(msgspec.Struct, tag_field="type", tag="file_url"):
+    """A link to a file, as servers of OpenAI's form take it."""
+
     file_url: Link | str
 
 
 class VideoUrlPart(msgspec.Struct, tag_field="type", tag="video_url"):
+    """A link to a video, as servers of OpenAI's form take it."""
+
     video_url: Link | str
 
 
 class AudioUrlPart(msgspec.Struct, tag_field="type", tag="audio_url"):
+    """A link to a sound, as servers of OpenAI's form take it."""
+
     audio_url: Link | str
 
 
 class RefusalPart(msgspec.Struct, tag_field="type", tag="refusal"):
+    """A model's refusal."""
+
     refusal: str
 
 
@@ -174,11 +200,15 @@ AssistantContent = Annotated[
 
 
 class FunctionCall(msgspec.Struct):
+    """A function's name and its arguments, which are JSON as text."""
+
     name: Annotated[str, msgspec.Meta(min_length=1)]
     arguments: str
 
 
 class CustomCall(msgspec.Struct):
+    """A custom tool's name and its input, which is any text."""
+
     name: Annotated[str, msgspec.Meta(min_length=1)]
     input: str
 
@@ -188,11 +218,15 @@ CallId = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 
 
 class FunctionToolCall(msgspec.Struct, tag_field="type", tag="function"):
+    """A model's call of a function."""
+
     id: CallId
     function: FunctionCall
 
 
 class CustomToolCall(msgspec.Struct, tag_field="type", tag="custom"):
+    """A model's call of a custom tool."""
+
     id: CallId
     custom: CustomCall
 
@@ -204,16 +238,22 @@ ToolCall = Annotated[
 
 
 class SystemMessage(msgspec.Struct, tag_field="role", tag="system"):
+    """Instructions for the model."""
+
     content: TextContent
     name: str | None = None
 
 
 class DeveloperMessage(msgspec.Struct, tag_field="role", tag="developer"):
+    """Instructions for the model, of the application's developer."""
+
     content: TextContent
     name: str | None = None
 
 
 class UserMessage(msgspec.Struct, tag_field="role", tag="user"):
+    """A user's message. ``name`` tells several users apart."""
+
     content: UserContent
     name: str | None = None
 
@@ -224,6 +264,8 @@ ThinkingBlock = Annotated[
 
 
 class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant"):
+    """A model's reply: a text, calls of tools, or both."""
+
     content: AssistantContent | None = None
     refusal: str | None = None
     name: str | None = None
@@ -233,11 +275,15 @@ class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant"):
 
 
 class ToolMessage(msgspec.Struct, tag_field="role", tag="tool"):
+    """The result of the call ``tool_call_id``."""
+
     tool_call_id: CallId
     content: UserContent
 
 
 class FunctionMessage(msgspec.Struct, tag_field="role", tag="function"):
+    """The result of a legacy function call."""
+
     name: Annotated[str, msgspec.Meta(min_length=1)]
     content: str | None
 
