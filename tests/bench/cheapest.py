@@ -151,8 +151,8 @@ _LIVED: dict[tuple[object, ...], list[Turn]] = {}
 def _when_cold(conversation: Conversation, times: Sequence[int], rules: Caching, *, asks: bool) -> bytes:
     """At which messages the cache was cold, on which alone windows depend of all that is in times; empty for nowhere."""
     roles = tuple(entry.message["role"] for entry in conversation.entries)
-    found = cold_of(_records(roles, tuple(times)), rules, whole=True, asks=asks)
-    return np.concatenate((found.cold, found.cold & found.often)).tobytes() if found.cold.any() else b""
+    cold, often, _ = cold_of(_records(roles, tuple(times)), rules, whole=True, asks=asks)
+    return np.concatenate((cold, cold & often)).tobytes() if cold.any() else b""
 
 
 def lived(conversations: Sequence[Conversation], model: Model, rules: Caching, rhythm: str, way: Way) -> Lived:

@@ -33,15 +33,6 @@ class Asks(NamedTuple):
     nothing: bool = False
 
 
-class Cold(NamedTuple):
-    """Whether the cache was cold when each message was the newest, as an array; whether it was so after most of the recent
-    pauses, too; and the number of messages for which the tail does not tell it."""
-
-    cold: Number
-    often: Number
-    untold: int
-
-
 class _Recent(NamedTuple):
     """The number of pauses within the cache's usual lifetime, within its longer lifetime, and beyond both."""
 
@@ -65,14 +56,18 @@ class _Recent(NamedTuple):
         return lasting < usual
 
 
-def cold_of(records: Records, rules: Caching, *, whole: bool, asks: bool) -> Cold:
-    """When the cache was cold. ``whole``: no message is before these. ``asks``: windows ask for the cheapest lifetime."""
+def cold_of(records: Records, rules: Caching, *, whole: bool, asks: bool) -> tuple[Number, Number, int]:
+    """Whether the cache was cold when each message was the newest; whether it was so after most of the recent pauses, too;
+    and the number of messages for which the tail does not tell it.
+
+    ``whole``: no message is before these. ``asks``: windows ask for the cheapest lifetime.
+    """
     longer = (rules.longer if asks else None) or _usual(rules)
     milliseconds, recent, untold = _pauses_of(records, rules, longer)
     is_longer, (short, middle, long) = recent.asks_longer(rules, longer), recent
     lives = np.where(is_longer, longer.seconds, rules.lifetime_seconds)
     often = np.where(is_longer, long > short + middle, middle + long > short)
-    return Cold(milliseconds > 1000 * lives, often, 0 if whole else untold)
+    return milliseconds > 1000 * lives, often, 0 if whole else untold
 
 
 def spared_of(

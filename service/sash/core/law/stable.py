@@ -191,7 +191,7 @@ def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
         continues[1:] = np.frombuffer(records.roles, np.uint8)[starts[1:] - 1] >= TOOL
         continues[front : front + 1] = not history.is_whole
     spans = Spans(cost, length, beside, roles == USER, reasoning, continues, while_open)
-    return Spans(*(each[front:] for each in spans)), steady
+    return Spans(*[each[front:] for each in spans]), steady
 
 
 def _while_open(view: View, index: int, room: int, limit: int | None) -> int:

@@ -15,8 +15,6 @@ Choose = Callable[[int, int, "Walk"], Grounded | None]
 """The documents of a message that fit a room, beside those that a walk has."""
 SKIP_HORIZON = 256
 """Messages that ``overflow=skip`` considers after the first that is too large: its cost does not grow with the history."""
-_SMALLEST_COST = 1
-"""The smallest cost of a message with text."""
 
 Stop = Literal["complete", "budget", "limit", "summary", "bytes", "price", "horizon", "older"]
 
@@ -63,7 +61,7 @@ class Walk(msgspec.Struct):
 
 def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
     """Keep units from the newest to the oldest while they fit into the room. Changes and returns ``state``."""
-    dedupe, documents, oldest = bounds.dedupe, bounds.documents, max([1, *(least for _, least in bounds.firsts)])
+    dedupe, documents, oldest = bounds.dedupe, bounds.documents, max([1, *[least for _, least in bounds.firsts]])
     said = {_said(view, index) for index in view.always} if dedupe else set()
     history, starts, broken, always = view.history, view.units.starts, view.units.broken, view.always
     base = history.first_seq - history.records.front
@@ -90,7 +88,7 @@ def walk(state: Walk, view: View, bounds: Bounds) -> Walk:
             state.taken += cost
             state.kept.append(index)
             said.add(words)
-        elif bounds.skip and state.room >= _SMALLEST_COST:
+        elif bounds.skip and state.room > 0:
             state.skipped_seq = state.skipped_seq or seq
             state.reasons[index] = Reason.TOO_LARGE
         else:
