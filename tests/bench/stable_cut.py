@@ -130,7 +130,7 @@ def turns_of(
         grounded += record.grounding is not None
         if record.measure.role != USER:
             continue
-        history = History(1, whole[:length], {}, length, column, tokens, grounded, 0, question=length)
+        history = History(1, whole[:length], length, column, tokens, grounded, 0, question=length)
         documents = Documents(_sources(new[length - 1], record, length), fixed.template)
         terms = Terms(model=model, budget=budget, fixed=fixed.fixed, options=options, documents=documents)
         window = build_window(history, terms)

@@ -66,7 +66,7 @@ def kept(case: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], Window]
         documents=Documents({}, parts.template),
     )
     question = len(messages) if new else 0
-    window = build_window(History(1, records, {}, len(messages), column, tokens, 0, 0, question), terms)
+    window = build_window(History(1, records, len(messages), column, tokens, 0, 0, question), terms)
     assert isinstance(window, Window)
     sent = [
         {"role": "system", "content": settings.system},

@@ -214,7 +214,8 @@ class GrowingTail:
             summary=summary,
             pause_ms=self._pause_ms,
         )
-        return found.with_required({seq: message.record for seq, message in self.outside.items()})
+        outside = self.outside
+        return found.with_required({seq: each.record for seq, each in outside.items()}) if outside else found
 
 
 def _stretches(seqs: Sequence[int], history: History) -> Iterator[tuple[int, Records]]:
