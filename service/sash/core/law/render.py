@@ -67,8 +67,7 @@ class Bodies(msgspec.Struct, frozen=True):
 
     def have(self, seqs: Sequence[int]) -> bool:
         """Whether the bodies of all ``seqs``, which are ascending, were read."""
-        first_seq = self.first_seq
-        return not seqs or seqs[0] >= first_seq or all(seq in self.outside for seq in seqs if seq < first_seq)
+        return all(seq in self.outside for seq in seqs[: bisect_left(seqs, self.first_seq)])
 
     def body(self, seq: int) -> bytes:
         """One message's JSON as it is sent, before documents are added."""

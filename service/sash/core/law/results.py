@@ -8,6 +8,7 @@ never costs more than the bound.
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ from sash.core.providers.sharing import restore
 
 _OF_TEXT = [name + column for name in ("text", "listed", "opens_list", "closes_list") for column in COLUMNS]
 """The numbers of a row that follow from a result's text, beside its mix and its parts."""
+_numbers_of_text = itemgetter(*_OF_TEXT)
 _OF_MEDIA = ("images", "pictured0", "pictured1", "estimated", "pages", "paged", "beside_images", "beside_estimated")
 """Those of its images and files."""
 _CHARACTERS = 4  # of a token, approximately; a search starts with this number
@@ -96,7 +98,7 @@ def line_costs(
     which = np.array([kinds.setdefault(pair, len(kinds)) for pair in digits], np.int64)
     lines = [_row_of_line(left_out_line(10 ** (tokens - 1), 10 ** (seq - 1), path)) for tokens, seq in kinds]
     row = _beside_text(columns, alone=alone)
-    row.update((name, np.array([line[name] for line in lines], np.int64)[which]) for name in _OF_TEXT)
+    row.update(zip(_OF_TEXT, np.array([_numbers_of_text(line) for line in lines], np.int64)[which].T, strict=True))
     if model.ratios is not None:
         row["mix"] = column_of_mixes([lines[kind].get("mix") for kind in which])
     costs: list[int] = for_each(message_cost(row, model, MANY, place=records.places[at]), len(places)).tolist()
@@ -118,7 +120,7 @@ def _line_cost(record: Record, seq: int, path: str, model: Model, *, alone: bool
 @lru_cache(maxsize=4096)
 def _row_of_line(line: str) -> Row:
     """The numbers of a result with this text. Not to be changed."""
-    return row_of(measure({"role": "tool", "content": line}))
+    return Row(dict.fromkeys(_OF_TEXT, 0) | row_of(measure({"role": "tool", "content": line})))
 
 
 def _beside_text(row: Row, *, alone: bool) -> Row:
