@@ -29,7 +29,7 @@ from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.members import FOREIGN
-from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, UNANSWERED_CALL, Mends
+from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, TOOL_SCHEMA, UNANSWERED_CALL, Mends
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.own_parts import without_reasoning
 from sash.core.providers.pieces import Object
@@ -286,6 +286,8 @@ def _request(
     is_rich = history.records.details
     if parts.has_foreign:
         mends.add(FOREIGN_MEMBERS, 0)
+    if parts.has_odd_tools:
+        mends.add(TOOL_SCHEMA, 0)
     for seq in _with_foreign_members(window, history) if is_rich else ():
         mends.add(FOREIGN_MEMBERS, window.name(seq))
     drops, model = asked.query.uncarried == "drop", asked.limits.model

@@ -19,6 +19,7 @@ from sash.core.law.parameters import Name, Reserve
 from sash.core.law.recall import DEFAULT_RECALL_TEMPLATE
 from sash.core.providers.members import NO_NAMES, Names, foreign_members, without_members
 from sash.core.providers.recognition import foreign
+from sash.core.providers.tool_schemas import taken_tools
 from sash.problems import BadRequest, InvalidEntry
 
 
@@ -97,6 +98,8 @@ class FixedParts(msgspec.Struct, frozen=True):
     """Whether a few-shot is sent without members of the client's own."""
     odd_shots: tuple[int, ...] = ()
     """What chat completions refuse in each few-shot (``chat_mends.oddities``); empty if nothing."""
+    has_odd_tools: bool = False
+    """Whether a tool's definition is not sent as it is stored."""
 
 
 encode_settings = msgspec.json.Encoder().encode
@@ -154,13 +157,15 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
     measured = tuple(measure(message) for message in few_shots)
     odd = tuple(each.extra.odd if each.extra is not None else 0 for each in measured)
     bodies = [encode_message(message)[0] for message in (*system, *few_shots)]
-    tools = encode_settings(settings.tools) if settings.tools else b""
+    given_tools = settings.tools or []
+    taken = taken_tools(given_tools)
+    tools = encode_settings(taken) if taken else b""
     choice = encode_settings(settings.tool_choice) if settings.tool_choice is not None else b""
     return FixedParts(
         fixed=Fixed(
             system=tuple(measure(message) for message in system),
             few_shots=measured,
-            tools=settings.tools or None,
+            tools=taken or None,
             tool_choice=settings.tool_choice,
             messages=(*system, *few_shots),
             size=sum(map(len, (*bodies, tools, choice))),
@@ -174,6 +179,7 @@ def fixed_parts(settings: ConversationSettings, send: Names = NO_NAMES) -> Fixed
         recall_template=settings.recall_template or DEFAULT_RECALL_TEMPLATE,
         has_foreign=any(own),
         odd_shots=odd if any(odd) else (),
+        has_odd_tools=taken is not given_tools,
     )
 
 
