@@ -256,6 +256,30 @@ async def test_a_missing_place_is_shown_as_a_number(client: httpx.AsyncClient) -
     assert detail == """The field 'to_seq' is missing: write {"to_seq": 6}"""
 
 
+async def test_documents_beside_a_question(client: httpx.AsyncClient) -> None:
+    """Documents beside a user's text are refused with their place, since they would be stored and not sent."""
+    entry = {"role": "user", "content": "a talk?", "documents": [{"text": "The Network Latency Tax"}]}
+    path = "/conversations/x/messages"
+    _, pointer, detail = await refused(client, "POST", path, json={"messages": [entry]})
+    assert pointer == "#/messages/0/documents"
+    assert '{"grounding": {"documents": [{"text": "…"}]}}' in detail
+    reply = {"role": "assistant", "content": "yes", "documents": []}
+    assert (await client.post(path, json={"messages": [reply]})).status_code == 201
+
+
+async def test_a_system_prompt_to_count(client: httpx.AsyncClient) -> None:
+    """A system prompt beside the messages of a count is a message there, which the hint says."""
+    counted = {"model": "gpt-4o", "system": "Be kind.", "messages": [USER]}
+    _, _, detail = await refused(client, "POST", "/count", json=counted)
+    assert "a system prompt is a message with the role 'system'" in detail
+
+
+async def test_a_missing_parameter(client: httpx.AsyncClient) -> None:
+    """A missing parameter is called one, and is not shown as JSON."""
+    _, pointer, detail = await refused(client, "GET", "/conversations/x/window/diff")
+    assert (pointer, detail) == ("#/query", "The parameter 'from' is missing")
+
+
 async def test_a_pointer_is_a_uri_fragment(client: httpx.AsyncClient) -> None:
     """A pointer to a field with any name is a URI fragment (RFC 6901, section 6)."""
     _, pointer, detail = await refused(client, "POST", "/conversations/x/rewind", json={"é/[x]\0": 1})

@@ -622,8 +622,13 @@ def validate_messages(
 
 
 def check_envelope(message: Mapping[str, Any], pointer: str) -> None:
-    """Raise InvalidEntry for a misspelt member of the entry in a bare message; a name that begins with ``_`` is none."""
+    """Raise InvalidEntry for a misspelt member of the entry in a bare message; a name that begins with ``_`` is none.
+
+    Documents beside a user's text would be stored and not sent, so they are taken for a misspelling of ``grounding``.
+    """
     others = message.keys() - _KNOWN[_BY_ROLE[message["role"]]]
+    if "documents" in others and message["role"] == "user":
+        raise mistakes.misnamed("documents", ENVELOPE, f"#{pointer}/documents")
     _refuse_misspelt({name for name in others if not name.startswith("_")}, ENVELOPE, pointer)
 
 

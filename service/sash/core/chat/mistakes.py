@@ -111,14 +111,13 @@ def misnamed(
                 else f"; it goes into the address, as ?{other}="
             )
             return problem_at(f"An unknown {what} {name!r}", pointer, hint, kind)
-    near = [each for each in names if _bare(each) == _bare(name)] or difflib.get_close_matches(
-        name, names, n=1, cutoff=_ALIKE
-    )
-    near = near or [each for each in names if each.startswith(f"{name}_")]
+    near = [each for each in names if _bare(each) == _bare(name)]
     hint = _around(name, names) if "messages" in names else ""
-    hint = (
-        hint or ("" if near else _meant(name, names)) or did_you_mean(near) or _known(names, beside, in_query=in_query)
-    )
+    hint = hint or ("" if near else meant_by(name, names))
+    near = near or difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE)
+    near = near or [each for each in names if each.startswith(f"{name}_")]
+    hint = hint or ("" if near else _own_data(name, names)) or did_you_mean(near)
+    hint = hint or _known(names, beside, in_query=in_query)
     return problem_at(f"An unknown {what} {name!r}", pointer, hint, kind)
 
 
@@ -176,10 +175,8 @@ def _around(name: str, names: Sequence[str]) -> str:
 _OWN_DATA = '; data of your own goes into \'metadata\': {{"metadata": {{{}: "…"}}}}'
 
 
-def _meant(name: str, names: Sequence[str]) -> str:
-    """A hint for a name that other services use, if the object has what is meant; else where data of one's own goes."""
-    if what := meant_by(name, names):
-        return f"; {what}"
+def _own_data(name: str, names: Sequence[str]) -> str:
+    """A hint for an unknown name: where data of one's own goes."""
     if "text" in names and "id" in names:
         return "; a document has 'text', 'id' and 'short' alone: what the model is to read goes into 'text'"
     return _OWN_DATA.format(json.dumps(name[:40])) if "metadata" in names else ""

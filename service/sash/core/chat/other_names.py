@@ -80,6 +80,11 @@ _OTHER_NAMES = (
         "the system prompt goes into 'system'",
     ),
     OtherName(
+        "system system_prompt system_instruction systeminstruction instructions",
+        "functions",
+        "a system prompt is a message with the role 'system', and ?format= counts another provider's request",
+    ),
+    OtherName(
         "messages history",
         "ttl_seconds",
         "append messages with POST /conversations/{id}/messages, which also creates the conversation",
@@ -98,8 +103,11 @@ _OTHER_NAMES = (
 
 
 def meant_by(name: str, known: Collection[str]) -> str:
-    """The hint for a name that other services use, in an object or a query with the names ``known``; empty without one."""
+    """The hint for a name that other services use, as the end of a sentence; empty without one.
+
+    ``known`` are the names that the object or the query has.
+    """
     for other in _OTHER_NAMES:
         if other.ours in known and name.lower().replace("-", "_") in other.names.split():
-            return other.hint
+            return f"; {other.hint}"
     return ""

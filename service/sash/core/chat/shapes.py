@@ -72,7 +72,9 @@ def _misfits_of_query(kind: Type, texts: dict[str, str]) -> Iterator[Misfit]:
 
 
 def _in_words_of_query(found: Misfit, fields: Mapping[str, Field], texts: Mapping[str, str]) -> Misfit:
-    if not found.steps or found.steps[0] not in fields:
+    if not found.steps:  # a parameter is missing
+        return found._replace(what=found.what.replace("field", "parameter"), hint="")
+    if found.steps[0] not in fields:
         return found
     name = found.steps[0]
     given = f", not {texts[name][:_MOST_SHOWN]!r}" if texts[name] else ", not an empty value"
