@@ -35,7 +35,9 @@ RULES = {
         r"The field 'text' is missing at \S+/documents/"
     ): "generators make no types of a choice between members",
     re.compile(r"An unknown field .* did you mean"): "no keyword tells another spelling from a provider's new member",
-    re.compile(r"An unknown field 'documents' .* go into"): "no keyword tells another place from a provider's new member",
+    re.compile(
+        r"An unknown field 'documents' .* go into"
+    ): "no keyword tells another place from a provider's new member",
     re.compile(r"The template must contain \{content\} and \{documents\}, once each"): "a pattern cannot count",
     re.compile(r"The template must contain \{messages\} once"): "a pattern cannot count",
     re.compile(r"This is no compaction item"): "an item is the provider's own, and its schema too",
