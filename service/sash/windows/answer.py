@@ -15,7 +15,7 @@ from sash.core.counts.models import NO_WINDOW, Model
 from sash.core.counts.prices import is_guessed
 from sash.core.counts.rows import form_named, form_number
 from sash.core.law.cost import Cost, cost_of
-from sash.core.law.costs import written_cost
+from sash.core.law.costs import message_costs, written_cost
 from sash.core.law.documents import Documents
 from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained, documents_told
@@ -354,7 +354,8 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
     saved = count = 0
     trimmed: dict[int, int] = {}
     less: dict[int, int] = {}
-    whole = history.whole_costs((seq for seq, each in edits.items() if each.limit is not None), model)
+    cut = [seq for seq, each in edits.items() if each.limit is not None]
+    whole = dict(zip(cut, message_costs(history.records, model)[history.indexes(cut)].tolist(), strict=True))
     plain = _plain_lines(window, history, model, whole)
     for seq, each in window.edits.items():
         if each.media and each == Edit(media=each.media, saved=each.saved):

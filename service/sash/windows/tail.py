@@ -51,6 +51,7 @@ class GrowingTail:
         self.first_seq = tail.first_seq
         self.records = tail.records
         self.outside = {message.seq: message for message in tail.outside} if tail.outside else {}
+        self._front = tail.front
         self._documents = tail.documents
         self._compaction = tail.compaction
         self._pause_ms = tail.pause_ms
@@ -87,6 +88,7 @@ class GrowingTail:
         self.records = older.before(self.records)
         self.first_seq = first_seq
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}
+        self._front = self._front[: len(self.outside)]
 
     def uncounted(self) -> dict[int, Record]:
         """Records of the messages before the tail that have no count in the model's own vocabulary yet."""
@@ -202,9 +204,14 @@ class GrowingTail:
         state, last, summary = self.state, self._compaction, self.state.summary
         if last is not None:
             summary = newest_summary(summary, (last.seq, last.record.measure, last.body), form)
-        found = History(
+        records = Records(self.records.packed, self.records.details, self.said) if self.said else self.records
+        if self.outside:
+            front = self._front.counted([each.record.said for each in self.outside.values()])
+            records = front.before(records, front=len(front))
+        return History(
             first_seq=self.first_seq,
-            records=Records(self.records.packed, self.records.details, self.said) if self.said else self.records,
+            records=records,
+            before=[*self.outside],
             length=state.length,
             column=column,
             tokens=state.tokens[column],
@@ -214,8 +221,6 @@ class GrowingTail:
             summary=summary,
             pause_ms=self._pause_ms,
         )
-        outside = self.outside
-        return found.with_required({seq: each.record for seq, each in outside.items()}) if outside else found
 
 
 def _stretches(seqs: Sequence[int], history: History) -> Iterator[tuple[int, Records]]:

@@ -127,5 +127,6 @@ def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) 
     results = ((seq, unit_at(view.units, history.index(seq))) for seq in view.edits)
     seqs = [seq for seq, unit in results if unit < view.front or always.get(unit) == Reason.PINNED]
     limit = options.tool_result_max_tokens
-    whole = sum(cost if limit is None else min(cost, limit) for cost in history.whole_costs(seqs, model).values())
+    costs = (history.whole_cost(seq, model) for seq in seqs)
+    whole = sum(cost if limit is None else min(cost, limit) for cost in costs)
     return max(0, (min(whole, share_of(room)) if options.stable else whole) - sum(map(view.cost_of, seqs)))

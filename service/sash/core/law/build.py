@@ -193,9 +193,10 @@ def _has_plain_recalled(history: History, options: WindowQuery) -> bool:
     """Whether all that must be in the window, before the tail, is recalled and plain."""
     if options.limit or options.dedupe == "messages" or PROVIDERS[options.format].fills:
         return False
-    before = [history.records[index] for index in range(history.records.front)]
-    is_plain = all(each.measure.role in (USER, ASSISTANT) and not (each.grouped or each.rich) for each in before)
-    return is_plain and set(history.before) <= history.recalled and group_units(history.records).single
+    if not (set(history.before) <= history.recalled and group_units(history.records).single):
+        return False
+    before = map(history.records.__getitem__, range(history.records.front))
+    return all(each.measure.role in (USER, ASSISTANT) and not (each.grouped or each.rich) for each in before)
 
 
 def _has_whole_groups(history: History, options: WindowQuery) -> bool:

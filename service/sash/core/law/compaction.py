@@ -69,17 +69,12 @@ def compacted(history: History, options: WindowQuery) -> History | None:
     front, count = history.records.front, last - history.first_seq + 1
     if covered := [front + index for index in range(count) if index not in stays]:
         history = msgspec.structs.replace(history, records=history.records.covered(covered))
-    if history.question > last:
-        return msgspec.structs.replace(history, covered=last)
-    return msgspec.structs.replace(_without_question(history), question=0, covered=last)
-
-
-def _without_question(history: History) -> History:
-    """The history without the newest question before its tail, unless that is required for another reason."""
     question = history.question
-    if question not in history.before or history.record(question).pinned or question in history.recalled:
-        return history
-    return history.without_required({question})
+    if question > last:
+        return msgspec.structs.replace(history, covered=last)
+    if question in history.before and not (question in history.recalled or history.record(question).pinned):
+        history = history.without_required({question})
+    return msgspec.structs.replace(history, question=0, covered=last)
 
 
 def _stays(history: History, last: int) -> set[int] | None:

@@ -114,7 +114,8 @@ class CachedWindow(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def roles(self) -> bytes:
         """The roles of the messages."""
-        return self.history.roles_of(self.window.seqs)
+        roles = self.history.records.roles
+        return bytes([roles[index] for index in self.history.indexes(self.window.seqs)])
 
     @cached_property
     def _thinks(self) -> bool:

@@ -15,7 +15,6 @@ from sash.core.law.grounding import Grounded
 from sash.core.law.late_results import late_orphans
 from sash.core.law.reasons import APART_FROM, OUTCOMES, Fate, Reason
 from sash.core.law.records import StoredGrounding, Summary
-from sash.core.law.runs import runs
 from sash.core.law.view import History, View
 from sash.core.law.walk import Walk
 from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
@@ -145,7 +144,7 @@ def _is_message(summary: Summary) -> bool:
 def counted_tokens(history: History, seqs: Sequence[int], costs: Number | None = None) -> int:
     """The tokens of messages, counted as in the conversation's totals; ``costs`` are those of all records, if known."""
     costs = reference_costs(history.records, history.column) if costs is None else costs
-    return sum(int(costs[start : end + 1].sum()) for start, end in runs(history.indexes(seqs)))
+    return int(costs[history.indexes(seqs)].sum())
 
 
 def does_not_fit(

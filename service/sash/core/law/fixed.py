@@ -127,10 +127,10 @@ def fixed_costs(
 
     Those of definitions are as in ``reserved_tools``. ``opening`` are the tokens that the first message costs more.
     """
-    always = view.always_seqs() if fixed.defines(form) or model.lone else []
+    always = view.required if fixed.defines(form) or model.lone else []
     measures = [line.measure for line in lines]
-    required = [view.history.record(seq).measure for seq in always]
-    tools = reserved_tools(fixed, model, measures, required, first=always[0] if always else 0)
+    required = [view.history.records[index].measure for index in always]
+    tools = reserved_tools(fixed, model, measures, required, first=view.history.at(always[0]) if always else 0)
     lone = 0 if any(map(is_system, (*fixed.system, *fixed.few_shots, *measures, *required))) else model.lone
     system, few_shots = fixed.message_costs(model)
     is_compacted = bool(lines) and measures[0].role == ASSISTANT  # a provider's compaction comes before the few-shots

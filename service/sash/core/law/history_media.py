@@ -108,14 +108,14 @@ class HistoryMedia:
 
     def required_at(self, place: int) -> AbstractSet[int]:
         """The places of messages that were required while this one was the newest, beside those that always are."""
-        starts, records = self.units.starts, self.history.records
+        records = self.history.records
         index = min(place, self.history.length)
         if index < self.history.first_seq:
             return frozenset()
         index = self.history.index(index)
         asked = records.roles.rfind(USER, records.front, index + 1)
         groups = {unit_at(self.units, each) for each in (index, asked) if each >= 0}
-        return {self.history.at(each) for group in groups for each in range(starts[group], starts[group + 1])}
+        return frozenset(self.history.seqs[self.units.members(groups)].tolist())
 
     def steady(self, cut: int) -> AbstractSet[int]:
         """The places that are required in every window, and of messages before a cut that are required in this one."""

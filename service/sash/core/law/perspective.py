@@ -27,7 +27,6 @@ import numpy as np
 
 from sash.core.counts.families import USER
 from sash.core.counts.models import Model
-from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs, reference_costs
 from sash.core.law.late_results import late_orphans
 from sash.core.law.records import Records, Summary
@@ -54,7 +53,8 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     is_whole = history.first_seq == 1 or (horizon > 0 and len(starts) > 0 and int(starts[0]) <= horizon)
     sight = sight_of(records, view)
     if horizon and is_whole:
-        is_near = np.append(np.zeros(front, bool), starts >= horizon) | _required(history)
+        is_near, units = np.append(np.zeros(front, bool), starts >= horizon), group_units(records)
+        is_near[units.members(always_units(history, units, broken_too=True))] = True
         sight = Sight(*(indexes[is_near[indexes]] for indexes in sight))
     if not is_whole:
         # The call of results at the beginning may be another agent's: they count as before the tail.
@@ -121,21 +121,12 @@ def _horizon(history: History, block: int) -> int:
     return max(0, history.tokens // block - HORIZON_BLOCKS) * block
 
 
-def _required(history: History) -> Number:
-    """Whether each message of the tail is in every window, as an array."""
-    units = group_units(history.records)
-    found = np.zeros(len(history.records), bool)
-    for index in always_units(history, units, broken_too=True):
-        found[units.starts[index] : units.starts[index + 1]] = True
-    return found
-
-
 def _question(history: History, sight: Sight, *, is_whole: bool) -> int | None:
     """The seq of the newest user message that the agent sees, 0 without one; None if it is before the tail, or unknown."""
-    roles, kept = np.frombuffer(history.records.roles, np.uint8), sight.kept
-    asked = kept[(roles[kept] == USER) & ((kept >= history.records.front) | (history.seqs[kept] == history.question))]
+    roles, kept, seqs = np.frombuffer(history.records.roles, np.uint8), sight.kept, history.seqs
+    asked = kept[(roles[kept] == USER) & ((kept >= history.records.front) | (seqs[kept] == history.question))]
     if len(asked):
-        return history.at(int(asked[-1]))
+        return int(seqs[asked[-1]])
     return 0 if is_whole or not history.question else None
 
 

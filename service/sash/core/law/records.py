@@ -198,6 +198,7 @@ def _having(flags: int) -> bytes:
 
 
 _NOTHING = Details(bytes(DIGEST_BYTES), "")
+_NO_DETAILS = StoredDetails.of([_NOTHING])
 
 
 class Records(Sequence[Record]):
@@ -242,9 +243,13 @@ class Records(Sequence[Record]):
             each.measure.extra is None and not (each.grouped or each.rich or any(each.party)) for each in records
         )
         found = cls.bare(records) if is_plain else cls.of(records)
-        if any(each.said is not None for each in records):
-            found.said = np.array([0 if each.said is None else each.said + 1 for each in records], np.int64)
-        return found
+        return found.counted([each.said for each in records])
+
+    def counted(self, tokens: Sequence[int | None]) -> "Records":
+        """These records with their tokens in the model's own vocabulary, where these are known."""
+        if all(each is None for each in tokens):
+            return self
+        return Records(self.packed, self.details, [0 if each is None else each + 1 for each in tokens])
 
     @classmethod
     def bare(cls, records: Iterable[Record]) -> "Records":
@@ -310,7 +315,7 @@ class Records(Sequence[Record]):
         parts, details = (self, newer), None
         said: Number = None
         if self.details or newer.details:
-            older, later = (part.details or StoredDetails.of([_NOTHING] * len(part)) for part in parts)
+            older, later = (part.details or _NO_DETAILS.taken(np.zeros(len(part), np.int64)) for part in parts)
             details = older.before(later)
         if self.said is not None or newer.said is not None:
             said = np.concatenate([np.zeros(len(part)) if part.said is None else part.said for part in parts])

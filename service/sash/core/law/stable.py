@@ -199,10 +199,10 @@ def _while_open(view: View, index: int, room: int, limit: int | None) -> int:
 
     Before, the group was sent whole if it fit into ``room``. ``limit`` is the ``tool_result_max_tokens`` parameter.
     """
-    seqs = view.members(index)
-    if len(seqs) == 1:
+    first, end = view.units.starts[index : index + 2]
+    if end - first == 1:
         return 0
-    costs = list(map(view.cost_of, seqs))
+    costs, seqs = view.costs[first:end].tolist(), view.history.seqs[first:end].tolist()
     whole = [cost + view.edits[seq].saved if seq in view.edits else cost for seq, cost in zip(seqs, costs, strict=True)]
     if limit is not None:
         whole = [min(tokens, max(limit, cost)) for tokens, cost in zip(whole, costs, strict=True)]

@@ -184,19 +184,9 @@ class History(msgspec.Struct, frozen=True, dict=True):
         """The role of a message that was read."""
         return self.records.roles[self.index(place)]
 
-    def roles_of(self, places: Sequence[int]) -> bytes:
-        """The roles of messages that were read."""
-        roles = self.records.roles
-        return bytes([roles[index] for index in self.indexes(places)])
-
     def whole_cost(self, place: int, model: Model) -> int:
         """Tokens of a message as it is stored, without documents and reasoning."""
-        return self.whole_costs((place,), model)[place]
-
-    def whole_costs(self, places: Iterable[int], model: Model) -> dict[int, int]:
-        """The same of several messages, by place."""
-        costs = message_costs(self.records, model)
-        return {place: costs.item(self.index(place)) for place in places}
+        return int(message_costs(self.records, model)[self.index(place)])
 
 
 class Perspective(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,23 +279,20 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """The seq of a unit's first message; the length + 1 for the number of units."""
         return self.history.at(self.units.starts[index])
 
-    def members(self, index: int) -> range:
-        """The seqs of a unit's messages."""
-        first, end = self.units.starts[index : index + 2]
-        return range(self.history.at(first), self.history.at(first) + end - first)
-
     def role(self, index: int) -> int:
         """The role of a unit's first message."""
         return self.history.records.roles[self.units.starts[index]]
 
-    def always_seqs(self) -> list[int]:
-        """Seqs of required units' first messages, ascending."""
-        return list(map(self.seq, sorted(self.always)))
+    @property
+    def required(self) -> list[int]:
+        """The indexes of the first messages of required units, ascending."""
+        return [self.units.starts[index] for index in sorted(self.always)]
 
     @cached_property
     def systems(self) -> list[int]:
         """Seqs of required system and developer messages, ascending."""
-        return [self.seq(index) for index in sorted(self.always) if self.role(index) <= DEVELOPER]
+        roles = self.history.records.roles
+        return [self.history.at(index) for index in self.required if roles[index] <= DEVELOPER]
 
     def always_costs(self) -> dict[Reason, int]:
         """Tokens of required messages by reason; the reasons are in the order of their oldest messages."""

@@ -171,8 +171,8 @@ def open_request(state: Walk, view: View, opening: Callable[[int], int]) -> int:
 
 def first_required(view: View) -> int:
     """The seq of the first required message, without system and developer messages; length + 1 if there is none."""
-    musts = (seq for seq in view.always_seqs() if view.history.role(seq) > DEVELOPER)
-    return next(musts, view.history.length + 1)
+    roles = view.history.records.roles
+    return view.history.at(next((index for index in view.required if roles[index] > DEVELOPER), len(roles)))
 
 
 def _take_away(state: Walk, view: View, why: Reason) -> None:

@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from sash.problems import NotFound
 from sash.store.data import read_scripts
@@ -112,8 +113,10 @@ class EarlierStates:
             return past
         # A result that came later, and is pinned, pins its call.
         _, unpinned = await boundary(self._reader, target, then.length, past.tail.state)
-        outside = tuple(each for each in past.tail.outside if each.seq == then.question or each.seq not in unpinned)
-        return msgspec.structs.replace(past, tail=msgspec.structs.replace(past.tail, outside=outside))
+        tail, given = past.tail, past.tail.outside
+        kept = [index for index, each in enumerate(given) if each.seq == then.question or each.seq not in unpinned]
+        outside, front = tuple(given[index] for index in kept), tail.front.taken(np.array(kept, np.int64))
+        return msgspec.structs.replace(past, tail=msgspec.structs.replace(tail, outside=outside, front=front))
 
     async def stood(self, target: Target, then: Then) -> bool | None:
         """Return whether the log up to a state has the figures that it names, although no change to it is known.

@@ -5,14 +5,14 @@ The given sealer opens sealed values. Functions that open one raise CannotOpen a
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from sash.core.law.conversation_settings import decode_settings
 from sash.core.law.details import decode_details, times_in
 from sash.core.law.identities import Identity
-from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
+from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding, Summary
 from sash.problems import Internal
 from sash.store.data.layout import decode_summary, etag_of, unpack, unpack_many
 from sash.store.data.read_scripts import PageReply, TailReply
@@ -104,6 +104,8 @@ class Tail(msgspec.Struct, frozen=True):
     outside: tuple[Message, ...]
     """Messages before the tail that are in every window, and the newest user message where it is before the tail; ascending.
     Where they are large together, some have no body."""
+    front: Records
+    """The records of these, as columns."""
     compaction: Message | None = None
     """The newest compaction that the window can have."""
     pause_ms: int | None = None
@@ -211,15 +213,25 @@ def read_compactions(value: bytes) -> dict[str, int]:
     return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
+_NOTHING_BEFORE: Final = Records(b"")
+
+
 def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
     """Return the tail in a reply. Raises CannotOpen, UnknownKey."""
     state = state_of(sealer, name, reply.fields, reply.length)
     first, pinned, documents = reply.first_seq, reply.pinned, reply.documents
-    outside: dict[int, Message] = {}
+    stored: dict[int, Sequence[bytes]] = {}
     for at in range(0, len(pinned), 2):
-        outside[int(pinned[at])] = _split(sealer, int(pinned[at]), pinned[at + 1])
+        stored[int(pinned[at])] = _split(pinned[at + 1])
     if reply.question:
-        outside[state.question] = _message(sealer, state.question, *reply.question)
+        stored[state.question] = reply.question
+    outside: dict[int, Message] = {}
+    front = _NOTHING_BEFORE
+    if stored:
+        outside = {seq: _message(sealer, seq, *stored[seq]) for seq in sorted(stored)}
+        packed, details, _ = map(b"".join, zip(*map(stored.__getitem__, outside), strict=True))
+        needs_details = reply.details or 1 in Records(packed).having(Flags.RICH | Flags.MIXED)
+        front = unpack_many(packed, details if needs_details else b"")
     tail = unpack_many(reply.records, reply.details)
     bodies, bodies_seq = reply.bodies, reply.length - len(reply.bodies) + 1
     if state.sealed or sealer.active:
@@ -236,7 +248,8 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
         bodies_seq=bodies_seq,
         bodies=bodies,
         documents=opened,
-        outside=tuple([outside[seq] for seq in sorted(outside)]) if outside else (),
+        outside=tuple(outside.values()),
+        front=front,
         compaction=_message(sealer, *reply.compaction) if reply.compaction else None,
         pause_ms=max(0, times[1] - times[0]) if times and all(times) else None,
         indexed=reply.indexed,
@@ -270,11 +283,11 @@ def page_of(sealer: AnySealer, name: str, reply: PageReply, bodies: Sequence[byt
     )
 
 
-def _split(sealer: AnySealer, seq: int, value: bytes) -> Message:
-    """Read a value of ``pinned``: the length of the details, record, details, and the body, which may be missing."""
+def _split(value: bytes) -> tuple[bytes, bytes, bytes]:
+    """Divide a value of ``pinned``: record, details, and the body, which may be missing. Before is the details' length."""
     record = 4 + RECORD_BYTES
     end = record + int.from_bytes(value[:4], "big")
-    return _message(sealer, seq, value[4:record], value[record:end], value[end:])
+    return value[4:record], value[record:end], value[end:]
 
 
 def _message(sealer: AnySealer, seq: int, packed: bytes, details: bytes, body: bytes) -> Message:
