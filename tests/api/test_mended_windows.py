@@ -360,3 +360,18 @@ async def test_a_call_is_told_where_the_window_reaches_back_to_it(
     given = (await client.post("/window", json={**query, "messages": entries})).json()
     assert (stored.get("mended"), given.get("mended")) == (told, told)
     assert stored["request"] == given["request"]
+
+
+@pytest.mark.parametrize("role", [{}, {"role": "function"}, {"role": "tool"}])
+async def test_a_content_of_another_role_is_the_users(
+    client: httpx.AsyncClient, conversation: str, role: dict[str, str]
+) -> None:
+    """Older programs give results the role ``function``, or none; Gemini knows ``user`` and ``model``."""
+    asked, called = {"role": "user", "parts": [{"text": "q"}]}, {"functionCall": {"name": "f", "args": {}}}
+    answer = {**role, "parts": [{"functionResponse": {"name": "f", "response": {"a": 1}}}]}
+    await append(client, conversation, asked, {"role": "model", "parts": [called]}, answer, format="gemini")
+
+    made = await window(client, conversation, model="gemini-2.5-flash", format="gemini")
+
+    assert [each["role"] for each in made["request"]["contents"]] == ["user", "model", "user"]
+    assert made["mended"]["reasons"] == {"content_role": 1}

@@ -260,3 +260,26 @@ async def test_an_items_id_is_sent_once(client: httpx.AsyncClient, conversation:
     assert [item.get("content") for item in sent if item.get("role") == "assistant"] == [one["content"], "2"]
     assert [item["type"] for item in sent[-4:]] == ["function_call", "function_call_output"] * 2
     assert made["mended"]["reasons"]["item_twice"] == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "expected", "name"),
+    [
+        ("data:text/markdown;base64,IyBIaQ==", {"type": "text", "text": "# Hi"}, "file_type"),
+        ("data:text/csv,a;b", {"type": "text", "text": "a;b"}, "file_type"),
+        ("JVBERi0xLjQK", "data:application/pdf;base64,JVBERi0xLjQK", "file_type"),
+        ("data:application/msword;base64,0M8R4A==", "application/msword", "untaken_medium"),
+    ],
+)
+async def test_files_are_pdfs_in_chat_completions(
+    client: httpx.AsyncClient, conversation: str, data: str, expected: Any, name: str
+) -> None:
+    """A text file is sent as its text, base64 of a PDF as a data URL, and another file as a line."""
+    part = {"type": "file", "file": {"filename": "a", "file_data": data}}
+    await append(client, conversation, {"role": "user", "content": [{"type": "text", "text": "Read it."}, part]})
+
+    made = await mended(client, conversation, model="gpt-4o")
+
+    found = made["request"]["messages"][0]["content"][1]
+    assert found == expected or expected in str(found)
+    assert made["mended"]["reasons"] == {name: 1}

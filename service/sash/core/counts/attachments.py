@@ -18,6 +18,7 @@ import msgspec
 from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.counts.families import CropRules, ImageRules, PatchRules, TileRules
 from sash.core.counts.text import count_text
+from sash.core.providers.chat_mends import with_data_url
 from sash.core.providers.pieces import SOUNDS
 
 AUTO, LOW, ORIGINAL = 0, 1, 2
@@ -139,7 +140,7 @@ class Guess(NamedTuple):
 
 def guess(part: dict[str, Any]) -> Guess:
     """Return the estimate of an audio, file or unknown content part, without the text of a text file."""
-    part = as_file(part)
+    part = with_data_url(as_file(part))
     size = len(msgspec.json.encode(part))
     if part.get("type") == "input_audio":
         tokens = _WRAPPING + size // _AUDIO_CHARACTERS

@@ -5,6 +5,7 @@ with oddities. Ids, names, links and members are changed for OpenAI's own models
 Gemini's signature.
 """
 
+import binascii
 import re
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
@@ -69,7 +70,7 @@ STRICT: Final = Mend(
 UNTAKEN: Final = Mend(
     name="untaken_medium",
     refused="A picture in a data URL that is no PNG, JPEG, GIF or WebP, or at an address that is none of the web; a sound "
-    "that is no `wav` or `mp3`; sent to OpenAI's own models. A picture or a sound without bytes",
+    "that is no `wav` or `mp3`; a file that is no PDF and no text; sent to OpenAI's own models. One without bytes",
     sent="One line of text in its place, with its type and its size",
     evidence='OpenAI answers 400: "You uploaded an unsupported image. Please make sure your image has of one the following '
     "formats: ['png', 'jpeg', 'gif', 'webp']\" (STranslate/STranslate 277, CosmosShadow/gptpdf 6); openai.types.chat: an "
@@ -82,10 +83,18 @@ TYPED: Final = Mend(
     sent="The picture with the type of its bytes",
     evidence="OpenAI answers 400: 'Invalid MIME type. Only image types are supported.'",
 )
-CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, UNTAKEN, TYPED, OTHERS, STRICT)
+FILED: Final = Mend(
+    name="file_type",
+    refused="A text file, and a PDF's base64 without `data:application/pdf`, sent to OpenAI's own models",
+    sent="The file's text; the PDF as a data URL",
+    evidence="OpenAI answers 400: 'Expected a base64-encoded data URL with an application/pdf MIME type, but got "
+    "unsupported MIME type 'text/markdown'' (trpc-group/trpc-agent-go 1816), 'an invalid base64-encoded value' "
+    "(vercel/ai 7266)",
+)
+CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, UNTAKEN, TYPED, FILED, OTHERS, STRICT)
 
 _CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
-_UNTAKEN, _NO_BYTES, OTHER_TYPE = (1 << bit for bit in range(9, 12))
+_UNTAKEN, _NO_BYTES, OTHER_TYPE, _FILED = (1 << bit for bit in range(9, 13))
 UNTAKEN_BY_SOME, NO_PICTURE, EMPTY = 3, 4, 5
 """Who gets a line in place of a picture, kept in the place of its detail: OpenAI's models and Claude (for a HEIC, or an
 address that is none of the web); also Gemini and Bedrock (a type that none of them takes, as SVG); everybody (no bytes)."""
@@ -94,7 +103,7 @@ _LINES_IN: Final = {
     NO_PICTURE: {"responses", "anthropic", "gemini", "converse"},
 }
 _HEICS: Final = frozenset({"image/heic", "image/heif"})
-_NOT_OF_ALL: Final = NAMES | _IDS | _LINKED | _OTHERS | _UNTAKEN | OTHER_TYPE | _STRICT
+_NOT_OF_ALL: Final = NAMES | _IDS | _LINKED | _OTHERS | _UNTAKEN | OTHER_TYPE | _STRICT | _FILED
 """What models of some makers refuse, mostly OpenAI's own."""
 _OPENAI: Final = "openai"
 STRICT_MAKER: Final = "mistral"
@@ -117,6 +126,8 @@ _NOT_MISTRALS: Final = MEMBERS | {
     *("annotations", "cache_control", "encrypted_content", "partial", "provider_specific_fields"),
 }
 _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
+_PDF, _PDF_BEGINS = "application/pdf", "JVBERi"
+"""The media type of the files that chat completions take, and how base64 of one begins."""
 _HEAD: Final = 200
 """Characters of a data URL that have its media type and the first bytes."""
 _NULL_FOR_OPENAI: Final = frozenset({"refusal", "audio", "function_call"})
@@ -300,13 +311,52 @@ def _is_linked(part: Mapping[str, Any]) -> bool:
 
 
 def _medium_oddity(part: Mapping[str, Any]) -> int:
-    """What is refused in a part that is a picture or a sound; 0 for another part."""
+    """What is refused in a part that is a picture, a sound or a file; 0 for another part."""
     match part:
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
             return 0 if is_web(url) else picture_oddity(url)
         case {"type": "input_audio", "input_audio": {"data": str(data), "format": form}}:
             return _NO_BYTES if not data else 0 if form in SOUNDS else _UNTAKEN
+        case {"type": "file", "file": {"file_data": str(data)}}:
+            return _file_oddity(data)
     return 0
+
+
+def _file_oddity(data: str) -> int:
+    """What OpenAI refuses in a file's data; 0 for a PDF in a data URL."""
+    told, begins = _typed(data)
+    if not begins and (told is not None or not data):
+        return _NO_BYTES
+    is_words = told is not None and told.startswith("text/")
+    return 0 if told == _PDF else _FILED if is_words or data.startswith(_PDF_BEGINS) else _UNTAKEN
+
+
+def _with_files(message: Message) -> Message:
+    """The message with a text file as its text, and with a PDF's base64 in a data URL."""
+    return {
+        **message,
+        "content": [_filed(part) if _medium_oddity(part) & _FILED else part for part in message["content"]],
+    }
+
+
+def with_data_url(part: Message) -> Message:
+    """Return a file whose data are base64 of a PDF with them as a data URL; another part as it is."""
+    file = part.get("file")
+    data = file.get("file_data") if isinstance(file, Mapping) else None
+    if not (isinstance(data, str) and data.startswith(_PDF_BEGINS)):
+        return part
+    return {**part, "file": {**part["file"], "file_data": f"data:{_PDF};base64,{data}"}}
+
+
+def _filed(part: Message) -> Message:
+    if (found := with_data_url(part)) is not part:
+        return found
+    head, _, payload = part["file"]["file_data"].partition(",")
+    try:
+        words = binascii.a2b_base64(payload).decode("utf-8", "replace") if head.endswith(";base64") else payload
+    except binascii.Error:
+        words = media_line(part)
+    return {"type": "text", "text": words}
 
 
 def picture_oddity(url: str) -> int:
@@ -386,6 +436,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (_NO_BYTES, UNTAKEN, _in_lines(_NO_BYTES)),
     (_UNTAKEN, UNTAKEN, _in_lines(_UNTAKEN)),
     (OTHER_TYPE, TYPED, _with_types),
+    (_FILED, FILED, _with_files),
     (_OTHERS, OTHERS, _without_others),
     (_STRICT, STRICT, _strict),
     (NAMES, NAME, _functions_renamed),

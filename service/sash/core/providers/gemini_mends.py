@@ -61,7 +61,23 @@ TYPED: Final = Mend(
     sent="The picture with the type of its bytes",
     evidence="'Unsupported MIME type: image/jpg' (brianpetro/obsidian-smart-connections 1238, CherryHQ/cherry-studio 3088)",
 )
-MENDS: Final = (EMPTY_PART, MISSING_SIGNATURE, FOREIGN_SIGNATURE, SYSTEM_CONTENT, RESULT_ORDER, UNTAKEN, TYPED)
+CONTENT_ROLE: Final = Mend(
+    name="content_role",
+    refused="A content without a role, or with another one, such as `function` or `tool`",
+    sent="The content with the role `user`",
+    evidence="'Please use a valid role: user, model.' (ai.google.dev/api/caching, Content: `role` is 'user' or 'model')",
+)
+MENDS: Final = (
+    EMPTY_PART,
+    MISSING_SIGNATURE,
+    FOREIGN_SIGNATURE,
+    SYSTEM_CONTENT,
+    CONTENT_ROLE,
+    RESULT_ORDER,
+    UNTAKEN,
+    TYPED,
+)
+_ROLES: Final = frozenset({"user", "model", "system"})
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
 """Media types of the pictures that Gemini takes."""
@@ -156,6 +172,9 @@ def mended(whole: Whole, refusals: Refusals) -> Whole:
     """Return contents that came in this form as they are accepted, in camel case. What needs no mend stays as it came."""
     messages = []
     for content in map(in_camel_case, whole.messages):
+        if content.get("role") not in _ROLES:
+            refusals.mends.add(CONTENT_ROLE, whole.seq)
+            content = {**content, "role": "user"}  # noqa: PLW2901
         parts = content.get("parts")
         given = parts if isinstance(parts, list) else [] if parts is None else [parts]
         given = [_with_own_signature(part, whole.seq, refusals) for part in given]
