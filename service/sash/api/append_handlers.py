@@ -351,7 +351,7 @@ def _prepared(entries: list[Entry], template: Any, now: int, send: Names, earlie
 
 
 def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes]) -> Answer:
-    """What became of each entry, and ``window``, pieces of members of JSON."""
+    """The answer to an append: each entry's place, then ``window``, which is members of JSON in pieces."""
     messages, seqs, status = [], [], 200
     for entry, step in zip(entries, reply.entries, strict=True):
         tokens = entry.tokens_parallel if step.parallel else entry.tokens

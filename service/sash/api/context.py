@@ -37,7 +37,7 @@ Req = Request[Any, Any, Any]
 
 
 class Recall(msgspec.Struct, frozen=True):
-    """What finds and reads older messages, and what keeps their index up to date."""
+    """The search for older messages, and the upkeep of their index."""
 
     recaller: Recaller
     indexer: Indexer
@@ -45,7 +45,7 @@ class Recall(msgspec.Struct, frozen=True):
 
 
 class Watching(msgspec.Struct, frozen=True):
-    """What counts and watches, for operators."""
+    """Metrics and other figures for operators."""
 
     metrics: Metrics
     requests: Requests

@@ -62,7 +62,7 @@ _head = msgspec.json.Decoder(_Head)
 
 
 class _Package(NamedTuple):
-    """What is used of the package ``mcp``."""
+    """The parts of the package ``mcp`` that are used."""
 
     types: Any
     Server: Any

@@ -63,7 +63,7 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class MessageQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """How to give a message."""
+    """The form of a message in the answer."""
 
     media: MediaForm = "described"
     view: AgentView = None

@@ -322,7 +322,7 @@ class Calibration(msgspec.Struct, frozen=True):
 
 
 class PredictionOutcome(msgspec.Struct, frozen=True):
-    """How predictions did, by the last 100 reports of usage: billed / predicted tokens, and the share that was too low."""
+    """How close predictions are: billed / predicted tokens of the last 100 reports, and the share that was too low."""
 
     count: int
     median_ratio: float
@@ -413,7 +413,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     calibration: Calibration | None
     predictions: Annotated[
         PredictionOutcome | None,
-        Meta(description="How predictions did here; null without reports of usage, and in the list of models."),
+        Meta(description="How close predictions are here; null without reports of usage, and in the list of models."),
     ] = None
 
 

@@ -321,7 +321,7 @@ class WindowStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelStats(WindowStats, frozen=True, kw_only=True):
-    """Served windows of one model; ``other`` is all unpublished names."""
+    """Served windows of one model; ``other`` sums those whose names are not published."""
 
     model: Annotated[str, lambda sums: sums.model]
     usd_per_million: Annotated[Prices, lambda sums: sums.prices[sums.model]]

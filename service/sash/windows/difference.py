@@ -37,7 +37,7 @@ class ComparedWindow(msgspec.Struct, frozen=True):
 
 
 class ChangedMessage(msgspec.Struct, frozen=True):
-    """A message that differs, with its tokens in both windows; null where it is not in."""
+    """A message that differs, with its tokens in each window; null for a window without it."""
 
     seq: int
     role: str
@@ -47,7 +47,7 @@ class ChangedMessage(msgspec.Struct, frozen=True):
 
 
 class CacheBreak(msgspec.Struct, frozen=True):
-    """Where the later request stops being the earlier one: what a provider's cache may serve of it ends there.
+    """The first place where the later request differs from the earlier one. A provider's cache can serve what is before it.
 
     ``is_broken`` is false if the later request begins with all of the earlier one.
     """

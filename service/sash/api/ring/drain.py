@@ -27,7 +27,7 @@ class Drain:
     def __init__(self, idle_seconds: Callable[[], float]) -> None:
         self.began = False
         self.also: list[Callable[[], None]] = []
-        """What is called as the drain begins."""
+        """Functions to call when the drain begins."""
         self._idle_seconds = idle_seconds
         self._last = 0.0
 

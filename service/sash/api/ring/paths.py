@@ -14,7 +14,7 @@ _ELSEWHERE = {
     "completions": "Sash does not call the model: send a window's 'request' to your provider",
     "responses": "Sash does not call the model: send a window's 'request' to your provider",
 }
-"""What other services have at a path that ends in such a word."""
+"""Hints for paths of other services, by the last word of the path."""
 _SAME = dict.fromkeys(("healthz", "healthcheck", "ping", "alive", "ready"), "health") | dict.fromkeys(
     ("swagger-ui", "swagger.json", "redoc", "api-docs"), "swagger"
 )

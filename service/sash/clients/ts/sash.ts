@@ -219,8 +219,9 @@ export class SashError extends Error {
 
   /** The headers of an answer that passes `problem` on. */
   get headers(): Record<string, string> {
-    const after = this.retryAfter === undefined ? {} : { "Retry-After": String(this.retryAfter) };
-    return { "Content-Type": "application/problem+json", ...after };
+    const headers: Record<string, string> = { "Content-Type": "application/problem+json" };
+    if (this.retryAfter !== undefined) headers["Retry-After"] = String(this.retryAfter);
+    return headers;
   }
 }
 

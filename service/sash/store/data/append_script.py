@@ -49,7 +49,7 @@ class AppendReply(msgspec.Struct, frozen=True):
 
 
 class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What few entries have. Tokens as (o200k_base, cl100k_base)."""
+    """Members of an entry that few entries have. Tokens are pairs (o200k_base, cl100k_base)."""
 
     makes: Sequence[str] | None = None
     answers: str | None = None
@@ -83,8 +83,8 @@ _APPEND_AND_READ = SCRIPTS["append"]._replace(name="append+read_window")
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """What a rewind to ``seq`` forgets of the state ``etag``. The totals become ``less``: tokens in both encodings, messages
-    with documents, tokens of documents in both.
+    """A rewind of the state ``etag`` to ``seq``. The totals become ``less``: tokens in both encodings, messages with
+    documents, tokens of documents in both.
 
     Then ``open`` waits for results, JSON or ''; ``question`` is the newest user message, and ``unpinned`` are seqs that are
     no longer in every window.
@@ -101,11 +101,11 @@ class Forgotten(msgspec.Struct, frozen=True):
 
 
 NOTHING_STOOD: Final = Forgotten(0, "0", (0,) * 5, "", 0, ())
-"""What is forgotten where no conversation is: the entity tag is that of a missing one."""
+"""The rewind of a conversation that does not exist: the entity tag is that of a missing one."""
 
 
 class _AppendRest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What few appends have."""
+    """Arguments that few appends have."""
 
     before: int | None = None
     ttl: int | None = None

@@ -1,4 +1,4 @@
-"""What stands beside a message for its client alone: its metadata, and the receipt of the window that it answered.
+"""Data that a message has for its client alone: its metadata, and the receipt of the window that it answered.
 
 Both are one value: the receipt and a line's end, if there is one, then the metadata as JSON, if there are any.
 """

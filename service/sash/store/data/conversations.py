@@ -29,8 +29,8 @@ from sash.store.redis.client import Client
 
 
 class Writing(TypedDict):
-    """What an append says beside its entries: the settings of a conversation that it begins, If-Match, the time, the
-    life in which the same request was done before, and what it forgets before."""
+    """The arguments of an append beside its entries: the settings of a conversation that it begins, If-Match, the time, the
+    life in which the same request was done before, and the rewind before it."""
 
     settings: bytes
     if_match: str

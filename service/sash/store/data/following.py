@@ -21,7 +21,7 @@ _CONFIRM_SECONDS: Final = 3.0
 
 
 class Following:
-    """What one worker follows."""
+    """The channels that one worker listens to, and their leases."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class Following:
         self._subscriptions = self._client.subscriptions(told, gap)
 
     async def begin(self, target: Target) -> None:
-        """Have a conversation's changes told from now on. Raises NotFound, StoreUnavailable."""
+        """Subscribe to a conversation's changes. Raises NotFound, StoreUnavailable."""
         await self._subscriptions.add(target.keys.conversation, _CONFIRM_SECONDS)
         await self.renew(target)
 
@@ -48,15 +48,15 @@ class Following:
             raise script_calls.no_conversation()
 
     def end(self, target: Target) -> None:
-        """Have nothing told any more."""
+        """End the subscription to a conversation."""
         self._subscriptions.remove(target.keys.conversation)
 
     async def watch(self, channel: str) -> None:
-        """Have told what is put on a list, whose key the channel is called like. Raises StoreUnavailable."""
+        """Subscribe to a list, whose key is the channel's name. Raises StoreUnavailable."""
         await self._subscriptions.add(channel, _CONFIRM_SECONDS)
 
     def unwatch(self, channel: str) -> None:
-        """Have that told no more."""
+        """End the subscription to a list."""
         self._subscriptions.remove(channel)
 
     async def changes(self, target: Target, *, first_seq: int, limit: int) -> ChangesReply | None:

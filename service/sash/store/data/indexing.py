@@ -30,7 +30,7 @@ from sash.store.data.sealing import PLAIN, Purpose
 from sash.store.redis.client import Client
 
 _DIGEST = slice(3, 3 + DIGEST_BYTES)
-"""Where details have the digest of their entry (layout.py)."""
+"""The bytes of details that are the digest of their entry (layout.py)."""
 _STEP_MESSAGES = 4000
 SHORT_BYTES = 16_384
 """Words of at most this many bytes of messages are computed at once, in one millisecond, or in four if the messages are in

@@ -16,7 +16,7 @@ KEPT_MODELS: Final = f"{PREFIX}{{models}}:kept"
 
 
 class KeptModels:
-    """What is kept of models."""
+    """Figures of models, by digest, as receipts need them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FULL: Final = re.compile(
     r"os error (?:28|122)\b|StorageFull|InsufficientStorage|QuotaExceeded|status(?: code)?:? 507|507 Insufficient"
 )
-"""What a full disk (ENOSPC, EDQUOT) and full object storage say."""
+"""Words of the errors of a full disk (ENOSPC, EDQUOT) and of full object storage."""
 _AZURE: Final = re.compile(r"az://(?P<account>[^/]+)/(?P<container>.+)")
 _AT_ONCE: Final = 16
 _RETRIES: Final = 2

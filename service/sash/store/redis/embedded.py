@@ -115,7 +115,7 @@ class EmbeddedStore:
         self._lifeline: int | None = None  # our end of the watcher's pipe; it closes when this process ends
         self._socket = self._data_dir / "valkey.sock"
         self.adopted = ""
-        """What the start put in place that an earlier stop had kept elsewhere."""
+        """Files that the start put back, because an earlier stop had kept them elsewhere."""
         self.reserve = Reserve(self._data_dir)
         self._socket_dir: Path | None = None  # a temporary directory, when the data directory's path is too long
 
