@@ -141,7 +141,7 @@ def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
     }
     assert {name: int(state.get(name.encode(), 0)) for name in figures} == figures
     stored = raw.hgetall(keys.ids)
-    fields = {id_field(columns.identity(index).id): index + 1 for index in range(length)}
+    fields = {id_field(columns.details[index].identity.id): index + 1 for index in range(length)}
     assert {field: int(stored.pop(field)) for field in fields} == fields
     makers = {name[1:].decode(): list(map(int, seqs.split())) for name, seqs in stored.items()}
     for seq, record in enumerate(records, 1):  # seqs that a rewind took away may stay beside them

@@ -11,7 +11,7 @@ from store.entries import said
 from sash.core.chat.bounds import IDS
 from sash.core.law.identities import CHANCE_BITS, Identity, long_form, short_form, stamp_of, ulid_of
 from sash.store.data.id_times import ID_TIMES
-from sash.store.data.layout import pack, unpack_many
+from sash.store.data.layout import pack, unpack
 
 ULIDS = st.integers(0, 2**128 - 1).map(ulid_of)
 UUIDS = st.uuids().map(str)
@@ -55,4 +55,4 @@ def test_a_plain_message_of_ours_has_few_details(monkeypatch: pytest.MonkeyPatch
     for entry, size in ((said("hello")[0], 29), (said("hello", identity="m-")[0], 24)):
         packed, details = pack(entry.record, entry.identity)
         assert len(details) == size
-        assert unpack_many(packed, [details]).identity(0) == entry.identity
+        assert unpack(packed, details)[1] == entry.identity

@@ -27,7 +27,7 @@ def test_what_is_packed_comes_back(found: Talk) -> None:
     assert all(len(record) == RECORD_BYTES for record, _ in packed)
     records = unpack_many(b"".join(record for record, _ in packed), [details for _, details in packed])
     assert list(records) == [entry.record for entry in new]
-    assert [records.identity(index) for index in range(len(new))] == [entry.identity for entry in new]
+    assert [records.details[index].identity for index in range(len(new))] == [entry.identity for entry in new]
 
 
 MAKES_DETAILS = b"\x94\xc4\x08"
@@ -115,8 +115,8 @@ def test_what_a_flag_says(found: Talk) -> None:
     """Pinned and rich messages are found by their flags; sizes are the bodies' lengths in bytes."""
     records, bodies, _ = found.stored
     columns = Records.of(records)
-    assert list(columns.pinned()) == [i for i, record in enumerate(records) if record.pinned]
-    assert list(columns.rich()) == [i for i, record in enumerate(records) if record.rich]
+    assert list(columns.where(Flags.PINNED)) == [i for i, record in enumerate(records) if record.pinned]
+    assert list(columns.where(Flags.RICH)) == [i for i, record in enumerate(records) if record.rich]
     assert list(columns.sizes()) == [len(body) for body in bodies]
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from sash.core.law.costs import reference_cost
+from sash.core.law.records import Flags
 from sash.operations.followups import Beginning
 from sash.operations.metrics import Metrics
 from sash.windows.answer import Made
@@ -54,7 +55,7 @@ def _documents(made: Made) -> tuple[int, int]:
     lost = _left(made, history.question) if head.grounding.truncated else 0
     if not head.dropped.messages:  # the whole history is in the window: the totals suffice
         return max(0, head.dropped.grounding_tokens - lost), lost
-    rich = set(map(history.at, history.records.rich()))
+    rich = set(map(history.at, history.records.where(Flags.RICH)))
     wholes = (history.record(seq).grounding for seq in rich.intersection(window.seqs))
     whole = sum(tokens[history.column] for tokens in wholes if tokens is not None)
     return max(0, whole - sum(chosen.tokens for chosen in window.grounding.values()) - lost), lost

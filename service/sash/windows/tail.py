@@ -78,7 +78,7 @@ class GrowingTail:
         """Whether its window takes a few milliseconds at most, and so is built without a thread."""
         if self.work > _SHORT:
             return False
-        return TOOL not in self.records.roles or max(self.filled_bytes, *self.records.sizes()) <= LARGE_BYTES
+        return TOOL not in self.records.roles or max(self.filled_bytes, self.records.sizes().max()) <= LARGE_BYTES
 
     async def read_older(self, first_seq: int) -> None:
         """Read records from ``first_seq`` on, and put them before the tail."""
@@ -106,7 +106,7 @@ class GrowingTail:
         oldest = seqs[index] if index < len(seqs) else self.state.length + 1
         if oldest < bodies.first_seq:
             records = self.records[oldest - self.first_seq : bodies.first_seq - self.first_seq]
-            if sum(records.sizes()) <= STEP_BYTES:
+            if records.sizes().sum() <= STEP_BYTES:
                 bodies = Bodies(oldest, [*await self._read([(oldest, records)]), *bodies.tail], bodies.outside)
         missing = [seq for seq in seqs[: bisect_left(seqs, bodies.first_seq)] if seq not in bodies.outside]
         if missing:
@@ -119,14 +119,14 @@ class GrowingTail:
     @property
     def has_media(self) -> bool:
         """Whether a message that was read has pictures or files that are stored beside it."""
-        return bool(self.records.with_media) or any(each.record.media for each in self.outside.values())
+        return 1 in self.records.having(Flags.MEDIA) or any(each.record.media for each in self.outside.values())
 
     def media(
         self, seqs: Iterable[int], recalled: Mapping[int, Record] = NO_RECORDS
     ) -> dict[int, tuple[StoredMedium, ...]]:
         """The pictures and files of messages that were read, by seq, where these stand beside the messages."""
         first = self.first_seq
-        found = {first + index: self.records.details[index].media for index in self.records.with_media}
+        found = {first + index: self.records.details[index].media for index in self.records.where(Flags.MEDIA)}
         found |= {seq: message.record.media for seq, message in self.outside.items() if message.record.media}
         found |= {seq: record.media for seq, record in recalled.items() if record.media}
         return {seq: found[seq] for seq in seqs if seq in found and seq not in self._filled}
@@ -195,7 +195,7 @@ class GrowingTail:
 
     def _grounded(self) -> dict[int, Record]:
         """Records of the messages that have documents."""
-        records = {self.first_seq + i: self.records[i] for i in self.records.rich()}
+        records = {self.first_seq + i: self.records[i] for i in self.records.where(Flags.RICH)}
         records |= {seq: message.record for seq, message in self.outside.items()}
         return {seq: record for seq, record in records.items() if record.grounding is not None}
 

@@ -15,7 +15,7 @@ import msgspec
 
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.text.vocabularies import Vocabulary
-from sash.core.law.records import Record, Records
+from sash.core.law.records import Flags, Record, Records
 from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
 from sash.problems import Problem
@@ -74,7 +74,7 @@ class Counts:
             if not vocabulary.is_loaded:
                 await PROCESSOR.run(vocabulary.count, "")
             files = {seq for seq, found in read.media(missing).items() if any(each.is_text for each in found)}
-            at_once = _count_at_once(column, missing, seqs, records.sizes(), read.bodies, vocabulary, files)
+            at_once = _count_at_once(column, missing, seqs, records.sizes().tolist(), read.bodies, vocabulary, files)
             await self._keep(target, column, missing[at_once:], state)
             stretches = runs(missing, 0, at_once)
             left = [(at, records[bisect_left(seqs, at) : bisect_left(seqs, end) + 1]) for at, end in stretches]
@@ -105,7 +105,7 @@ class Counts:
     async def _bodies(self, target: Target, first: int, records: Records, state: State) -> list[bytes]:
         """The bodies of messages from ``first`` on, with their text files, which are counted, too. Raises HistoryEdited."""
         bodies = await self._reader.bodies(target, [(first, records)], state=state)
-        media = {place: records.details[place].media for place in records.with_media}
+        media = {place: records.details[place].media for place in records.where(Flags.MEDIA)}
         texts = {place: found for place, found in media.items() if any(each.is_text for each in found)}
         if texts:
             whole = await self._media.filled(target, {place: bodies[place] for place in texts}, texts, made=state.made)

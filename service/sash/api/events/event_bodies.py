@@ -171,7 +171,7 @@ def _named(first: int, reply: ChangesReply) -> Iterator[tuple[int, tuple[str, Ro
     if reply.details:
         records = unpack_many(reply.records, reply.details)
         for index in range(len(records)):
-            yield first + index, (records.identity(index).id, ROLES[records.roles[index]])  # type: ignore[misc] # a Literal
+            yield first + index, (records.details[index].identity.id, ROLES[records.roles[index]])  # type: ignore[misc] # a Literal
 
 
 def _role(entry: StoredMessage) -> Role:

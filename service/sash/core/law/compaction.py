@@ -17,7 +17,7 @@ from sash.core.counts.measures import Measure, measure
 from sash.core.law.late_results import heads_of
 from sash.core.law.notes import summary_message
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Summary
+from sash.core.law.records import Flags, Summary
 from sash.core.law.view import History
 from sash.core.providers import PROVIDERS
 from sash.core.providers.native import compaction_of
@@ -82,7 +82,7 @@ def _stays(history: History, last: int) -> set[int] | None:
     records, first, last = history.tail, history.first_seq, max(last, history.first_seq - 1)
     count = last - first + 1
     heads = heads_of(records)
-    reached = [*heads[count:].tolist(), *(heads.item(index) for index in records.pinned() if index < count)]
+    reached = [*heads[count:].tolist(), *(heads.item(index) for index in records.where(Flags.PINNED) if index < count)]
     if first > 1 and any(records.roles[index] == TOOL for index in reached):
         return None
     stays = {index for index in range(count) if records.roles[index] <= DEVELOPER}

@@ -111,7 +111,7 @@ def costs_as_counted(records: Records, model: Model, column: int) -> bool:
         return False
     if rules.role_costs != reference.role_costs:
         return False
-    if next(records.rich(), None) is None:
+    if 1 not in records.having(Flags.RICH):
         return sent_in.is_chat_form or 0 not in records.tokens(0)
     return (
         sent_in.is_chat_form

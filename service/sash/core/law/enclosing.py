@@ -12,7 +12,7 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import form_number
 from sash.core.counts.without_media import LINE_BYTES
-from sash.core.law.records import RECORD_BYTES, Record, Records
+from sash.core.law.records import Flags, Record, Records
 from sash.core.law.view import History
 from sash.core.providers import PROVIDERS
 
@@ -58,14 +58,14 @@ def is_sent(medium: Medium, role: int, form: str) -> bool:
 
 def text_bytes(records: Records, model: Model, form: str) -> Number:
     """Bytes of each message in a request, as an array: upper bounds, with lines in place of media."""
-    sizes: Number = np.frombuffer(records.packed, "<u4")[3 :: RECORD_BYTES // 4].astype(np.int64)
-    sizes += MESSAGE_BYTES + MESSAGE_BYTES * np.frombuffer(records.calls, np.uint8).astype(np.int64)
+    calls = np.frombuffer(records.calls, np.uint8).astype(np.int64)
+    sizes: Number = records.sizes() + MESSAGE_BYTES * (1 + calls)
     if records.details:
         columns = records.columns_for(model)
         is_own = columns["form"] == form_number(form)
         own = np.where(columns["sent"] > 0, columns["sent"] + MESSAGE_BYTES, sizes)
         sizes = np.where(is_own, own, sizes - columns["beside_size"])
-        for index in {*records.rare, *records.with_media}:
+        for index in {*records.rare, *records.where(Flags.MEDIA)}:
             sizes[index] = text_bytes_of(records[index], form)
     return sizes
 

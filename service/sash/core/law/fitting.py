@@ -87,14 +87,14 @@ class _Fitting:
             if isinstance(window, NeedOlder) or self._bytes(window, lines) <= media.most_bytes:
                 break
             documents = _documents_bytes(window)
-            text = max(text + number, documents + sum(map(media.text, window.seqs)))
+            text = max(text + number, documents + media.text(window.seqs))
         return window if isinstance(window, NeedOlder) else self._told(window, lines)
 
     def _bytes(self, window: Window, lines: Left) -> int:
         """Bytes of the request of a window: an upper bound."""
         media, sent = self.media, set(window.seqs)
         whole = (each for each in media.found if each.place in sent and each.key not in lines)
-        texts = sum(map(media.text, window.seqs)) + _documents_bytes(window)
+        texts = media.text(window.seqs) + _documents_bytes(window)
         return texts + media.fixed.bytes + sum(bytes_of(each.medium) for each in whole)
 
     def _allowed(self, documents: int, cut: Cut | None = None, changed: int = 0) -> Allowed:

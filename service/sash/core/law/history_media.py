@@ -9,12 +9,12 @@ import numpy as np
 from sash.core.counts.families import USER
 from sash.core.counts.media_facts import Medium
 from sash.core.counts.models import Model
-from sash.core.law.enclosing import Enclosed, bytes_of, enclosures, text_bytes
+from sash.core.law.enclosing import Enclosed, bytes_of, enclosures, is_sent, text_bytes
 from sash.core.law.fixed import Fixed
 from sash.core.law.media_room import Left, Load, Room, refused
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
-from sash.core.law.request_size import ASIDE_MESSAGES, fixed_bytes, fixed_media, fixed_messages, told_bytes
+from sash.core.law.request_size import ASIDE_MESSAGES, fixed_bytes, fixed_messages, told_bytes
 from sash.core.law.sending import begins_turn
 from sash.core.law.units import Units
 from sash.core.law.view import History, always_units, unit_at
@@ -43,7 +43,8 @@ class HistoryMedia:
         found = [each for each in self.all if self._may_be_sent(each.place)]
         self.refused: Left = {each.key: name for each in found if (name := refused(each.medium, self.limits))}
         self.found = [each for each in found if each.key not in self.refused]
-        self._shots = fixed_media(fixed, options.format)
+        shots = ((each.role, each.extra.media) for each in fixed.few_shots if each.extra is not None)
+        self._shots = [each for role, media in shots for each in media if is_sent(each, role, options.format)]
         self.fixed = Load().and_of(self._shots, self.limits)
         self.fixed.bytes = fixed_bytes(fixed) + told_bytes(history, options)  # with those of the few-shots
         self._fixed_messages = fixed_messages(fixed)
@@ -55,9 +56,9 @@ class HistoryMedia:
 
     # ---- sums
 
-    def text(self, place: int) -> int:
-        """Bytes of a message with lines in place of its media."""
-        return int(self.texts[self.history.index(place)])
+    def text(self, places: Iterable[int]) -> int:
+        """Bytes of these messages with lines in place of their media."""
+        return int(self.texts[self.history.indexes(places)].sum())
 
     def texts_from(self, first: int, last: int) -> int:
         """Bytes of the texts of the tail's messages from ``first`` to ``last``."""
@@ -74,7 +75,7 @@ class HistoryMedia:
     @property
     def required_bytes(self) -> int:
         """Bytes of the texts of the required messages."""
-        return sum(map(self.text, self.required))
+        return self.text(self.required)
 
     def loaded(self, found: Iterable[Enclosed]) -> Load:
         """What the fixed parts and these media have."""

@@ -29,7 +29,7 @@ def lines_in_steps(media: HistoryMedia, cut: Cut) -> tuple[Left, int]:
     held = media.loaded(each for each in media.found if each.place in steady)
     whole = [each for each in older if each.key not in left]
     load = held.and_of((each.medium for each in whole), media.limits)
-    text = sum(media.text(place) for place in steady if place < cut.seq)
+    text = media.text(place for place in steady if place < cut.seq)
     changed = 0
     for place in _places_since(media, since, later):
         while later and later[0].place <= place:

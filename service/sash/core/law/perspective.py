@@ -29,7 +29,7 @@ from sash.core.counts.families import USER
 from sash.core.counts.models import Model
 from sash.core.law.costs import message_costs, reference_costs
 from sash.core.law.late_results import late_orphans
-from sash.core.law.records import Records, Summary
+from sash.core.law.records import Flags, Records, Summary
 from sash.core.law.sight import Sight, sight_of, taken
 from sash.core.law.units import group_units
 from sash.core.law.view import History, Perspective, always_units
@@ -61,7 +61,9 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
         leading = range(front, front + records.leading_results)
         if any(index >= leading.stop for index in late_orphans(records)):
             return None
-        if leading and (history.first_seq - 1 in history.before or not set(leading).isdisjoint(records.pinned())):
+        if leading and (
+            history.first_seq - 1 in history.before or not set(leading).isdisjoint(records.where(Flags.PINNED))
+        ):
             return None  # their group must be in the window, whole
         sight = sight._replace(kept=sight.kept[~np.isin(sight.kept, leading)])
     question, summary = _question(history, sight, is_whole=is_whole), history.summary

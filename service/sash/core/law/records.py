@@ -176,18 +176,12 @@ def plain_records(roles: bytes, o200k: Iterable[int], sizes: Iterable[int], dige
 
 
 def details_of(record: Record, identity: Identity) -> Details:
-    """The details of the record's message."""
-    return _details(record, identity.digest, *short_form(identity), identity.status)
-
-
-def _details(record: Record, digest: bytes, name: bytes | str, stamp: int | None, status: str | None = None) -> Details:
     """The details of the record's message. Its numbers are a row, or whole where a row cannot have all."""
     extra = record.measure.extra
     row = stored_row(extra) if extra is not None else None
-    facts = record.grounding, status, record.digits, record.links, record.media
-    return Details(
-        digest, name, stamp, row or b"", None if row else extra, *facts, *record.party, party_digest(*record.party)
-    )
+    numbers, facts = (row or b"", None if row else extra), (record.digits, record.links, record.media)
+    known = identity.digest, *short_form(identity), *numbers, record.grounding, identity.status
+    return Details(*known, *facts, *record.party, party_digest(*record.party))
 
 
 @cache
@@ -197,7 +191,8 @@ def _having(flags: int) -> bytes:
     return bytes(1 if byte & wanted else 0 for byte in range(256))
 
 
-_NOTHING = Details(bytes(DIGEST_BYTES), "")
+_NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
+_NOTHING = Details(_NOBODY.digest, "")
 _NO_DETAILS = StoredDetails.of([_NOTHING])
 
 
@@ -230,11 +225,9 @@ class Records(Sequence[Record]):
     @classmethod
     def of(cls, records: Sequence[Record], times: Sequence[int] = ()) -> "Records":
         """The columns of these records. ``times`` are in milliseconds since 1970."""
-        stamps = (stamp_of(time, 0) for time in times or repeat(0))
-        details = [
-            _details(record, bytes(DIGEST_BYTES), "", stamp) for record, stamp in zip(records, stamps, strict=False)
-        ]
-        return cls(b"".join(map(encode_record, records)), StoredDetails.of(details))
+        replace = msgspec.structs.replace
+        stamped = [replace(_NOBODY, stamp=stamp_of(time, 0)) for time in times] or repeat(_NOBODY)
+        return cls(b"".join(map(encode_record, records)), StoredDetails.of(list(map(details_of, records, stamped))))
 
     @classmethod
     def lone(cls, records: Sequence[Record]) -> "Records":
@@ -333,14 +326,14 @@ class Records(Sequence[Record]):
 
     def replaced(self, records: Mapping[int, Record]) -> "Records":
         """These records with others in their place, by index."""
-        rows, said, details = self.rows(), self.said, {}
-        said = said if said is None else said.copy()
+        rows, details, replace = self.rows(), {}, msgspec.structs.replace
+        said = self.said if self.said is None else self.said.copy()
         for index, record in records.items():
             place = rows[index, 3] & _OF_ORDER
             rows[index] = np.frombuffer(encode_record(record), np.uint8)
             rows[index, 3] |= place
-            old = self.details[index]
-            details[index] = _details(record, old.digest, old.id, old.stamp, old.status)
+            facts, old = details_of(record, _NOBODY), self.details[index]
+            details[index] = replace(facts, digest=old.digest, id=old.id, stamp=old.stamp, status=old.status)
             if said is not None and record.said is not None:
                 said[index] = record.said + 1
         changed = Records(rows.tobytes(), self.details and self.details.replaced(details), said, self.front)
@@ -374,17 +367,13 @@ class Records(Sequence[Record]):
             return has_text
         return not isinstance(textless := self.columns["textless"], np.ndarray) or not textless[index]
 
-    def identity(self, index: int) -> Identity:
-        """A message's identity. Its details must have been read."""
-        return self.details[index].identity
-
     def tokens(self, column: int) -> Number:
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1), as an array."""
         return self._words[:, 1 + column].astype(np.int64)
 
-    def sizes(self) -> list[int]:
-        """Bytes of each message's body."""
-        return self._words[:, 3].tolist()  # type: ignore[no-any-return]
+    def sizes(self) -> Number:
+        """Bytes of each message's body, as an array."""
+        return self._words[:, 3].astype(np.int64)
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
@@ -403,35 +392,21 @@ class Records(Sequence[Record]):
         """1 for each message that has one of these flags, which are all of the same byte, 0 for the others."""
         return (self.flags if flags < 1 << 8 else self.more).translate(_having(flags))
 
-    def pinned(self) -> Iterator[int]:
-        """Indexes of pinned messages, ascending."""
-        return indexes_of(self.having(Flags.PINNED))
+    def where(self, flags: int) -> Iterator[int]:
+        """Indexes of the messages that have one of these flags, ascending."""
+        return indexes_of(self.having(flags))
 
     @property
     def marks_any(self) -> bool:
         """Whether a system, developer or pinned message is among these."""
         return SYSTEM in self.roles or DEVELOPER in self.roles or 1 in self.having(Flags.PINNED)
 
-    def rich(self) -> Iterator[int]:
-        """Indexes of messages whose cost depends on their details, ascending."""
-        return indexes_of(self.having(Flags.RICH))
-
-    @cached_property
-    def with_media(self) -> list[int]:
-        """Indexes of messages with media that are stored beside the log, ascending."""
-        return [*indexes_of(self.having(Flags.MEDIA))]
-
-    @cached_property
-    def named(self) -> Number:
-        """Indexes of messages with an author or an audience, ascending."""
-        return np.flatnonzero(np.frombuffer(self.having(Flags.NAMED), np.uint8))
-
     def parties(self) -> tuple[Number, Sequence[Party]]:
         """The number of each message's party, as an array, and the parties. The details must have been read.
 
         The first party is everybody's.
         """
-        numbers, named = np.zeros(len(self), np.int64), self.named
+        numbers, named = np.zeros(len(self), np.int64), np.array([*self.where(Flags.NAMED)], np.int64)
         if not len(named):
             return numbers, [EVERYBODY]
         digests = self.details.parties(named)

@@ -6,10 +6,9 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from sash.core.counts.media_facts import Medium
 from sash.core.counts.models import Model
 from sash.core.law.documents import Documents
-from sash.core.law.enclosing import MESSAGE_BYTES, is_sent, text_bytes
+from sash.core.law.enclosing import MESSAGE_BYTES, text_bytes
 from sash.core.law.fixed import Fixed
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.view import History
@@ -64,12 +63,6 @@ def check_tools(tools: Sequence[Mapping[str, Any]], model: Model, pointer: str =
         if isinstance(name, str) and len(name) > limits.tool_name:
             place = f"{pointer}/{index}/{tool['type']}/name" if pointer else ""
             raise WindowDoesNotFit.over("tool_name", limits.tool_name, {"tool_name": len(name)}, place)
-
-
-def fixed_media(fixed: Fixed, form: str) -> list[Medium]:
-    """The pictures, files and sounds of the few-shots that a request in ``form`` sends."""
-    extras = ((each.role, each.extra) for each in fixed.few_shots if each.extra is not None)
-    return [medium for role, extra in extras for medium in extra.media if is_sent(medium, role, form)]
 
 
 def fixed_bytes(fixed: Fixed) -> int:

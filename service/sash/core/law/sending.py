@@ -195,7 +195,7 @@ class Trimming(msgspec.Struct, frozen=True):
             return view
         if self.options.stable:
             # Also pinned groups whose other results have not come yet.
-            pinned = {unit_at(view.units, index) for index in view.history.records.pinned()}
+            pinned = {unit_at(view.units, index) for index in view.history.records.where(Flags.PINNED)}
             kept = _results_in(view, sorted(pinned.union(range(view.front))))
             view = self._shared(view, kept, share_of(room)) if kept else view
         results = _results_in(view, view.always)

@@ -37,7 +37,7 @@ class Sight(NamedTuple):
 def sight_of(records: Records, view: str) -> Sight:
     """What the agent ``view`` sees of these messages. Their details must have been read."""
     nothing, count = np.zeros(0, np.int64), len(records)
-    if not len(records.named):
+    if 1 not in records.having(Flags.NAMED):
         return Sight(np.arange(count), nothing, nothing, nothing, nothing)
     numbers, parties = records.parties()
     is_seen = np.array([party.is_seen(view) for party in parties])[numbers]
@@ -53,7 +53,7 @@ def sight_of(records: Records, view: str) -> Sight:
     says = is_seen & (records.tokens(0) > 0) & (roles == ASSISTANT) & ~is_unsent
     is_text = is_gone & is_call & says
     is_pinned = np.arange(count) < records.front
-    is_pinned[heads[list(records.pinned())]] = True  # a pinned member pins its group
+    is_pinned[heads[list(records.where(Flags.PINNED))]] = True  # a pinned member pins its group
     is_later = np.zeros(count, bool)
     if is_text.any():
         authors = {party.author: number for number, party in enumerate(parties)}

@@ -166,7 +166,7 @@ def _spans(view: View, room: int, terms: Terms) -> tuple[Spans, int]:
     cost, reasoning, length = (unit_costs(units, each) for each in (_lasting(view), view.passing, length))
     required = roles <= DEVELOPER
     required[:front] = True
-    required[[unit_at(units, index) for index in records.pinned()]] = True
+    required[[unit_at(units, index) for index in records.where(Flags.PINNED)]] = True
     steady = int(cost[required].sum())
     cost[required] = 0
     beside, while_open = np.zeros(count, np.int64), np.zeros(count, np.int64)

@@ -323,7 +323,7 @@ def grouped_units(history: History) -> tuple[Units, bool] | None:
     units = group_units(records)
     headless = len(records) > front and not history.is_whole and records.roles[front] in (TOOL, FUNCTION)
     first = tail_unit(records, units)
-    pinned = headless and any(front <= index < units.starts[first + 1] for index in records.pinned())
+    pinned = headless and any(front <= index < units.starts[first + 1] for index in records.where(Flags.PINNED))
     if pinned or (headless and history.first_seq - 1 in history.before):
         return None
     newest = _newest(history, units)
@@ -354,7 +354,7 @@ def always_units(history: History, units: Units, *, broken_too: bool = False) ->
     records, front = history.records, frozenset(range(tail_unit(history.records, units)))
     broken = frozenset() if broken_too else units.broken - front
     recalled = {unit_at(units, history.index(seq)) for seq in history.recalled} - broken
-    pinned = {unit_at(units, index) for index in records.pinned()} - broken
+    pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
     leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
     asked = history.question
     question = {unit_at(units, history.index(asked))} if history.has_read(asked) else set()

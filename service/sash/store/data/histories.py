@@ -407,7 +407,7 @@ class _Gone:
             if record.media:
                 self.media.update({each.name for each in record.media})
             if self.names_ids:
-                self.ids += (id_field(records.identity(index).id), first + index)
+                self.ids += (id_field(records.details[index].identity.id), first + index)
                 if record.calls:
                     self.ids += (word for link in links_in(record.links) for word in (f"\0{link}", first + index))
 

@@ -117,7 +117,7 @@ def in_steps(
         if len(step) == _STRETCHES:
             yield step
             step, held = [], 0
-        sizes = records.sizes()
+        sizes = records.sizes().tolist()
         if held + (total := sum(sizes)) <= most_bytes:  # as nearly always
             step.append((first, records))
             held += total
@@ -143,7 +143,7 @@ def open_messages(
     replace = msgspec.structs.replace
     opened = sealer.open_each(Kind.BODY, bodies, _owners(records))
     for index, (stored, body) in enumerate(zip(bodies, opened, strict=True)):
-        identity, record = records.identity(index), records[index]
+        identity, record = records.details[index].identity, records[index]
         if not is_sealed(stored):
             yield identity, record, body
             continue
