@@ -37,7 +37,7 @@ class Units:
             return np.sort(np.array([*indexes], np.int64))
         is_in = np.zeros(len(self), bool)
         is_in[[*indexes]] = True
-        return np.flatnonzero(np.repeat(is_in, np.diff(self.starts)))
+        return np.flatnonzero(np.repeat(is_in, np.diff(self.begins, append=self.starts[-1])))
 
     def until(self, end: int) -> "Units | None":
         """The units of the records before ``end``; None where this may divide a unit, or leave its calls at the end."""
