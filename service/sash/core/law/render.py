@@ -111,8 +111,10 @@ def chat_messages(
     if lines or window.recalled is not None:
         _, kept = _with_others(window, kept, lines)
     said = _lines(window) if window.summary is not None or window.note else ()
-    sent = [body for body in (*parts.system, *few_shots, *said, *kept) if body]
-    return (with_system_first(sent, marked.maker, marked.model, mends) if strict else sent) or [b""]
+    sent = [*parts.system, *few_shots, *said, *kept]
+    if strict:
+        sent = with_system_first([body for body in sent if body], marked.maker, marked.model, mends)
+    return sent or [b""]
 
 
 def chat_request(parts: FixedParts, messages: list[Body], *, before: bytes = b"", after: bytes = b"") -> bytes:
