@@ -127,7 +127,7 @@ def check_store(raw: redis.Redis, keys: Keys, length: int) -> None:
     records = list(columns)
     bodies = raw.lrange(keys.log, 0, -1)
     state = raw.hgetall(keys.conversation)
-    assert len(records) == len(columns.details) == len(bodies) == length
+    assert len(records) == raw.llen(keys.details) == len(bodies) == length
     assert [record.size for record in records] == [len(body) - SEALED_BYTES * is_sealed(body) for body in bodies]
     tokens = [reference_tokens(record.measure, parallel=record.parallel) for record in records]
     grounded = [record.grounding for record in records if record.grounding is not None]

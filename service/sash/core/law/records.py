@@ -191,6 +191,7 @@ def _having(flags: int) -> bytes:
     return bytes(1 if byte & wanted else 0 for byte in range(256))
 
 
+_PINNED, _LATE, _OUT = _having(Flags.PINNED), _having(Flags.LATE), _having(_UNSENT | Flags.COVERED)
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
 _NO_DETAILS = StoredDetails.of([_NOTHING])
@@ -262,19 +263,16 @@ class Records(Sequence[Record]):
             self._made = [None] * len(self)
         made = self._made[index]
         if made is None:
-            made = self._made[index] = self._make(index % len(self.flags))
+            made = self._made[index] = self.record(index % len(self.flags))
         return made
 
-    def _make(self, index: int) -> Record:
-        flags = self.flags[index] | self.more[index] << 8
-        is_linked = self.calls[index] or self.roles[index] in RESULTS or flags & (_GROUPED | _OF_DETAILS)
-        needs_details = flags & Flags.RICH or (is_linked and self.details)
-        return self.record(index, self.details[index] if needs_details else _NOTHING)
-
-    def record(self, index: int, details: Details) -> Record:
-        """The record of a message that has these details."""
+    def record(self, index: int, details: Details | None = None) -> Record:
+        """A message's record, with its details: these, or those that were read."""
         low, role, calls, high, o200k, cl100k, size, digest = _LAYOUT.unpack_from(self.packed, index * RECORD_BYTES)
         flags = (low | high << 8) & ~_ENDS
+        if details is None:
+            is_linked = calls or role in RESULTS or flags & (_GROUPED | _OF_DETAILS)
+            details = self.details[index] if flags & Flags.RICH or (is_linked and self.details) else _NOTHING
         return Record(
             (flags | int(self.places[index]) if flags & Flags.PARALLEL else flags) & ~_OF_DETAILS,
             Measure(role, o200k, cl100k, details.measured),
@@ -399,7 +397,7 @@ class Records(Sequence[Record]):
     @property
     def marks_any(self) -> bool:
         """Whether a system, developer or pinned message is among these."""
-        return SYSTEM in self.roles or DEVELOPER in self.roles or 1 in self.having(Flags.PINNED)
+        return SYSTEM in self.roles or DEVELOPER in self.roles or 1 in self.flags.translate(_PINNED)
 
     def parties(self) -> tuple[Number, Sequence[Party]]:
         """The number of each message's party, as an array, and the parties. The details must have been read.
@@ -427,7 +425,7 @@ class Records(Sequence[Record]):
     @property
     def columns(self) -> Row:
         """The numbers of all messages; those of ``rare`` ones are not complete. The details must have been read."""
-        return self.columns_for(None)
+        return self._columns.get(False) or self.columns_for(None)
 
     def columns_for(self, model: Model | None) -> Row:
         """The numbers of all messages, with the mixes if the model's tokens are estimated."""
@@ -473,7 +471,7 @@ class Records(Sequence[Record]):
     @cached_property
     def marked(self) -> bool:
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
-        return 1 in self.having(Flags.LEGACY_CALL)
+        return 1 in self.flags.translate(_LATE)
 
     @cached_property
     def times(self) -> Number:
@@ -483,12 +481,12 @@ class Records(Sequence[Record]):
     @property
     def plain(self) -> bool:
         """Whether no message has a tool call, and each may be sent."""
-        return not (self.calls.strip(b"\0") or self.marked or 1 in self.unsent)
+        return not (self.calls.strip(b"\0") or 1 in self.flags.translate(_LATE) or 1 in self.more.translate(_OUT))
 
     @cached_property
     def unsent(self) -> bytes:
         """1 for each message that no window has: withheld, a compaction, or covered by one. 0 for the others."""
-        return self.having(_UNSENT | Flags.COVERED)
+        return self.more.translate(_OUT)
 
     def why_unsent(self, index: int) -> Reason:
         """Why no window has the message."""
@@ -499,7 +497,7 @@ class Records(Sequence[Record]):
             return Reason.WORDLESS
         return Reason.IN_PROGRESS if flags & Flags.IN_PROGRESS else Reason.SUMMARY
 
-    @property
+    @cached_property
     def _words(self) -> Number:
         """The records as rows of numbers of four bytes."""
         return np.frombuffer(self.packed, "<u4").reshape(-1, RECORD_BYTES // 4)
