@@ -367,11 +367,11 @@ class Records(Sequence[Record]):
 
     def tokens(self, column: int) -> Number:
         """Tokens of each message's text, in o200k_base (column 0) or cl100k_base (1), as an array."""
-        return self._words[:, 1 + column].astype(np.int64)
+        return np.frombuffer(self.packed, "<u4")[1 + column :: RECORD_BYTES // 4].astype(np.int64)
 
     def sizes(self) -> Number:
         """Bytes of each message's body, as an array."""
-        return self._words[:, 3].astype(np.int64)
+        return np.frombuffer(self.packed, "<u4")[3 :: RECORD_BYTES // 4].astype(np.int64)
 
     def words(self, index: int) -> bytes | None:
         """The digest of what a user or the assistant says, by which repeats are found; None for other messages."""
@@ -496,11 +496,6 @@ class Records(Sequence[Record]):
         if flags & Flags.WORDLESS:
             return Reason.WORDLESS
         return Reason.IN_PROGRESS if flags & Flags.IN_PROGRESS else Reason.SUMMARY
-
-    @cached_property
-    def _words(self) -> Number:
-        """The records as rows of numbers of four bytes."""
-        return np.frombuffer(self.packed, "<u4").reshape(-1, RECORD_BYTES // 4)
 
 
 def indexes_of(marks: bytes) -> Iterator[int]:
