@@ -67,7 +67,7 @@ class Bodies(msgspec.Struct, frozen=True):
 
     def have(self, seqs: Sequence[int]) -> bool:
         """Whether the bodies of all ``seqs``, which are ascending, were read."""
-        return all(seq in self.outside for seq in seqs[: bisect_left(seqs, self.first_seq)])
+        return self.outside.keys() >= {*seqs[: bisect_left(seqs, self.first_seq)]}
 
     def body(self, seq: int) -> bytes:
         """One message's JSON as it is sent, before documents are added."""
