@@ -168,3 +168,15 @@ def test_indents_of_a_text_are_kept_with_its_mix() -> None:
     gemini, qwen = (family_tokens(*pair, measured.extra.mix, family) for family in ("gemini", "qwen"))
     assert gemini == family_tokens(*pair, None, "gemini") + text.count("\n ")
     assert qwen == family_tokens(*pair, None, "qwen")
+
+
+@pytest.mark.parametrize("rows", [[b"", b""], [stored_row(Extra(name=(1, 1))) or b"", b""], []])
+def test_messages_without_rows_have_no_field(rows: list[bytes]) -> None:
+    """None of some messages has a field if none of them has a row, also where no message has one."""
+    places = np.arange(len(rows))[1:]
+    assert Rows.of(rows).have(places, ["name"]).tolist() == [False] * len(places)
+
+
+def test_no_message_repeats_another() -> None:
+    """An agent may see no message at all."""
+    assert not Records.bare([]).repeats(0)

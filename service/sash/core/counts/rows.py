@@ -192,7 +192,8 @@ class Rows(NamedTuple):
         """Whether each of the rows at these places has one of these fields, as an array."""
         found = self.lengths[places] > 0
         bits = sum(_BITS[name] for name in names)
-        found[found] = self.numbers(places[found], _MASK_BYTES, "<u8")[:, 0] & np.uint64(bits) != 0
+        if found.any():
+            found[found] = self.numbers(places[found], _MASK_BYTES, "<u8")[:, 0] & np.uint64(bits) != 0
         return found
 
 

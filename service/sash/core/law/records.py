@@ -383,7 +383,7 @@ class Records(Sequence[Record]):
 
     def repeats(self, start: int) -> bool:
         """Whether two messages from index ``start`` on have the same digest: as nearly never, where none repeats another."""
-        digests = np.frombuffer(self.packed, "<u8").reshape(len(self), -1)[max(0, start) :, -1].tolist()
+        digests = np.frombuffer(self.packed, "<u8").reshape(-1, RECORD_BYTES // 8)[max(0, start) :, -1].tolist()
         return len(set(digests)) < len(digests)
 
     def having(self, flags: int) -> bytes:
