@@ -206,8 +206,10 @@ class GrowingTail:
             summary = newest_summary(summary, (last.seq, last.record.measure, last.body), form)
         records = Records(self.records.packed, self.records.details, self.said) if self.said else self.records
         if self.outside:
-            front = self._front.counted([each.record.said for each in self.outside.values()])
+            before = [each.record for each in self.outside.values()]
+            front = self._front.counted([each.said for each in before])
             records = front.before(records, front=len(front))
+            records.aside = () if front.details else before
         return History(
             first_seq=self.first_seq,
             records=records,

@@ -21,7 +21,7 @@ import numpy as np
 from sash.core.chat.audiences import EVERYBODY, Party, party_digest
 from sash.core.chat.messages import digest
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, SYSTEM, TOOL, USER
-from sash.core.counts.measures import Measure
+from sash.core.counts.measures import ZERO, Extra, Measure
 from sash.core.counts.media_facts import IMAGE, Medium
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
@@ -146,6 +146,13 @@ class Record(msgspec.Struct, frozen=True):
         return bool(self.calls) or self.measure.role in RESULTS or bool(self.flags & _GROUPED)
 
     @property
+    def lone_text(self) -> bool:
+        """Whether its row alone tells its cost. What follows a system text may cost less behind it, which is not its own."""
+        extra = self.measure.extra
+        is_plain = extra is None or msgspec.structs.replace(extra, padding=None, heading=ZERO) == _NO_EXTRA
+        return is_plain and not (self.grouped or self.grounding or self.media or any(self.party))
+
+    @property
     def parallel(self) -> int:
         """Not 0 if the message answers one of several calls; LIST_BEGINS and LIST_ENDS mark the first and the last."""
         return self.flags & (Flags.PARALLEL | _ENDS)
@@ -195,6 +202,7 @@ _PINNED, _LATE, _OUT = _having(Flags.PINNED), _having(Flags.LATE), _having(_UNSE
 _NOBODY = Identity("", 0, bytes(DIGEST_BYTES))
 _NOTHING = Details(_NOBODY.digest, "")
 _NO_DETAILS = StoredDetails.of([_NOTHING])
+_NO_EXTRA = Extra()
 
 
 class Records(Sequence[Record]):
@@ -207,6 +215,8 @@ class Records(Sequence[Record]):
         self.packed = packed
         self.front = front
         """The number of messages before those of a tail; other messages are between these and the tail."""
+        self.aside: Sequence[Record] = ()
+        """The messages before the tail, if their details are read from here, and not from ``details``."""
         self.details: StoredDetails = details  # type: ignore[assignment] # code that needs them knows that they were read
         self.said: Number = None if said is None else np.asarray(said, np.int64)
         self.whole: Records | None = None
@@ -233,9 +243,7 @@ class Records(Sequence[Record]):
     @classmethod
     def lone(cls, records: Sequence[Record]) -> "Records":
         """The columns of these records with their tokens, ``said``. Where all are plain, they have no details."""
-        is_plain = all(
-            each.measure.extra is None and not (each.grouped or each.rich or any(each.party)) for each in records
-        )
+        is_plain = all(each.measure.extra is None and each.lone_text for each in records)
         found = cls.bare(records) if is_plain else cls.of(records)
         return found.counted([each.said for each in records])
 
@@ -249,6 +257,12 @@ class Records(Sequence[Record]):
     def bare(cls, records: Iterable[Record]) -> "Records":
         """The columns of these records, without their details."""
         return cls(b"".join(map(encode_record, records)))
+
+    @classmethod
+    def texts(cls, records: Iterable[Record]) -> "Records":
+        """The columns of these records, which are lone texts."""
+        replace = msgspec.structs.replace
+        return cls.bare(replace(each, measure=replace(each.measure, extra=None)) for each in records)
 
     def __len__(self) -> int:
         return len(self.flags)
@@ -268,6 +282,8 @@ class Records(Sequence[Record]):
 
     def record(self, index: int, details: Details | None = None) -> Record:
         """A message's record, with its details: these, or those that were read."""
+        if details is None and index < len(self.aside):
+            return self.aside[index]
         low, role, calls, high, o200k, cl100k, size, digest = _LAYOUT.unpack_from(self.packed, index * RECORD_BYTES)
         flags = (low | high << 8) & ~_ENDS
         if details is None:
@@ -289,12 +305,14 @@ class Records(Sequence[Record]):
 
     def taken(self, places: Number | slice) -> "Records":
         """The records at these indexes, with what was read of their details and costs."""
+        before = [index for index in np.arange(len(self))[places].tolist() if index < self.front] if self.front else ()
         part = Records(
             np.frombuffer(self.packed, f"V{RECORD_BYTES}")[places].tobytes(),
             self.details and self.details.taken(places),
             self.said if self.said is None else self.said[places],
-            int(np.count_nonzero(np.arange(len(self))[places] < self.front)) if self.front else 0,
+            len(before),
         )
+        part.aside = [self.aside[index] for index in before] if self.aside else ()
         part._columns = {mixes: taken(columns, places) for mixes, columns in self._columns.items()}
         part.whole = self.whole and self.whole.taken(places)
         if self.costs and (part.places == self.places[places]).all():  # a result's cost may depend on its neighbours
@@ -319,7 +337,7 @@ class Records(Sequence[Record]):
     def flagged(self, rows: Number) -> "Records":
         """These records with the flags of these rows, and with what was read of their details."""
         changed = Records(rows.tobytes(), self.details, self.said, self.front)
-        changed._columns = self._columns
+        changed._columns, changed.aside = self._columns, self.aside
         return changed
 
     def replaced(self, records: Mapping[int, Record]) -> "Records":
@@ -336,6 +354,7 @@ class Records(Sequence[Record]):
                 said[index] = record.said + 1
         changed = Records(rows.tobytes(), self.details and self.details.replaced(details), said, self.front)
         changed.whole = self.whole or self
+        changed.aside = [records.get(index, each) for index, each in enumerate(self.aside)]
         return changed
 
     def as_plain(self, places: Number, flags: int) -> "Records":
@@ -343,7 +362,9 @@ class Records(Sequence[Record]):
         rows = self.rows()
         rows[places, 0] &= flags
         rows[places, 2:4] = 0
-        return Records(rows.tobytes(), self.details and self.details.without_rows(places), self.said, self.front)
+        found = Records(rows.tobytes(), self.details and self.details.without_rows(places), self.said, self.front)
+        found.aside = self.aside
+        return found
 
     def covered(self, places: Collection[int]) -> "Records":
         """These records, of which no window has those at ``places``, because a compaction stands for them."""

@@ -74,9 +74,14 @@ class History(msgspec.Struct, frozen=True, dict=True):
         if not added:
             return self
         before = [*added, *self.before]
-        joined = Records.lone([*added.values()]).before(self.records)
-        found = joined.taken(np.append(np.argsort(before), np.arange(len(before), len(joined))))
+        joined, order, aside = (
+            Records.lone([*added.values()]).before(self.records),
+            np.argsort(before),
+            self.records.aside,
+        )
+        found = joined.taken(np.append(order, np.arange(len(before), len(joined))))
         found.front = len(before)
+        found.aside = [[*added.values(), *aside][index] for index in order] if aside else ()
         return msgspec.structs.replace(self, records=found, before=sorted(before))
 
     def without_required(self, seqs: AbstractSet[int]) -> "History":

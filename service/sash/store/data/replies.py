@@ -12,7 +12,7 @@ import msgspec
 from sash.core.law.conversation_settings import decode_settings
 from sash.core.law.details import decode_details, times_in
 from sash.core.law.identities import Identity
-from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding, Summary
+from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
 from sash.problems import Internal
 from sash.store.data.layout import decode_summary, etag_of, unpack, unpack_many
 from sash.store.data.read_scripts import PageReply, TailReply
@@ -229,9 +229,11 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
     front = _NOTHING_BEFORE
     if stored:
         outside = {seq: _message(sealer, seq, *stored[seq]) for seq in sorted(stored)}
-        packed, details, _ = map(b"".join, zip(*map(stored.__getitem__, outside), strict=True))
-        needs_details = reply.details or 1 in Records(packed).having(Flags.RICH | Flags.MIXED)
-        front = unpack_many(packed, details if needs_details else b"")
+        if reply.details or not all(each.record.lone_text for each in outside.values()):
+            packed, details, _ = map(b"".join, zip(*map(stored.__getitem__, outside), strict=True))
+            front = unpack_many(packed, details)
+        else:
+            front = Records.texts([each.record for each in outside.values()])
     tail = unpack_many(reply.records, reply.details)
     bodies, bodies_seq = reply.bodies, reply.length - len(reply.bodies) + 1
     if state.sealed or sealer.active:
