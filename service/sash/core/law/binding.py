@@ -103,12 +103,11 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     whole = message_costs(history.records, model)
     whole = unit_costs(units, np.maximum(view.costs, whole if limit is None else np.minimum(whole, limit)))
     roles, begins = np.frombuffer(history.records.roles, np.uint8), units.begins
-    ends = np.append(begins[1:], len(roles))
     is_sent = np.frombuffer(history.records.having(Flags.COVERED), np.uint8)[begins] == 0
     is_newest = history.seqs[begins] == history.question
     is_inside = np.arange(len(units)) >= view.front
     asks = (roles[begins] == USER) & is_sent & (is_inside | is_newest)
-    groups = (roles[begins] == ASSISTANT) & (roles[ends - 1] >= TOOL) & is_sent
+    groups = (roles[begins] == ASSISTANT) & (roles[units.ends - 1] >= TOOL) & is_sent
     question = np.append(now + np.where(is_newest, asked, 0), 0)
     question = question[np.maximum.accumulate(np.where(asks, np.arange(len(units)), -1))]  # at -1 there is none
     if options.stable:  # a group is cut to the same length wherever it is
@@ -118,7 +117,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
         groups[[*view.always]] = False
         pressed |= groups & (whole > now)
     pressed &= is_inside
-    return history.at(int(ends[pressed].max())) + 1 if pressed.any() else 0
+    return history.at(int(units.ends[pressed].max())) + 1 if pressed.any() else 0
 
 
 def _cut_from_pinned(view: View, model: Model, options: WindowQuery, room: int) -> int:

@@ -22,8 +22,8 @@ def heads_of(records: Records) -> Number:
     A late result, which does not stand behind its call, is found by its link: the details must have been read. Results whose
     call is not among the records have the index of a result.
     """
-    begins = group_units(records).begins
-    heads = np.repeat(begins, np.diff(begins, append=len(records)))
+    units = group_units(records)
+    heads = np.repeat(units.begins, units.ends - units.begins)
     makers: dict[str, int] = {}
     waiting = iter(np.flatnonzero(np.logical_or(*callers(records))).tolist())
     caller = next(waiting, None)

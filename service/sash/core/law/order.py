@@ -61,7 +61,7 @@ def _is_in_order(records: Records, *, is_whole: bool) -> bool:
         if late_in(records) or (is_legacy[:-1] != is_answer[1:]).any() or is_legacy[-1] or (is_whole and is_answer[0]):
             return False
     units = group_units(records)
-    return not is_short(records, asks, units.begins, np.append(units.begins[1:], len(records))).any()
+    return not is_short(records, asks, units.begins, units.ends).any()
 
 
 class _Group(msgspec.Struct):

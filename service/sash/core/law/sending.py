@@ -273,7 +273,6 @@ def _results_in(view: View, units: Iterable[int]) -> list[int]:
 def _groups(view: View) -> list[int]:
     """Indexes of the units that end with a tool result."""
     records = view.history.records
-    roles, begins = np.frombuffer(records.roles, np.uint8), view.units.begins
-    last = roles[np.append(begins[1:], len(records)) - 1] if len(begins) else roles
+    last = np.frombuffer(records.roles, np.uint8)[view.units.ends - 1]
     found: list[int] = np.flatnonzero((last == TOOL) | (last == FUNCTION)).tolist()
     return found

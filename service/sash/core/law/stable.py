@@ -267,10 +267,15 @@ def _cut_anywhere(gone: Number, needs: Number, briefly: Number) -> tuple[Number,
 def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:
     """Indexes where history may begin: each block's first span, and the first span after each step in the block."""
     blocks = (line + np.cumsum(spans.length) - spans.length) // block
-    is_first = np.diff(blocks, prepend=blocks[:1] - whole) > 0
+    is_first = _rises(blocks, first=whole)
     first = _last(is_first)
     steps = (gone[:-1] - gone[first]) // step
-    return np.flatnonzero(is_first | ((first >= 0) & (np.diff(steps, prepend=steps[:1]) > 0)))
+    return np.flatnonzero(is_first | ((first >= 0) & _rises(steps, first=False)))
+
+
+def _rises(values: Number, *, first: bool) -> Number:
+    """Whether each value is above the one before it; of the first value, ``first``."""
+    return np.concatenate(([first], values[1:] > values[:-1]))[: len(values)]
 
 
 def _last(marks: Number) -> Number:

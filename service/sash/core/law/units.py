@@ -28,6 +28,8 @@ class Units:
         self.starts: Sequence[int] = range(len(starts)) if single else starts.tolist()
         self.begins: Number = starts[:-1]
         """The indexes of the units' first records, as an array."""
+        self.ends: Number = starts[1:]
+        """Those of the records behind the units."""
         self.broken = broken
         self.single = single
 
@@ -37,7 +39,7 @@ class Units:
             return np.sort(np.array([*indexes], np.int64))
         is_in = np.zeros(len(self), bool)
         is_in[[*indexes]] = True
-        return np.flatnonzero(np.repeat(is_in, np.diff(self.begins, append=self.starts[-1])))
+        return np.flatnonzero(np.repeat(is_in, self.ends - self.begins))
 
     def until(self, end: int) -> "Units | None":
         """The units of the records before ``end``; None where this may divide a unit, or leave its calls at the end."""
