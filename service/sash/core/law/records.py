@@ -472,6 +472,8 @@ class Records(Sequence[Record]):
 
         A late result is in no list.
         """
+        if 1 not in self.having(Flags.PARALLEL):
+            return np.zeros(len(self), np.int64)
         flags = np.frombuffer(self.flags, np.uint8)
         is_result = np.zeros(len(self) + 2, bool)
         is_result[1:-1] = (np.frombuffer(self.roles, np.uint8) == TOOL) & (flags & Flags.LATE == 0)
