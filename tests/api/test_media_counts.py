@@ -174,3 +174,16 @@ async def test_a_window_with_media_fits_and_is_counted(small: httpx.AsyncClient,
 async def test_a_window_with_media_fits_deeper(small: httpx.AsyncClient, case: Case) -> None:
     """The same, for more chats."""
     await check(small, case)
+
+
+@pytest.mark.parametrize("more", [{}, {"stable": True}, {"tool_results_kept": 0}], ids=str)
+async def test_a_cut_result_without_its_file_costs_no_file(small: httpx.AsyncClient, more: dict[str, Any]) -> None:
+    """Converse gives files names, which cost tokens; a cut result of a chat has no file, and its line says its tokens."""
+    query = {"tool_result_max_tokens": 20, "explain": True, **more}
+    case = Case(3, "openai", "converse", is_small=False, query=query)
+    await check(small, case)
+    window = await asked(small, case.form, case.body)
+    assert window is not None
+    request = {"model": window["model"], **window["request"]}
+    counted = (await small.post("/count", params={"format": "converse"}, json=request)).json()
+    assert counted["tokens"] == window["tokens"]["total"]

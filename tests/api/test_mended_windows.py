@@ -42,6 +42,22 @@ def picture(media_type: str) -> dict[str, Any]:
 OPEN_SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+PAPER = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "words"}}
+CITED = {
+    "type": "char_location",
+    "cited_text": "w",
+    "document_index": 0,
+    "document_title": "t",
+    "start_char_index": 0,
+    "end_char_index": 1,
+}
+FOUND_PAGE = {
+    "type": "web_search_result_location",
+    "cited_text": "w",
+    "encrypted_index": "c2Vh",
+    "url": "https://x.test/a",
+    "title": "t",
+}
 CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
     "an empty text beside a call": (
         [ASKED, reply(text(""), USE), said(RESULT)], "blank_text", [ASKED, reply(USE), said(RESULT)],
@@ -87,6 +103,32 @@ CASES: dict[str, tuple[list[Any], str, list[Any]]] = {
         [ASKED, reply(USE), said({**RESULT, "content": "", "is_error": True})],
         "failed_without_words",
         [ASKED, reply(USE), said({**RESULT, "content": ""})],
+    ),
+    "a result whose failure is null": (
+        [ASKED, reply(USE), said({**RESULT, "is_error": None})], "null_member", [ASKED, reply(USE), said(RESULT)],
+    ),
+    "a document with a long title and an empty context": (
+        [said({**PAPER, "title": "t" * 501, "context": ""})], "title", [said({**PAPER, "title": "t" * 500})],
+    ),
+    "a document with an empty title in a result": (
+        [ASKED, reply(USE), said({**RESULT, "content": [{**PAPER, "title": ""}]})],
+        "title",
+        [ASKED, reply(USE), said({**RESULT, "content": [PAPER]})],
+    ),
+    "a citation with an empty title": (
+        [ASKED, reply(text("a", citations=[{**CITED, "document_title": ""}])), ASKED],
+        "title",
+        [ASKED, reply(text("a", citations=[{**CITED, "document_title": None}])), ASKED],
+    ),
+    "a citation of a page with a long title": (
+        [ASKED, reply(text("a", citations=[{**FOUND_PAGE, "title": "t" * 300}])), ASKED],
+        "title",
+        [ASKED, reply(text("a", citations=[{**FOUND_PAGE, "title": "t" * 255}])), ASKED],
+    ),
+    "a mark inside a document": (
+        [said({**PAPER, "source": {"type": "content", "content": [text("a"), text("b", **MARK)]}})],
+        "nested_mark",
+        [said({**PAPER, "source": {"type": "content", "content": [text("a"), text("b")]}, **MARK})],
     ),
     "a search that was interrupted": (
         [ASKED, reply(text("a"), OPEN_SEARCH), ASKED, reply(text("b")), ASKED],
@@ -375,3 +417,19 @@ async def test_a_content_of_another_role_is_the_users(
 
     assert [each["role"] for each in made["request"]["contents"]] == ["user", "model", "user"]
     assert made["mended"]["reasons"] == {"content_role": 1}
+
+
+@pytest.mark.parametrize("found", [[1, {"a": "b"}], "three", 3, None])
+async def test_json_of_a_result_is_an_object(client: httpx.AsyncClient, conversation: str, found: Any) -> None:
+    """Bedrock takes objects as ``json``; a list, a word or a number is sent as its text."""
+    called = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "f", "input": {}}}]}
+    content = [{"json": found}, {"json": {"n": 1}}]
+    answer = {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": content}}]}
+    await append(client, conversation, {"role": "user", "content": [{"text": "q"}]}, called, answer, format="converse")
+
+    made = await window(client, conversation, model="us.anthropic.claude-sonnet-4-5-20250929-v1:0", format="converse")
+
+    sent = made["request"]["messages"][-1]["content"][0]["toolResult"]["content"]
+    assert sent == [{"text": json.dumps(found, separators=(",", ":"))}, {"json": {"n": 1}}]
+    assert made["mended"]["reasons"]["result_json"] == 1
+    assert await counted(client, made) <= made["tokens"]["total"]

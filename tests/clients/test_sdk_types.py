@@ -39,11 +39,12 @@ OPTIONS = {
 TYPES = {
     "openai": ("ChatCompletionCreateParamsNonStreaming", "openai/resources/chat/completions"),
     "responses": ("ResponseCreateParamsNonStreaming", "openai/resources/responses/responses"),
-    "anthropic": ("MessageCreateParamsNonStreaming", "@anthropic-ai/sdk/resources/messages"),
+    "anthropic": ("MessageCreateParamsNonStreaming", "@anthropic-ai/sdk/resources/beta/messages"),
     "gemini": ("GenerateContentParameters", "@google/genai"),
     "converse": ("ConverseCommandInput", "@aws-sdk/client-bedrock-runtime"),
     "ollama": ("ChatRequest", "ollama"),
 }
+"""The types of requests. Anthropic's compactions are a beta (``compact-2026-01-12``), whose types stand apart."""
 MODELS = {
     "openai": "gpt-4o-mini",
     "responses": "gpt-5",
@@ -58,6 +59,11 @@ WIDE = (
     " : T extends object ? string extends keyof T ? T : { [K in keyof T]: Wide<T[K]> } : T;"
 )
 """A type with strings in place of enumerations, and of bytes, which are base64 in JSON. Types of any JSON stay."""
+ADDED = {
+    "responses": 'declare module "openai/resources/responses/responses" { namespace ResponseInputItem'
+    " { interface LocalShellCallOutput { call_id: string } } }"
+}
+"""What an API requires that its SDK's types do not have (openai/openai-python 3923)."""
 NAMED = {"converse": "modelId"}
 """The argument with the model, where it is not ``model``."""
 BESIDE: dict[str, dict[str, Any]] = {"anthropic": {"max_tokens": 1}}
@@ -101,7 +107,8 @@ def test_windows_have_the_types_of_the_sdk(node: Path, form: str) -> None:
     name, module = TYPES[form]
     made = requests(form)
     lines = [f"export const w{n} = {json.dumps(each)} satisfies Wide<{name}>;" for n, each in enumerate(made)]
-    (node / f"{form}.ts").write_text("\n".join([f'import type {{ {name} }} from "{module}";', WIDE, *lines]))
+    imported = f'import type {{ {name} }} from "{module}";'
+    (node / f"{form}.ts").write_text("\n".join([imported, ADDED.get(form, ""), WIDE, *lines]))
     (node / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS, "files": [f"{form}.ts"]}))
     assert len(made) > WINDOWS // 2
     run("npx", "--no-install", "tsc", cwd=node)

@@ -81,6 +81,7 @@ def _block(block: Object, at: str, role: str) -> Iterator[str]:
         case "text":
             if not isinstance(block.get("text"), str) or not block["text"].strip():
                 yield f"{at}: text content blocks must be non-empty"
+            yield from _citations(block.get("citations") or [], f"{at}.text.citations")
         case "thinking" | "redacted_thinking" as kind:
             if not block.get({"thinking": "signature", "redacted_thinking": "data"}[kind]):
                 yield f"{at}.{kind}: Field required"
@@ -89,12 +90,25 @@ def _block(block: Object, at: str, role: str) -> Iterator[str]:
         case "tool_result":
             yield from _result(block, at, role)
         case "image" | "document" as kind:
+            yield from _titles(block, f"{at}.{kind}", 500, "title", "context")
             judge = _image if kind == "image" else _document
             yield from judge(block.get("source") or {}, f"{at}.{kind}.source")
         case "server_tool_use" if not isinstance(block.get("input"), dict):
             yield f"{at}.server_tool_use.input: Input should be a valid dictionary"
         case None:
             yield f"{at}.type: Field required"
+
+
+def _titles(value: Object, at: str, most: int, *names: str) -> Iterator[str]:
+    """Lengths in Anthropic's OpenAPI document."""
+    for name in names:
+        if isinstance(given := value.get(name), str) and not 1 <= len(given) <= most:
+            yield f"{at}.{name}: String should have 1 to {most} characters"
+
+
+def _citations(citations: list[Object], at: str) -> Iterator[str]:
+    for place, each in enumerate(citations):
+        yield from _titles(each, f"{at}.{place}", 255, "title", "document_title")
 
 
 def _document(source: Object, at: str) -> Iterator[str]:
@@ -107,6 +121,8 @@ def _document(source: Object, at: str) -> Iterator[str]:
     if source.get("type") == "content" and isinstance(source.get("content"), list):
         for place, block in enumerate(source["content"]):
             yield from _block(block, f"{at}.content.{place}", "user")
+            if block.get("cache_control"):
+                yield f"{at}.content.{place}: sub-content blocks cannot be cached directly"
 
 
 def _image(source: Object, at: str) -> Iterator[str]:
@@ -162,6 +178,8 @@ def _result(block: Object, at: str, role: str) -> Iterator[str]:
             yield from _block(inner, f"{at}.tool_result.content.{place}", role)
     elif content and not content.strip():
         yield f"{at}.tool_result: text content blocks must contain non-whitespace text"
+    if not isinstance(block.get("is_error", False), bool):
+        yield f"{at}.tool_result.is_error: Input should be a valid boolean"
     if block.get("is_error") and not content:
         yield f"{at}.tool_result: content cannot be empty if `is_error` is true"
 

@@ -19,11 +19,31 @@ MEDIA: tuple[Object, ...] = (
     {"type": "document", "title": "a.txt", "source": {"type": "base64", "media_type": "text/plain", "data": "SGkh"}},
     {"type": "document", "source": {"type": "base64", "media_type": "application/zip", "data": "AAAA"}},
     {"type": "document", "source": {"type": "base64", "media_type": "application/octet-stream", "data": PDF}},
+    {"type": "document", "title": "", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}},
+    {
+        "type": "document",
+        "title": "A paper " * 80,
+        "context": "",
+        "source": {"type": "content", "content": [{"type": "text", "text": "words", **MARKS[-1]}]},
+    },
+)
+CITED: Object = {
+    "type": "char_location",
+    "cited_text": "w",
+    "document_index": 0,
+    "start_char_index": 0,
+    "end_char_index": 1,
+}
+CITATIONS: tuple[Object, ...] = (
+    {},
+    {},
+    {"citations": [{**CITED, "document_title": ""}]},
+    {"citations": [{**CITED, "document_title": "A paper " * 40}]},
 )
 
 
 def _text(log: Log) -> Object:
-    return {"type": "text", "text": log.text(), **log.pick(MARKS)}
+    return {"type": "text", "text": log.text(), **log.pick(MARKS), **log.pick(CITATIONS)}
 
 
 def _texts(log: Log) -> list[Object]:
@@ -87,7 +107,7 @@ def hosted(log: Log) -> None:
 
 def _result(log: Log, identity: str) -> Object:
     content = log.pick((log.text(), None, "", " ", [], [_text(log), _text(log)], [_text(log), log.pick(MEDIA)]))
-    failed = log.pick(({}, {}, {"is_error": True}))
+    failed = log.pick(({}, {}, {"is_error": True}, {"is_error": None}))
     return {"type": "tool_result", "tool_use_id": identity, "content": content, **failed, **log.pick(MARKS)}
 
 

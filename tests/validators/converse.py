@@ -169,6 +169,8 @@ def _result(result: Object, at: str) -> Iterator[str]:
     for place, inner in enumerate(result["content"]):
         yield from _image(inner, f"{at}.toolResult.content.{place}")
         yield from _text(inner, f"{at}.toolResult.content.{place}")
+        if "json" in inner and not isinstance(inner["json"], dict):
+            yield f"The format of the value at {at}.toolResult.content.{place}.json is invalid."
     if result.get("status") == "error" and not result["content"]:
         yield f"The content field at {at}.toolResult cannot be empty when status value is error."
 

@@ -72,6 +72,7 @@ def result(log: Log, identity: str, name: str) -> Group:
             *(
                 [_text(log)],
                 [{"json": {"day": log.word(), "n": 1}}],
+                [{"json": log.pick(([1, 2], "three", None))}],
                 [],
                 [{"text": " "}],
                 [_text(log), log.pick(IMAGES)],

@@ -387,7 +387,9 @@ def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tupl
             count, saved = count + 1, saved + trimmed[seq]
         edited[seq] = _encode(message)
     window = cheaper(window, less)
-    lines = window.explain and [_explained(line, trimmed.get(line.seq), history, model) for line in window.explain]
+    lines = window.explain and [
+        msgspec.structs.replace(line, trimmed=trimmed.get(line.seq, line.trimmed)) for line in window.explain
+    ]
     changed = msgspec.structs.replace(window, explain=lines, edits=edits)
     bodies = msgspec.structs.replace(bodies, edited={**bodies.edited, **edited})
     return changed, bodies, Trimmed(count, saved) if count else None
@@ -423,14 +425,6 @@ def _plain_lines(
 
 def _digits(number: int) -> int:
     return len(str(number))
-
-
-def _explained(line: Explained, trimmed: int | None, history: History, model: Model) -> Explained:
-    """A message's line with the exact tokens of its cut result, in place of the upper bound."""
-    if trimmed is None:
-        return line
-    cost = history.whole_cost(line.seq, model) - trimmed
-    return msgspec.structs.replace(line, tokens=cost, trimmed=trimmed)
 
 
 def _recalled(recollection: Recollection, history: History) -> WindowRecalled:

@@ -15,7 +15,7 @@ from sash.core.counts.numbers import MANY, ONE, Arithmetic, Number
 from sash.core.counts.prices import reasoning_cost
 from sash.core.counts.rows import Row
 from sash.core.law.costs import for_each, message_costs
-from sash.core.law.fillers import blank_line_tokens, joined_systems, unseen_tokens, with_filler
+from sash.core.law.fillers import blank_line_tokens, came_in, joined_systems, unseen_tokens, with_filler
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import RESULTS, Flags
@@ -108,7 +108,7 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     if names_files and records.details:
         indexes.update(records.media)
     costs = view.costs.copy()
-    for index in indexes:
+    for index in indexes - _without_files(view, form):
         costs[index] = with_filler(records[index].measure, costs.item(index), model, form)
     costs[joined_systems(view, model, form)[0 if has_system else 1 :]] += blank_line_tokens(model)
     return msgspec.structs.replace(view, costs=costs)
@@ -120,9 +120,16 @@ def with_links(view: View, model: Model) -> View:
     The line has the link's beginning, which may cost more than a small picture.
     """
     records, costs = view.history.records, view.costs.copy()
-    for index in records.media if records.details else ():
+    for index in {*records.media} - _without_files(view, model.format) if records.details else ():
         costs[index] += unseen_tokens(records[index].measure, model)
     return msgspec.structs.replace(view, costs=costs)
+
+
+def _without_files(view: View, form: str) -> set[int]:
+    """The indexes of cut results that are sent without their pictures and files: as one line, or in their chat form."""
+    history = view.history
+    cut = ((history.index(seq), each.limit) for seq, each in view.edits.items() if each.limit is not None)
+    return {index for index, limit in cut if not limit or not came_in(history.records[index].measure, form)}
 
 
 def begins_turn(history: History) -> int:

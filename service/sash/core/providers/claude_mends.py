@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from sash.core.chat.calls import arguments_object
+from sash.core.providers.claude_titles import NESTED_MARK, TITLE, cited, marked_outside, titled
 from sash.core.providers.hosted import media_line
 from sash.core.providers.media import MEDIA_TYPE, Media, is_web, picture_type
 from sash.core.providers.mends import Mend
@@ -81,6 +82,12 @@ UNTAKEN: Final = Mend(
     evidence="'image.source.base64.media_type: Input should be image/jpeg, …' (anomalyco/opencode 5704), 'image cannot be "
     "empty'; anthropic.types.Base64PDFSourceParam: `media_type` is 'application/pdf', PlainTextSourceParam: 'text/plain'",
 )
+NULL_MEMBER: Final = Mend(
+    name="null_member",
+    refused="A tool result with `is_error` that is null",
+    sent="The result without `is_error`",
+    evidence="anthropic.types.ToolResultBlockParam: `is_error` is a bool; 'Input should be a valid boolean'",
+)
 OF_BLOCKS: Final = (
     SYSTEM_ROLE,
     BLANK_TEXT,
@@ -93,6 +100,9 @@ OF_BLOCKS: Final = (
     MEDIA_TYPE,
     UNTAKEN,
     HOSTED_INPUT,
+    NULL_MEMBER,
+    TITLE,
+    NESTED_MARK,
 )
 IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """Media types of the pictures that Claude takes."""
@@ -178,8 +188,8 @@ def _block(block: Block, ids: Iterator[str], seq: int, refusals: Refusals) -> It
             yield _use(block, next(ids, given), name, seq, refusals)
         case {"type": "tool_result"}:
             yield _result(block, seq, refusals)
-        case {"type": "image" | "document"}:
-            yield _medium(block, seq, refusals)
+        case {"type": "text" | "image" | "document"}:
+            yield _part(block, seq, refusals)
         case {"type": "server_tool_use" | "mcp_tool_use", "input": given} if not isinstance(given, dict):
             refusals.mends.add(HOSTED_INPUT, seq)
             yield {**block, "input": arguments_object(given, custom=False) if isinstance(given, str) else {}}
@@ -187,14 +197,19 @@ def _block(block: Block, ids: Iterator[str], seq: int, refusals: Refusals) -> It
             yield block
 
 
-def _medium(block: Block, seq: int, refusals: Refusals) -> Block:
-    """Return a picture or a document as Claude takes it; another block as it came."""
+def _part(block: Block, seq: int, refusals: Refusals) -> Block:
+    """Return a text, a picture or a document as Claude takes it; another block as it came."""
+    if block.get("type") == "text":
+        return cited(block, seq, refusals)
     source = block.get("source")
     if not isinstance(source, dict) or block.get("type") not in ("image", "document"):
         return block
+    if block["type"] == "document":
+        block = titled(block, seq, refusals)
     if source.get("type") == "content" and isinstance(held := source.get("content"), list):
-        inner = [_medium(each, seq, refusals) for each in held]
-        return block if inner == held else {**block, "source": {**source, "content": inner}}
+        inner = [_part(each, seq, refusals) for each in held]
+        block = block if inner == held else {**block, "source": {**source, "content": inner}}
+        return marked_outside(block, inner, seq, refusals)
     found = (_image if block["type"] == "image" else _document)(block, source)
     if found != block:
         is_typed = found.get("type") == block["type"] and found["source"]["type"] == "base64"
@@ -249,7 +264,7 @@ def _result(block: Block, seq: int, refusals: Refusals) -> Block:
         left = [each for each in content if not (each.get("type") == "text" and not str(each.get("text", "")).strip())]
         if len(left) < len(content):
             refusals.mends.add(BLANK_TEXT, seq)
-        left = [_medium(each, seq, refusals) for each in left]
+        left = [_part(each, seq, refusals) for each in left]
         if left != content:
             changed = {**block, "content": left}
     elif isinstance(content, str):
@@ -258,8 +273,9 @@ def _result(block: Block, seq: int, refusals: Refusals) -> Block:
             changed = {**block, "content": ""}
     elif "content" in block:  # null is no content
         changed = {name: value for name, value in block.items() if name != "content"}
-    if changed.get("is_error") and not changed.get("content"):
-        refusals.mends.add(FAILED_WITHOUT_WORDS, seq)
+    failed = changed.get("is_error", False)
+    if failed is None or (failed and not changed.get("content")):
+        refusals.mends.add(NULL_MEMBER if failed is None else FAILED_WITHOUT_WORDS, seq)
         changed = {name: value for name, value in changed.items() if name != "is_error"}
     return changed
 

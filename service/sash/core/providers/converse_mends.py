@@ -11,6 +11,7 @@ from sash.core.providers.converse_files import DOCUMENT_NAME, KINDS, UNTAKEN, do
 from sash.core.providers.hosted import media_line
 from sash.core.providers.media import MEDIA_TYPE
 from sash.core.providers.mends import Mend
+from sash.core.providers.pieces import to_json
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
 
 BLANK_TEXT: Final = Mend(
@@ -38,6 +39,13 @@ FAILED_WITHOUT_WORDS: Final = Mend(
     sent="The result without the status",
     evidence="'The content field at messages.2.content.0.toolResult cannot be empty when status value is error' "
     "(aws-samples/sample-multi-agent-orchestration-chat-on-agentcore 15)",
+)
+RESULT_JSON: Final = Mend(
+    name="result_json",
+    refused="A tool result's `json` that is no object, such as a list",
+    sent="A text with the JSON",
+    evidence="'The format of the value at messages.28.content.0.toolResult.content.0.json is invalid. Provide a json object "
+    "for the field and try again.' (deepset-ai/haystack-core-integrations 3766, aws/aws-sdk-js-v3 7330)",
 )
 UNSIGNED_REASONING: Final = Mend(
     name="unsigned_reasoning",
@@ -113,6 +121,7 @@ OF_CONVERSE: Final = (
     CALL_ID,
     CALL_NAME,
     FAILED_WITHOUT_WORDS,
+    RESULT_JSON,
     UNDECLARED_TOOLS,
     UNSIGNED_REASONING,
     LAST_REASONING,
@@ -192,10 +201,17 @@ def result(found: Mapping[str, Any], seq: int, refusals: Refusals) -> Block:
     if left != found.get("content"):
         refusals.mends.add(BLANK_TEXT, seq)
         changed["content"] = left
+    if any(map(_is_no_object, left)):
+        refusals.mends.add(RESULT_JSON, seq)
+        changed["content"] = [{"text": to_json(each["json"])} if _is_no_object(each) else each for each in left]
     if not left and found.get("status") == "error":
         refusals.mends.add(FAILED_WITHOUT_WORDS, seq)
         del changed["status"]
     return {"toolResult": changed}
+
+
+def _is_no_object(block: Block) -> bool:
+    return "json" in block and not isinstance(block["json"], dict)
 
 
 # ---- the whole request
