@@ -108,7 +108,7 @@ def with_fillers(view: View, model: Model, form: str, *, has_system: bool) -> Vi
     if names_files and records.details:
         indexes.update(records.media)
     costs = view.costs.copy()
-    for index in indexes - _without_files(view, form):
+    for index in indexes - _without_files(view, form) if view.edits else indexes:
         costs[index] = with_filler(records[index].measure, costs.item(index), model, form)
     costs[joined_systems(view, model, form)[0 if has_system else 1 :]] += blank_line_tokens(model)
     return msgspec.structs.replace(view, costs=costs)
