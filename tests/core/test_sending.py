@@ -91,6 +91,20 @@ def test_which_reasoning_is_sent(choice: str, expected: set[int]) -> None:
     assert (window.dropped["reasoning_tokens"] > 0) == (expected != {2, 4, 6})
 
 
+def test_reasoning_of_a_message_that_is_not_in_the_window_is_told_once() -> None:
+    """A line of ``explain`` has the reasoning that its message would be sent with, and beside it only what it would lack."""
+    found = talk(
+        said("user", "one"),
+        said("assistant", "1", thinking_blocks=[{"type": "thinking", "thinking": words(30), "signature": "YWJj"}]),
+        said("user", words(200)),
+    )
+    options = WindowQuery(explain=True, reasoning="all", format="anthropic")
+    window, _ = sent(found, Ask("claude-opus-4-8", 390, options=options))
+    left_out = [line for line in window.explain or () if not line.kept and line.reasoning]
+    assert [line.seq for line in left_out] == [2]
+    assert [line.reasoning_left_out for line in left_out] == [0]
+
+
 def test_a_new_question_ends_the_turn() -> None:
     """After a new question, all earlier reasoning is left out, and ``explain`` has its tokens."""
     found = Talk((*THOUGHT.entries, *talk(said("user", "three")).entries), THOUGHT.settings, None)

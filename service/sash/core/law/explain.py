@@ -78,7 +78,8 @@ def explain(view: View, taken: Walk, summary: Summary | None, sent: Number, left
     others = Reason.FITS if taken.rest == "complete" else Reason.named(taken.rest)
     untold = _of_calls_before(history) | ({history.first_seq} if view.headless else set())
     seqs, costs = history.seqs.tolist(), (view.costs - view.reasoning).tolist()
-    thoughts, sent, left = view.reasoning.tolist(), sent.tolist(), left.tolist()
+    kept_reasoning = [*zip(sent.tolist(), left.tolist(), strict=True)]
+    other_reasoning = [*zip(view.reasoning.tolist(), view.reasoning_left.tolist(), strict=True)]
     lines = []
     for index in range(len(view.units)):
         if seqs[starts[index]] in untold:
@@ -92,10 +93,10 @@ def explain(view: View, taken: Walk, summary: Summary | None, sent: Number, left
         elif why is Reason.UNANSWERED and view.role(index) in (TOOL, FUNCTION):
             why = Reason.APART
         for at in range(starts[index], starts[index + 1]):
-            seq, reasoning = seqs[at], sent[at] if is_kept else thoughts[at]
+            seq, (reasoning, left_out) = seqs[at], kept_reasoning[at] if is_kept else other_reasoning[at]
             cut = view.edits[seq].saved if seq in view.edits and not is_kept else 0
             tokens = costs[at] + cut + reasoning
-            lines.append(Explained(seq, ROLES[roles[at]], tokens, is_kept, why.text, reasoning, left[at]))
+            lines.append(Explained(seq, ROLES[roles[at]], tokens, is_kept, why.text, reasoning, left_out))
     return lines
 
 
