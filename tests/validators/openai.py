@@ -153,7 +153,7 @@ def _medium(part: Any, *, is_openais: bool) -> Iterator[str]:
             yield "an image that is empty"
         elif is_openais and not url.startswith(("https://", "http://")):
             kind = head.removeprefix("data:image/").partition(";")[0]
-            if kind not in PICTURES or not head.endswith(";base64"):
+            if kind not in PICTURES or head != f"data:image/{kind};base64" or data.split() != [data]:
                 yield f"an image {head[:40]!r}"
 
 
