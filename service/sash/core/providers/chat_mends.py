@@ -174,7 +174,7 @@ def untaken(part: Mapping[str, Any]) -> int:
 
 def is_a_line(detail: int, form: str, maker: str) -> bool:
     """Return whether a model of a maker gets a line in ``form`` in place of a picture with this detail (``untaken``)."""
-    return detail == EMPTY or (detail in _LINES_IN and (form in _LINES_IN[detail] or maker == _OPENAI))
+    return detail == EMPTY or (detail in _LINES_IN and (form in _LINES_IN[detail] or form == maker == _OPENAI))
 
 
 def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Message, list[Mend]]:
