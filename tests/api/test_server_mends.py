@@ -150,3 +150,20 @@ async def test_few_shots_are_as_servers_take_them(client: httpx.AsyncClient, con
 
     assert made["request"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == "{}"
     assert made["mended"]["reasons"] == {"broken_arguments": 1, "short_id": 1}
+
+
+@pytest.mark.parametrize("model", ["kimi-k2.5", "qwen3.5-plus"])
+@pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": ""}]])
+async def test_an_empty_question_has_words(
+    client: httpx.AsyncClient, conversation: str, model: str, content: Any
+) -> None:
+    """Moonshot and Alibaba take no empty message of the user's; it costs what is sent in its place."""
+    await append(client, conversation, user("q"), assistant("a"), {"message": {"role": "user", "content": content}})
+
+    made = await sent(client, conversation, model, explain=True)
+
+    assert made["request"]["messages"][-1] == {"role": "user", "content": "…"}
+    assert made["mended"]["reasons"]["empty_question"] == 1
+    assert made["explain"][-1]["mended"][0].startswith("empty")
+    assert await counted(client, made, "openai") == made["tokens"]["total"]
+    assert (await window(client, conversation, model="deepseek-chat"))["request"]["messages"][-1]["content"] != "…"

@@ -58,6 +58,7 @@ UNTAKEN = [
 ]
 TYPED = [
     ("responses", seen(f"data:application/octet-stream;base64,{PIXEL}"), seen(f"data:image/png;base64,{PIXEL}")),
+    ("responses", seen(f"data:IMAGE/PNG;charset=utf-8;base64,{PIXEL}\n"), seen(f"data:image/png;base64,{PIXEL}")),
     ("anthropic", own("application/octet-stream", PDF, "document"), own("application/pdf", PDF, "document")),
     ("gemini", inline("image/jpg", "/9j/4AAQ"), inline("image/jpeg", "/9j/4AAQ")),
 ]
@@ -204,3 +205,40 @@ async def test_an_outputs_id_begins_as_calls_do(client: httpx.AsyncClient) -> No
         made = await window(client, "responses", *items, {**output, "id": identity})
         assert made["request"]["input"][-1] == {**output, **kept}
         assert made.get("mended", {"reasons": {}})["reasons"] == ({} if kept else {"item_id": 1})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"data:image/png;base64,{PIXEL[:40]}\n{PIXEL[40:]}\r\n",
+        f"data:image/png;charset=utf-8;base64,{PIXEL}",
+        f"data:IMAGE/PNG;base64,{PIXEL}",
+        f"DATA:image/png;BASE64, {PIXEL}",
+    ],
+)
+@pytest.mark.parametrize(
+    "model",
+    [
+        *("gpt-4o", "gpt-5", "claude-sonnet-4-5", "gemini-2.5-flash"),
+        *("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "llama3.2:3b"),
+    ],
+)
+async def test_a_data_url_is_sent_as_makers_take_it(client: httpx.AsyncClient, model: str, url: str) -> None:
+    """A picture's data URL goes out without parameters, white space and upper case, and costs what the usual one costs."""
+    forms = {"gpt-4o": "openai", "gpt-5": "responses", "claude-sonnet-4-5": "anthropic", "gemini-2.5-flash": "gemini"}
+    form = forms.get(model, "ollama" if "llama" in model else "converse")
+    made, usual = [await seen_by(client, model, form, each) for each in (url, f"data:image/png;base64,{PIXEL}")]
+
+    assert made["request"] == usual["request"]
+    assert made["tokens"] == usual["tokens"]
+    if form in ("openai", "responses"):
+        assert made["mended"]["reasons"] == {"media_type": 1}
+
+
+async def seen_by(client: httpx.AsyncClient, model: str, form: str, url: str) -> Any:
+    """Return the window of a chat with the picture, in this form."""
+    content = [{"type": "text", "text": "hi"}, {"type": "image_url", "image_url": {"url": url}}]
+    body = {"model": model, "format": form, "messages": [{"role": "user", "content": content}]}
+    answer = await client.post("/window", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()

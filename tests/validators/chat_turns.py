@@ -38,6 +38,7 @@ MEDIA: tuple[Object, ...] = (
     {"type": "image_url", "image_url": {"url": "https://x.test/a.png", "detail": "low"}},
     {"type": "image_url", "image_url": PNG},
     {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{GIF}"}},
+    {"type": "image_url", "image_url": {"url": f"data:IMAGE/PNG;charset=utf-8;base64,{PIXEL[:40]}\n{PIXEL[40:]}\n"}},
     {"type": "image_url", "image_url": {"url": f"data:application/octet-stream;base64,{PIXEL}"}},
     {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"}},
     {"type": "file", "file": {"filename": "notes.txt", "file_data": TEXT_FILE}},

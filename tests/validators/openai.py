@@ -62,6 +62,8 @@ def _served(message: dict[str, Any], model: str) -> Iterator[str]:
         yield "unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`"
     if role == "assistant" and not any(message.get(name) for name in said):
         yield "content or tool_calls must be set"
+    if role == "user" and re.search("qwen|kimi", model) and not message.get("content"):
+        yield "the message with role 'user' must not be empty"
     if "stral" in model and message.keys() & {"reasoning_content", "thinking_blocks", "annotations"}:
         yield "Extra inputs are not permitted"
 
@@ -153,7 +155,7 @@ def _medium(part: Any, *, is_openais: bool) -> Iterator[str]:
             yield "an image that is empty"
         elif is_openais and not url.startswith(("https://", "http://")):
             kind = head.removeprefix("data:image/").partition(";")[0]
-            if kind not in PICTURES or not head.endswith(";base64"):
+            if kind not in PICTURES or head != f"data:image/{kind};base64" or data.split() != [data]:
                 yield f"an image {head[:40]!r}"
 
 

@@ -168,7 +168,7 @@ def _image(url: str) -> Iterator[str]:
     """'You uploaded an unsupported image. Please make sure your image has of one the following formats'."""
     head, _, data = url.partition(",")
     taken = ("png", "jpeg", "jpg", "gif", "webp")
-    is_taken = data and head.endswith(";base64") and head.removeprefix("data:image/").partition(";")[0] in taken
+    is_taken = data and data.split() == [data] and head in [f"data:image/{each};base64" for each in taken]
     if not is_taken and not url.startswith(("https://", "http://")):
         yield f"an image {head[:40]!r}"
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sash.core.counts.families import ASSISTANT, DEVELOPER, TOOL
+from sash.core.counts.families import ASSISTANT, DEVELOPER, TOOL, USER
 from sash.core.counts.numbers import Number
 from sash.core.law.records import Record, Records
 from sash.core.law.view import History
@@ -27,6 +27,7 @@ def _marks(records: Records) -> Number:
     roles, calls = np.frombuffer(records.roles, np.uint8), np.frombuffer(records.calls, np.uint8)
     marks = (roles == DEVELOPER) * server_mends.DEVELOPER
     marks |= ((roles == ASSISTANT) & (records.tokens(0) == 0) & (calls == 0)) * server_mends.EMPTY
+    marks |= ((roles == USER) & (records.tokens(0) == 0)) * server_mends.SILENT
     marks |= ((roles == TOOL) | (calls > 0)) * server_mends.IDENTITY
     if records.details:
         marks |= (records.columns["has_call_objects"] != 0) * server_mends.ARGUMENTS
@@ -42,6 +43,8 @@ def _of_record(record: Record) -> int:
         marks |= server_mends.IDENTITY
     elif measure.role == ASSISTANT and not measure.o200k:
         marks |= server_mends.EMPTY
+    elif measure.role == USER and not measure.o200k:
+        marks |= server_mends.SILENT
     if extra is not None and extra.call_objects is not None:
         marks |= server_mends.ARGUMENTS
     return marks

@@ -34,7 +34,8 @@ _LONG_SIDE, _SHORT_SIDE, _TILE = 2048, 768, 512
 def image_size(url: str) -> tuple[int, int] | None:
     """Return the width and height, in pixels, that the header of a data URL states; None for anything else."""
     head, _, payload = url.partition(",")
-    if not head.startswith("data:") or not head.endswith(";base64"):
+    scheme, *parameters = head.lower().split(";")
+    if not scheme.startswith("data:") or "base64" not in parameters:
         return None
     return _stated(payload[:_HEADER]) or (_stated(payload) if len(payload) > _HEADER else None)
 

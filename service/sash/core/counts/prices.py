@@ -9,19 +9,22 @@ A text's tokens are those of the model's encoding, those that its own vocabulary
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Final
 
 from sash.core.counts.families import ASSISTANT, FUNCTION, ROLES, TOOL, USER, Rules
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import ONE, Arithmetic, Number
 from sash.core.counts.rows import Row, form_number
+from sash.core.counts.text import both
 from sash.core.counts.unicode_scripts import Mix, family_tokens
 from sash.core.counts.vendors import VendorRules
 from sash.core.providers import PROVIDERS
 from sash.core.providers.chat_mends import hears
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.provider import Provider
-from sash.core.providers.server_mends import ARGUMENTS, refused_by
+from sash.core.providers.server_mends import ARGUMENTS, SILENT, refused_by
+from sash.core.providers.turns import NOTHING_SAID
 
 LIST_BEGINS, LIST_ENDS = 256, 512
 """Bits that mark the first and the last result of several calls."""
@@ -71,6 +74,8 @@ def message_cost(row: Row, model: Model, by: Arithmetic, *, place: Number = 0, s
             _add_spoken(sent, row, by)
         if "has_call_objects" in row and refused_by(model.provider) & ARGUMENTS:
             _with_objects(sent, model, by)
+        if refused_by(model.provider) & SILENT:
+            _with_words(sent, model, by)
     else:
         sent = _as_sent(row, model, sent_in, by)
     texts = _in_model(sent, model, by, said)
@@ -228,6 +233,20 @@ def _with_objects(sent: Row, model: Model, by: Arithmetic) -> None:
     if not isinstance(model.rules, VendorRules):
         _choose(sent, "call_objects", "call_arguments", by)
         _choose(sent, "together_objects", "together", by)
+
+
+def _with_words(sent: Row, model: Model, by: Arithmetic) -> None:
+    """Add the words that are sent in place of nothing in a user's message."""
+    is_silent = (sent["role"] == USER) & (sent["text0"] == 0) & (sent["has_images"] == 0) & (sent["estimated"] == 0)
+    for column, tokens in zip(COLUMNS, _nothing_said(), strict=True):
+        sent["text" + column] = sent["text" + column] + by.where(is_silent, tokens, 0)
+    if model.vocabulary is not None:
+        sent["more_said"] = sent["more_said"] + by.where(is_silent, model.vocabulary.count(NOTHING_SAID), 0)
+
+
+@lru_cache(maxsize=1)
+def _nothing_said() -> tuple[int, int]:
+    return both(NOTHING_SAID)
 
 
 def _choose(sent: Row, name: str, other: str, by: Arithmetic) -> None:

@@ -16,6 +16,7 @@ from sash.core.counts.prices import message_cost, thoughts_of
 from sash.core.counts.unicode_scripts import RATIOS
 from sash.core.law.records import Flags, Record, Records
 from sash.core.providers import PROVIDERS
+from sash.core.providers.server_mends import SILENT, refused_by
 
 _OF_CALLS: Final = ("name", "single_call", "parallel_calls", "parallel_unknown")
 """Rules of a model for names and calls."""
@@ -58,7 +59,7 @@ def _plain_costs(records: Records, model: Model) -> Number:
     texts = records.tokens(model.column) if model.ratios is None else _estimated(records, model.ratios)
     costs: Number = around.take(np.frombuffer(records.roles, np.uint8)) + texts
     costs = costs if model.margin == 1.0 else np.ceil(costs * model.margin).astype(np.int64)
-    if not PROVIDERS[model.format].is_chat_form:  # other forms leave some of these out
+    if not PROVIDERS[model.format].is_chat_form or refused_by(model.provider) & SILENT:  # some are left out, or filled
         for index in np.flatnonzero(texts == 0).tolist():
             costs[index] = record_cost(records[index], model)
     return costs

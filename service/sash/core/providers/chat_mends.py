@@ -79,9 +79,11 @@ UNTAKEN: Final = Mend(
 TYPED: Final = Mend(
     name="media_type",
     refused="A picture whose bytes are a PNG, JPEG, GIF or WebP in a data URL of another type, such as "
-    "`application/octet-stream`, sent to OpenAI's own models",
-    sent="The picture with the type of its bytes",
-    evidence="OpenAI answers 400: 'Invalid MIME type. Only image types are supported.'",
+    "`application/octet-stream` or `IMAGE/PNG`, with a parameter such as `charset`, or with white space in its base64; sent "
+    "to OpenAI's own models",
+    sent="The picture with the type of its bytes, without parameters and white space",
+    evidence="OpenAI answers 400: 'Invalid MIME type. Only image types are supported.', 'Expected a base64-encoded data URL "
+    "with an image MIME type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=')' (anomalyco/opencode 23983)",
 )
 FILED: Final = Mend(
     name="file_type",
@@ -130,6 +132,7 @@ _PDF, _PDF_BEGINS = "application/pdf", "JVBERi"
 """The media type of the files that chat completions take, and how base64 of one begins."""
 _HEAD: Final = 200
 """Characters of a data URL that have its media type and the first bytes."""
+_SPACES: Final = " \n\r\t"
 _NULL_FOR_OPENAI: Final = frozenset({"refusal", "audio", "function_call"})
 _SPEAKERS: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 
@@ -171,7 +174,7 @@ def untaken(part: Mapping[str, Any]) -> int:
 
 def is_a_line(detail: int, form: str, maker: str) -> bool:
     """Return whether a model of a maker gets a line in ``form`` in place of a picture with this detail (``untaken``)."""
-    return detail == EMPTY or (detail in _LINES_IN and (form in _LINES_IN[detail] or maker == _OPENAI))
+    return detail == EMPTY or (detail in _LINES_IN and (form in _LINES_IN[detail] or form == maker == _OPENAI))
 
 
 def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Message, list[Mend]]:
@@ -364,13 +367,22 @@ def picture_oddity(url: str) -> int:
     told, data = _typed(url)
     if not data:
         return _NO_BYTES if told is not None or not url else _UNTAKEN
-    return 0 if told in _PICTURES else OTHER_TYPE if picture_type(told or "", data) in _PICTURES else _UNTAKEN
+    if told in _PICTURES:
+        return OTHER_TYPE if _is_irregular(url, told) else 0
+    return OTHER_TYPE if picture_type(told or "", data) in _PICTURES else _UNTAKEN
+
+
+def _is_irregular(url: str, told: str) -> bool:
+    """Whether a picture's data URL has base64 with white space, or another head than its type, which is ``told``."""
+    head = url.partition(",")[0]
+    is_base64 = "base64" in head.lower().split(";")
+    return is_base64 and (head != f"data:{told};base64" or any(space in url for space in _SPACES))
 
 
 def _typed(url: str) -> tuple[str | None, str]:
     """The media type of a data URL, None for another URL, and the beginning of its data, which is empty if it has none."""
     head, _, data = url[:_HEAD].partition(",")
-    return (head[5:].partition(";")[0].lower(), data) if head[:5].lower() == "data:" else (None, "")
+    return (head[5:].partition(";")[0].strip().lower(), data.lstrip()) if head[:5].lower() == "data:" else (None, "")
 
 
 def _in_lines(refused: int) -> Callable[[Message], Message]:
@@ -392,9 +404,9 @@ def _with_types(message: Message) -> Message:
 
 
 def retyped(url: str) -> str:
-    """Return a picture's data URL with the type of its bytes."""
+    """Return a picture's data URL with the type of its bytes, without parameters and white space."""
     told, begins = _typed(url)
-    return f"data:{picture_type(told or '', begins)};base64,{url.partition(',')[2]}"
+    return f"data:{picture_type(told or '', begins)};base64,{''.join(url.partition(',')[2].split())}"
 
 
 def _with_type(part: Message) -> Message:

@@ -44,7 +44,7 @@ _TYPES: Final = {
 
 
 class Media(msgspec.Struct, frozen=True):
-    """``data`` is checked base64, as it came; ``media_type`` is in lower case, without parameters."""
+    """``data`` is checked base64, without white space; ``media_type`` is in lower case, without parameters."""
 
     media_type: str
     data: str
@@ -86,7 +86,7 @@ def read_data_url(url: str, place: str, refusals: Refusals) -> Media | None:
     """Return the content of a data URL; when it is not a data URL in base64, note a refusal and return None."""
     header, comma, data = url.partition(",")
     scheme, _, kind = header.partition(":")
-    media_type, *parameters = kind.lower().split(";")
+    media_type, *parameters = map(str.strip, kind.lower().split(";"))
     if scheme.lower() != "data" or not comma or "base64" not in parameters or not media_type:
         refusals.add(place, "must be an http(s) URL or a data URL in base64")
         return None
@@ -107,10 +107,16 @@ def read_file(file: dict[str, Any], place: str, refusals: Refusals) -> Media | N
     return _checked(media_type, data, place, refusals)
 
 
-def _checked(media_type: str, data: str, place: str, refusals: Refusals) -> Media | None:
+def _is_base64(data: str) -> bool:
     try:
         binascii.a2b_base64(data, strict_mode=True)
     except (binascii.Error, ValueError):  # ValueError: beyond ASCII
+        return False
+    return True
+
+
+def _checked(media_type: str, data: str, place: str, refusals: Refusals) -> Media | None:
+    if not _is_base64(data) and not _is_base64(data := "".join(data.split())):
         refusals.add(place, "is not base64")
         return None
     if not data:

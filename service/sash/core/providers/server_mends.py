@@ -12,6 +12,7 @@ import msgspec
 
 from sash.core.chat.calls import INVALID, arguments_object
 from sash.core.providers.mends import Mend, Mends
+from sash.core.providers.turns import NOTHING_SAID
 
 Message = dict[str, Any]
 
@@ -52,13 +53,21 @@ SYSTEM_FIRST: Final = Mend(
     evidence="'System message must be at the beginning.' (vllm-project/vllm 41114, QwenLM/Qwen3.8 244), 'Unexpected role "
     "'system' after role 'assistant'' (mistral_common.protocol.instruct.validator)",
 )
-SERVER_MENDS: Final = (DEVELOPER_ROLE, BROKEN_ARGUMENTS, EMPTY_REPLY, SHORT_ID, SYSTEM_FIRST)
+EMPTY_QUESTION: Final = Mend(
+    name="empty_question",
+    refused="A user's message without a text and without a picture, by Moonshot and Alibaba",
+    sent="`…` as its text",
+    evidence="Moonshot answers 400: \"the message at position 307 with role 'assistant' must not be empty\", as reported of "
+    "replies (MoonshotAI/kimi-code 1985); Alibaba: 'The content field is a required field.' (QwenLM/qwen-code 5265)",
+)
+SERVER_MENDS: Final = (DEVELOPER_ROLE, BROKEN_ARGUMENTS, EMPTY_REPLY, EMPTY_QUESTION, SHORT_ID, SYSTEM_FIRST)
 
-DEVELOPER, ARGUMENTS, EMPTY, IDENTITY = (1 << bit for bit in range(16, 20))
+DEVELOPER, ARGUMENTS, EMPTY, IDENTITY, SILENT = (1 << bit for bit in range(16, 21))
 """What may be refused in a message, as bits above those of ``chat_mends.oddities``."""
 _OPENAI: Final = "openai"
 _MISTRAL: Final = "mistral"
 _WITHOUT_DEVELOPER: Final = frozenset({_MISTRAL, "deepseek", "qwen", "moonshotai", "zhipuai", "minimax"})
+_WITHOUT_SILENCE: Final = frozenset({"moonshotai", "qwen"})
 _ONE_SYSTEM: Final = re.compile(r"qwen-?(3\.[5-9]|[4-9])|gemma")
 """Models whose templates take one system message."""
 _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
@@ -69,9 +78,8 @@ def refused_by(maker: str) -> int:
     """Return what servers of a maker's models refuse, as bits; 0 for OpenAI's own."""
     if maker == _OPENAI:
         return 0
-    return (
-        ARGUMENTS | EMPTY | (DEVELOPER if maker in _WITHOUT_DEVELOPER else 0) | (IDENTITY if maker == _MISTRAL else 0)
-    )
+    refused = ARGUMENTS | EMPTY | (DEVELOPER if maker in _WITHOUT_DEVELOPER else 0)
+    return refused | (IDENTITY if maker == _MISTRAL else 0) | (SILENT if maker in _WITHOUT_SILENCE else 0)
 
 
 def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -> list[Any]:
@@ -125,10 +133,18 @@ def _text_of(content: Any) -> str:
 def _is_empty(message: Message) -> bool:
     """Whether a reply has neither a text nor anything else that a server takes in its place."""
     said = (message.get(name) for name in ("tool_calls", "function_call", "refusal", "audio"))
+    return message["role"] == "assistant" and not _has_words(message) and not any(said)
+
+
+def _has_words(message: Message) -> bool:
+    """Whether a message's content has a text, or a part that is no text."""
     content = message.get("content")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    has_words = any(part.get("text") or part.get("type") != "text" for part in parts)
-    return message["role"] == "assistant" and not has_words and not any(said)
+    return any(part.get("text") or part.get("type") != "text" for part in parts)
+
+
+def _with_words(message: Message) -> Message:
+    return message if message["role"] != "user" or _has_words(message) else {**message, "content": NOTHING_SAID}
 
 
 def _as_system(message: Message) -> Message:
@@ -180,4 +196,5 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
     (DEVELOPER, DEVELOPER_ROLE, _as_system),
     (ARGUMENTS, BROKEN_ARGUMENTS, _with_objects),
     (IDENTITY, SHORT_ID, _with_short_ids),
+    (SILENT, EMPTY_QUESTION, _with_words),
 )
