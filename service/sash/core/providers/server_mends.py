@@ -5,6 +5,7 @@ What may be refused is seen by a message's role and numbers, so that nothing of 
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -74,6 +75,7 @@ _ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
+@lru_cache(maxsize=256)
 def refused_by(maker: str) -> int:
     """Return what servers of a maker's models refuse, as bits; 0 for OpenAI's own."""
     if maker == _OPENAI:
