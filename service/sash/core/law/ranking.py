@@ -109,14 +109,17 @@ def _occurrences(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]:
     """The places of words that have one of these numbers, which are ascending, the index of its number, and these words.
 
-    The upper half of a number decides first: a table of these halves excludes nearly all words.
+    The upper half of a number decides first: a table of these halves excludes nearly all words, and gives the index.
     """
-    is_upper_half = np.zeros(1 << 16, np.bool_)
-    is_upper_half[numbers >> 16] = True
-    places = np.flatnonzero(is_upper_half.take(words.view("<u2")[1::2]))
-    these = words.take(places)
+    halves = numbers >> 16
+    index_of = np.zeros(1 << 16, np.min_scalar_type(len(numbers)))  # the index + 1
+    index_of[halves] = np.arange(1, len(numbers) + 1)
+    found = index_of.take(words.view("<u2")[1::2])
+    places = np.flatnonzero(found)
+    these, which = words.take(places), found.take(places).astype(np.int64) - 1
     digests = these & np.uint32(DIGEST_BITS)
-    which = np.searchsorted(numbers[:-1], digests)
+    if (halves[1:] == halves[:-1]).any():  # two numbers share a half
+        which = np.searchsorted(numbers[:-1], digests)
     right = np.flatnonzero(numbers.take(which) == digests)
     return places.take(right), which.take(right), these.take(right)
 
