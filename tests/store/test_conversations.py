@@ -244,7 +244,7 @@ async def test_details_are_read_only_where_they_are_needed(conversations: Conver
     async def details(*, scripts: bool) -> list[bool]:
         tail = await conversations.reader.window(target_at("default", conversation), Reach(100, scripts=scripts))
         assert isinstance(tail, Tail)
-        return [bool(each.row) for each in tail.records.details]
+        return [bool(each.row) for each in tail.records.details or ()]
 
     assert await details(scripts=False) == []
     assert await details(scripts=True) == [True, False]
