@@ -31,6 +31,7 @@ from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.unicode_scripts import Mix, mix_of
 from sash.core.providers import PROVIDERS
 from sash.core.providers.enclosures import MEDIA_TYPE, is_of_words
+from sash.core.providers.hosted import media_line
 from sash.core.providers.members import has_foreign
 from sash.core.providers.own_parts import is_thought, parts_of
 from sash.core.providers.part_kinds import NO_KINDS, PartKinds
@@ -225,6 +226,8 @@ class _Weighed:
                 self.references[value["$"]] += 1
             case dict() if self._kinds.is_medium_type(value) or self._kinds.holds_medium(key, value):
                 self._add_media(value, thoughts, key)
+            case {"type": "input_audio", "input_audio": dict()}:
+                self.texts.append(media_line(value))  # OpenAI's items have no sound: it is sent as its line
             case {"type": str(kind)} if kind in self._kinds.stored:
                 self.estimated += _REFERENCED
             case {"type": str(kind)} if isinstance(value.get(made := self._kinds.made.get(kind, "")), str):
