@@ -99,7 +99,7 @@ def test_reasoning_of_a_message_that_is_not_in_the_window_is_told_once() -> None
         said("user", words(200)),
     )
     options = WindowQuery(explain=True, reasoning="all", format="anthropic")
-    window, _ = sent(found, Ask("claude-opus-4-8", 390, options=options))
+    window, _ = sent(found, Ask("claude-opus-5-5", 390, options=options))
     left_out = [line for line in window.explain or () if not line.kept and line.reasoning]
     assert [line.seq for line in left_out] == [2]
     assert [line.reasoning_left_out for line in left_out] == [0]

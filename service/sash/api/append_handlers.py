@@ -351,7 +351,7 @@ def _prepared(entries: list[Entry], template: Any, now: int, send: Names, earlie
 
 
 def _answer(target: Target, entries: list[NewEntry], reply: AppendReply, window: Sequence[bytes]) -> Answer:
-    """The answer to an append: each entry's place, then ``window``, which is members of JSON in pieces."""
+    """The answer to an append: each entry's seq and tokens, then ``window``, which are JSON members in pieces."""
     messages, seqs, status = [], [], 200
     for entry, step in zip(entries, reply.entries, strict=True):
         tokens = entry.tokens_parallel if step.parallel else entry.tokens

@@ -4,7 +4,7 @@ import numpy as np
 
 from sash.core.counts.families import ASSISTANT, DEVELOPER, TOOL, USER
 from sash.core.counts.numbers import Number
-from sash.core.law.records import Record, Records
+from sash.core.law.records import Records
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.providers import server_mends
@@ -31,20 +31,8 @@ def _marks(records: Records) -> Number:
     marks |= ((roles == TOOL) | (calls > 0)) * server_mends.IDENTITY
     if records.details:
         marks |= (records.columns["has_call_objects"] != 0) * server_mends.ARGUMENTS
-        for index in records.rare:
-            marks[index] |= _of_record(records[index])
-    return marks
-
-
-def _of_record(record: Record) -> int:
-    measure, extra = record.measure, record.measure.extra
-    marks = server_mends.DEVELOPER if measure.role == DEVELOPER else 0
-    if measure.role == TOOL or record.calls:
-        marks |= server_mends.IDENTITY
-    elif measure.role == ASSISTANT and not measure.o200k:
-        marks |= server_mends.EMPTY
-    elif measure.role == USER and not measure.o200k:
-        marks |= server_mends.SILENT
-    if extra is not None and extra.call_objects is not None:
-        marks |= server_mends.ARGUMENTS
+        for index in records.rare:  # their columns are not complete
+            extra = records[index].measure.extra
+            if extra is not None and extra.call_objects is not None:
+                marks[index] |= server_mends.ARGUMENTS
     return marks

@@ -192,12 +192,16 @@ def check_settings(settings: ConversationSettings) -> ConversationSettings:
     validate_messages(shots, "/few_shots", foreign)
     calls, waiting = set[str](), set[str]()
     for index, made in enumerate(map(calls_of, (*shots, {"role": "user"}))):  # a question follows the few-shots
-        answered, before = f"#/few_shots/{index}/tool_call_id", f"#/few_shots/{index - 1}"
-        if made.answers and made.answers not in calls:
-            raise InvalidEntry.at(answered, "A tool result must follow its call directly")
-        if not made.answers and waiting:  # no provider takes such calls
-            raise InvalidEntry.at(before, "A tool call of a few-shot must have its result behind it")
-        calls, waiting = (calls, waiting - {made.answers}) if made.answers else (set(made.opens), set(made.opens))
+        if made.answers:
+            if made.answers not in calls:
+                pointer = f"#/few_shots/{index}/tool_call_id"
+                raise InvalidEntry.at(pointer, "A tool result must follow its call directly")
+            waiting.discard(made.answers)
+            continue
+        if waiting:  # no provider takes such calls
+            pointer = f"#/few_shots/{index - 1}"
+            raise InvalidEntry.at(pointer, "A tool call of a few-shot must have its result behind it")
+        calls, waiting = set(made.opens), set(made.opens)
     check_tools(settings.tools)
     if settings.recall_template is not None and settings.recall_template.count("{messages}") != 1:
         raise BadRequest.at("#/recall_template", "The template must contain {messages} once")

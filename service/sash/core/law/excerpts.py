@@ -105,7 +105,7 @@ def read_text(told: Sequence[Told], skip: int, beyond: int, fits: Fits) -> str:
 
 
 def _go_on(seq: int, skip: int = 0) -> str:
-    """The line that says where to read on; nothing for the seq 0."""
+    """The line that says which message to read next; empty if ``seq`` is 0."""
     return f"\n\n[More: history_read with first={seq}{f', skip={skip}' if skip else ''}]" if seq else ""
 
 

@@ -147,7 +147,7 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def lone_text(self) -> bool:
-        """Whether its row alone tells its cost. What follows a system text may cost less behind it, which is not its own."""
+        """Whether it is a text whose own tokens its record tells. Its details may tell what the text behind it costs."""
         extra = self.measure.extra
         is_plain = extra is None or msgspec.structs.replace(extra, padding=None, heading=ZERO) == _NO_EXTRA
         return is_plain and not (self.grouped or self.grounding or self.media or any(self.party))
@@ -242,7 +242,7 @@ class Records(Sequence[Record]):
 
     @classmethod
     def lone(cls, records: Sequence[Record]) -> "Records":
-        """The columns of these records with their tokens, ``said``. Where all are plain, they have no details."""
+        """The columns of these records, with ``said``. They have details only if one of them is more than plain text."""
         is_plain = all(each.measure.extra is None and each.lone_text for each in records)
         found = cls.bare(records) if is_plain else cls.of(records)
         return found.counted([each.said for each in records])

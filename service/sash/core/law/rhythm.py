@@ -41,8 +41,8 @@ class _Recent(NamedTuple):
     long: Number
 
     def costs(self, rules: Caching, longer: Lifetime) -> tuple[Number, Number]:
-        """The costs of windows after these pauses with the usual lifetime and with the longer one, in windows at the
-        uncached price: a cold one is written whole, a warm one its turn."""
+        """What windows after these pauses cost with the usual lifetime, and with the longer one. 1 is a window at the price
+        without a cache. After a long pause the cache is written anew; after a short one, the last turn is added to it."""
 
         def cost(write: float, warm: Number, cold: Number) -> Number:
             return warm * (rules.read_price + write * TURN_OF_A_WINDOW) + cold * write * (1 + TURN_OF_A_WINDOW)

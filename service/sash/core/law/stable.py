@@ -284,7 +284,7 @@ def _last(marks: Number) -> Number:
 
 
 class _Turns:
-    """What each span's window must have beside earlier history, when the span was the newest: its turn, and its question.
+    """The turn and the question that each window had to contain: one window for each span, when that span was the newest.
 
     ``gone`` are the tokens before each span. ``told`` is the first span whose turn and question are known.
     """

@@ -74,11 +74,8 @@ class History(msgspec.Struct, frozen=True, dict=True):
         if not added:
             return self
         before = [*added, *self.before]
-        joined, order, aside = (
-            Records.lone([*added.values()]).before(self.records),
-            np.argsort(before),
-            self.records.aside,
-        )
+        joined = Records.lone([*added.values()]).before(self.records)
+        order, aside = np.argsort(before), self.records.aside
         found = joined.taken(np.append(order, np.arange(len(before), len(joined))))
         found.front = len(before)
         found.aside = [[*added.values(), *aside][index] for index in order] if aside else ()

@@ -105,8 +105,6 @@ _LINES_IN: Final = {
     NO_PICTURE: {"responses", "anthropic", "gemini", "converse"},
 }
 _HEICS: Final = frozenset({"image/heic", "image/heif"})
-_NOT_OF_ALL: Final = NAMES | _IDS | _LINKED | _OTHERS | _UNTAKEN | OTHER_TYPE | _STRICT | _FILED
-"""What models of some makers refuse, mostly OpenAI's own."""
 _OPENAI: Final = "openai"
 STRICT_MAKER: Final = "mistral"
 """The maker whose own models refuse every member that its requests do not have."""
@@ -184,10 +182,8 @@ def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Me
         odd &= ~_AUDIO
         message = _in_words(message)
         mends.append(SPOKEN)
-    for bit, mend, changed in _CHANGES:
-        refusing = _STRICTS if bit == _STRICT else _NAMING_MAKERS if changed is _functions_renamed else _OPENAIS
-        is_taken = bit & _NOT_OF_ALL and maker not in refusing
-        if odd & bit and not is_taken and (found := changed(message)) != message:
+    for bit, mend, changed, refusing in _CHANGES:
+        if odd & bit and (refusing is None or maker in refusing) and (found := changed(message)) != message:
             message = found
             mends.append(mend)
     return message, mends
@@ -439,19 +435,20 @@ def _without(value: Mapping[str, Any]) -> Message:
     return {name: each for name, each in value.items() if name not in _OTHERS_MEMBERS}
 
 
-_CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message]], ...]] = (
-    (_CONTENT, EMPTY_CONTENT, _filled),
-    (_MEMBERS, EMPTY_MEMBER, _without_empties),
-    (_AUDIO, SPOKEN, _unspoken),
-    (MEDIA, AS_TEXT, told),
-    (_LINKED, AS_TEXT, _unlinked),
-    (_NO_BYTES, UNTAKEN, _in_lines(_NO_BYTES)),
-    (_UNTAKEN, UNTAKEN, _in_lines(_UNTAKEN)),
-    (OTHER_TYPE, TYPED, _with_types),
-    (_FILED, FILED, _with_files),
-    (_OTHERS, OTHERS, _without_others),
-    (_STRICT, STRICT, _strict),
-    (NAMES, NAME, _functions_renamed),
-    (NAMES, NAME, _renamed),
-    (_IDS, CALL_ID, _shortened),
+_CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[str] | None], ...]] = (
+    (_CONTENT, EMPTY_CONTENT, _filled, None),
+    (_MEMBERS, EMPTY_MEMBER, _without_empties, None),
+    (_AUDIO, SPOKEN, _unspoken, None),
+    (MEDIA, AS_TEXT, told, None),
+    (_LINKED, AS_TEXT, _unlinked, _OPENAIS),
+    (_NO_BYTES, UNTAKEN, _in_lines(_NO_BYTES), None),
+    (_UNTAKEN, UNTAKEN, _in_lines(_UNTAKEN), _OPENAIS),
+    (OTHER_TYPE, TYPED, _with_types, _OPENAIS),
+    (_FILED, FILED, _with_files, _OPENAIS),
+    (_OTHERS, OTHERS, _without_others, _OPENAIS),
+    (_STRICT, STRICT, _strict, _STRICTS),
+    (NAMES, NAME, _functions_renamed, _NAMING_MAKERS),
+    (NAMES, NAME, _renamed, _OPENAIS),
+    (_IDS, CALL_ID, _shortened, _OPENAIS),
 )
+"""Each change with the makers whose models refuse what it mends; None for all. Later changes see the earlier ones."""

@@ -45,7 +45,7 @@ class Rewound(Freed, frozen=True, kw_only=True):
 
 
 class _Create(msgspec.Struct, frozen=True, kw_only=True):
-    """A new conversation without messages. ``owner`` is empty where the settings, which have it, are not sealed."""
+    """A new conversation without messages. ``owner`` is given only if the settings are sealed, since they name it too."""
 
     name: str
     settings: bytes
@@ -132,7 +132,17 @@ erase = script("erase", _Erase, _read_freed)
 """Erase a conversation. The call raises NotFound, PreconditionFailed."""
 
 
-class _Redact(msgspec.Struct, frozen=True, kw_only=True):
+class _Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """The first arguments of each script that edits a history."""
+
+    life: str
+    if_match: str
+    token: str
+    now_ms: int
+    change: str = random_name()
+
+
+class _Redact(_Edit, frozen=True, kw_only=True):
     """A message without content, for ``seq``.
 
     ``standing`` are the record and the details that must be there. The conversation's totals become less by ``less`` tokens
@@ -140,11 +150,6 @@ class _Redact(msgspec.Struct, frozen=True, kw_only=True):
     are the new message's, for recall. ``media`` are those that it had, as in ``Forgotten``.
     """
 
-    life: str
-    if_match: str
-    token: str
-    now_ms: int
-    change: str = random_name()
     seq: int
     standing: bytes
     record: bytes
@@ -166,18 +171,13 @@ def _rewound(version: bytes, etag: bytes, stale: int, *objects: bytes) -> Rewoun
     return Rewound(freed.version, freed.etag, freed.objects, stale=int(stale))
 
 
-class _Amend(msgspec.Struct, frozen=True, kw_only=True):
+class _Amend(_Edit, frozen=True, kw_only=True):
     """The record and the metadata of the message at ``seq``. ``if_match`` is the state that the arguments were made for.
 
     ``pin`` are the ``count`` seqs that are in every window now, and ``unpin`` those that are not. The call raises NotFound,
     PreconditionFailed, TooManyPinned.
     """
 
-    life: str
-    if_match: str
-    token: str
-    now_ms: int
-    change: str = random_name()
     seq: int
     record: bytes
     metadata: bytes
@@ -197,14 +197,9 @@ amend = script("amend", _Amend, _read_amended)
 """Change a message's metadata and pin."""
 
 
-class _Rewind(msgspec.Struct, frozen=True, kw_only=True):
+class _Rewind(_Edit, frozen=True, kw_only=True):
     """The last seq to keep, and the figures of ``Forgotten``."""
 
-    life: str
-    if_match: str
-    token: str
-    now_ms: int
-    change: str = random_name()
     to_seq: int
     less: Sequence[int]
     open: str
@@ -237,18 +232,13 @@ class _ForgetIds(msgspec.Struct, frozen=True, kw_only=True):
 forget_ids = script("forget_ids", _ForgetIds, int)
 
 
-class _Summarize(msgspec.Struct, frozen=True, kw_only=True):
+class _Summarize(_Edit, frozen=True, kw_only=True):
     """A new summary; an empty one removes the summary. ``edited`` and ``covered`` are the last edit and the last seq of the
     present one.
 
     Both must stand, or be ``*``.
     """
 
-    life: str
-    if_match: str
-    token: str
-    now_ms: int
-    change: str = random_name()
     summary: bytes
     through_seq: int
     edited: str = "*"
@@ -282,7 +272,7 @@ class _Lease(msgspec.Struct, frozen=True, kw_only=True):
 
 
 lease = script("lease", _Lease, int)
-"""Take or return the right to summarise a conversation; gives 0 where another holder has it."""
+"""Take the right to summarise a conversation, or give it back. The result is 0 if another holder has it."""
 
 
 def too_many_pinned(pointer: str) -> TooManyPinned:
