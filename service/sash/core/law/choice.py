@@ -220,7 +220,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         """The tokens that the request costs more if message ``seq`` is its first, beside system messages."""
         model, form = self.terms.model, self.terms.options.format
         record, role = self.view.history.record, self.view.history.role
-        is_beside = any(came_in(record(each).measure, form) for each in self.view.systems)
+        systems = self.view.systems
+        is_beside = bool(systems) and any(came_in(record(each).measure, form) for each in systems)
         if role(seq) != ASSISTANT and not is_beside:  # as nearly always
             return 0
         behind = range(seq + 1, self.view.history.length + 1) if seq >= self.view.history.first_seq else ()
