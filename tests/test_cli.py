@@ -398,7 +398,6 @@ def test_the_command_and_the_function_agree(chat: str) -> None:
     [
         ("keys", "create", "--tenant", "acme", "--rate"),
         ("import", "chat.json", "--every"),
-        ("top", "--every"),
         ("window", "chat.json", "--stable-step"),
     ],
 )

@@ -12,7 +12,6 @@ from sash.commands.keys import keys
 from sash.commands.logs import logs_hash
 from sash.commands.replay import replay
 from sash.commands.store import read_settings, refuse
-from sash.commands.top import top
 from sash.commands.transfer import export, import_
 from sash.commands.truth import truth
 from sash.commands.window_command import window
@@ -73,5 +72,5 @@ def openapi() -> None:
     sys.stdout.buffer.write(document(ROUTES))
 
 
-for command in (window, count, import_, export, keys, doctor, logs_hash, top, truth, replay):
+for command in (window, count, import_, export, keys, doctor, logs_hash, truth, replay):
     main.add_command(command)

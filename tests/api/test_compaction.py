@@ -577,19 +577,6 @@ async def test_openai_s_newer_models_get_the_reasoning_that_they_accept(
     assert sent[-3:] == [later, {**MESSAGE, "id": "msg_2"}, {"role": "user", "content": "Three"}]
 
 
-async def test_the_prompt_cache_is_expected_to_serve_the_item(client: httpx.AsyncClient, conversation: str) -> None:
-    """The window after the item begins like the one before it, so the provider's cache can serve what both have."""
-    chat = Chat(client, conversation, **CLAUDE, cache="auto")
-    long = {"type": "compaction", "content": "word " * 5000}
-    await chat.append(*turns(*TALK, ("assistant", [long, REPLY[1]]), ("user", "Go on")))
-    first = (await chat.window())["cache"]
-    await chat.append(*turns(("assistant", "I do."), ("user", "So?")))
-    then = (await chat.window())["cache"]
-
-    assert first["expected_read_tokens"] == 0
-    assert then["expected_read_tokens"] > 5000
-
-
 async def test_a_compaction_is_not_pinned_later_either(client: httpx.AsyncClient, conversation: str) -> None:
     """``PATCH`` leaves a compaction without a pin, as an append does; its metadata changes."""
     chat = Chat(client, conversation, **OPENAI)

@@ -89,9 +89,11 @@ async def test_a_window_above_a_tier_costs_the_tiers_price(client: httpx.AsyncCl
         messages = [{"role": "user", "content": "word " * words}]
         found = (await client.post("/window", json={"model": "gpt-6-sol", "messages": messages})).json()
         total, cost = found["tokens"]["total"], found["cost"]
-        assert cost["tier"] == {"above": above, "factor": factor}
-        written = 2.5 if total >= 1024 else 2.0
-        assert cost["usd"] == pytest.approx(total * written * factor / 1e6)
+        assert cost == {
+            "usd": pytest.approx(total * 2.0 * factor / 1e6),
+            "cache": "cold",
+            "tier": {"above": above, "factor": factor},
+        }
 
 
 @pytest.mark.parametrize(
@@ -101,18 +103,15 @@ async def test_a_window_above_a_tier_costs_the_tiers_price(client: httpx.AsyncCl
 async def test_the_cache_is_cold_after_a_pause(
     client: httpx.AsyncClient, conversation: str, name: str, seconds: int, cache: str
 ) -> None:
-    """A window says whether the one before was sent within the cache's lifetime, and costs less if it was."""
+    """A window says whether the one before was sent within the cache's lifetime."""
     long = "and what is on the second day? " * 400
     await lived(client, conversation, (0, "user", long), (5, "assistant", "Talks."), (seconds, "user", "Thanks"))
     cost = (await window(client, conversation, model=name))["cost"]
     assert cost["cache"] == cache
-    assert cost["expected_read_tokens"] > 2_000
-    assert (cost["usd"] == cost["if_warm"]) == (cache == "warm")
-    assert cost["if_warm"] <= cost["usd"]
 
 
 async def test_without_times_the_cache_is_unknown(client: httpx.AsyncClient) -> None:
-    """A history in a request has no times, so its window says ``unknown`` and costs as much as without a cache."""
+    """A history in a request has no times, so its window says ``unknown``."""
     messages = [
         {"role": "user", "content": "hello " * 3_000},
         {"role": "assistant", "content": "Hi."},
@@ -120,15 +119,13 @@ async def test_without_times_the_cache_is_unknown(client: httpx.AsyncClient) -> 
     ]
     found = (await client.post("/window", json={"model": "gpt-5.2", "messages": messages})).json()
     assert found["cost"]["cache"] == "unknown"
-    assert found["cost"]["usd"] > found["cost"]["if_warm"]
 
 
-async def test_hints_and_costs_expect_the_same(client: httpx.AsyncClient, conversation: str) -> None:
-    """With hints, the cost has the expected tokens that ``cache`` has; an implicit cache serves as many without hints."""
+async def test_hints_change_no_cost(client: httpx.AsyncClient, conversation: str) -> None:
+    """With hints for the cache, a window has the cost that it has without."""
     long = "and what is on the second day? " * 400
     await lived(client, conversation, (0, "user", long), (5, "assistant", "Talks."), (60, "user", "Thanks"))
     hinted = await window(client, conversation, model="gpt-5.2", cache="auto")
-    assert hinted["cost"].items() >= hinted["cache"].items()
     plain = await window(client, conversation, model="gpt-5.2")
     assert plain["cost"] == hinted["cost"]
 

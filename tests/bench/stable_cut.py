@@ -29,18 +29,18 @@ from sash.core.law.conversation_settings import ConversationSettings, fixed_part
 from sash.core.law.costs import message_costs
 from sash.core.law.document_costs import Source
 from sash.core.law.documents import Documents
-from sash.core.law.expected import CachedWindow, places_of
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import Block, PromptCache
 from sash.core.law.records import Record, Records
 from sash.core.law.terms import Terms
 from sash.core.law.view import History
 from sash.core.law.window import Window
-from sash.core.law.window_blocks import blocks_of_window
+from sash.core.law.window_blocks import CachedWindow, blocks_of_window
 from sash.core.providers.cache_marks import CacheKind, Caching
 from sash.store.data.entries import in_place, prepare
 from sash.store.data.layout import decode_grounding
 from sash.store.data.stored_messages import NewEntry
+from sash.windows.cache_hints import places_of
 from tests.recordings import DATA, NO_DATA
 
 MODELS = (
@@ -87,10 +87,6 @@ class Turn(msgspec.Struct, frozen=True):
     """Whether history was left out."""
     first: int
     """The seq of the first message."""
-    history: int = 0
-    """Tokens of messages."""
-    dropped: int = 0
-    """Messages left out."""
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -107,22 +103,15 @@ def read(path: Path) -> Iterator[Conversation]:
     return map(decoder.decode, path.read_bytes().splitlines())
 
 
-def turns_of(
-    conversation: Conversation,
-    model: Model,
-    budget: int,
-    options: WindowQuery,
-    times: Sequence[int] = (),
-    kinds: Sequence[CacheKind] = KINDS,
-) -> list[Turn]:
-    """Return the request at every user message, in order. ``times`` are those of the messages, in milliseconds."""
+def turns_of(conversation: Conversation, model: Model, budget: int, options: WindowQuery) -> list[Turn]:
+    """Return the request at every user message, in order."""
     fixed = fixed_parts(ConversationSettings(system=conversation.system, tools=conversation.tools))
     messages = [entry.message for entry in conversation.entries]
     new = prepare(conversation.entries, fixed.template, now_ms=0)
     placed = zip((entry.record for entry in new), places_among(map(calls_of, messages)), strict=True)
     records = [in_place(record, place or Place()) for record, place in placed]
     column = 0 if model.encoding == "o200k_base" else 1
-    whole = Records.of(records, times)
+    whole = Records.of(records)
     message_costs(whole, model)  # kept for all turns
     turns, tokens, grounded = [], 0, 0
     for length, record in enumerate(records, 1):
@@ -137,8 +126,9 @@ def turns_of(
         assert isinstance(window, Window)
         hinted = places_of(window, length, stable=bool(options.stable))
         cached = CachedWindow(window, history, model, hinted)
-        blocks = {kind: blocks_of_window(kind, cached) for kind in kinds}
-        turns.append(_turn(window, blocks))
+        blocks = {kind: blocks_of_window(kind, cached) for kind in KINDS}
+        dropped, first = window.dropped["messages"], window.seqs[0] if window.seqs else 0
+        turns.append(Turn(blocks, window.tokens["total"], dropped > 0, first))
     return turns
 
 
@@ -147,12 +137,6 @@ def _sources(asked: NewEntry, record: Record, seq: int) -> dict[int, Source]:
         return {}
     stored = decode_grounding(asked.grounding)
     return {seq: Source(stored, asked.body[stored.start : stored.end], record)}
-
-
-def _turn(window: Window, blocks: Mapping[CacheKind, list[Block]]) -> Turn:
-    dropped, tokens = window.dropped["messages"], window.tokens
-    first = window.seqs[0] if window.seqs else 0
-    return Turn(blocks, tokens["total"], dropped > 0, first, tokens["messages"], dropped)
 
 
 def figures(all_turns: Sequence[Sequence[Turn]], budget: int) -> Figures:

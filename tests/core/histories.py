@@ -59,13 +59,11 @@ TOOL = {
 
 @dataclass(frozen=True)
 class Talk:
-    """A conversation: its settings and entries, a summary as its text and the last seq that it covers, and times."""
+    """A conversation: its settings and entries, and a summary as its text and the last seq that it covers."""
 
     entries: tuple[Entry, ...] = ()
     settings: ConversationSettings = field(default_factory=ConversationSettings)
     summary: tuple[str, int] | None = None
-    times: tuple[int, ...] = ()
-    """When the messages were stored, in milliseconds; none are known where it is empty."""
 
     @cached_property
     def messages(self) -> list[dict[str, Any]]:
@@ -104,7 +102,7 @@ class Talk:
         grounded = [record.grounding[column] for record in records if record.grounding]
         return History(
             first_seq=first_seq,
-            records=Records.of(records[first_seq - 1 :], self.times[first_seq - 1 : len(records)]),
+            records=Records.of(records[first_seq - 1 :]),
             length=len(records),
             column=column,
             tokens=sum(reference_tokens(r.measure, parallel=r.parallel)[column] for r in records),
@@ -367,20 +365,7 @@ def talks(draw: st.DrawFn, **kinds: Any) -> Talk:
     return Talk(found, fixed, summary)
 
 
-BEGAN_MS = 1_700_000_000_000
-PAUSES_MS = (1_000, 20_000, 1_000_000, 90_000_000)
-"""Times between messages: shorter and longer than the caches live."""
-PRICES: dict[str, st.SearchStrategy[Any]] = {
-    "price": st.sampled_from(["none", "auto", "auto"]),
-    "cache": st.sampled_from(["none", "auto"]),
-}
-
-
-def timed(found: Talk) -> st.SearchStrategy[Talk]:
-    """Return a strategy for the conversation with times."""
-    count = len(found.entries)
-    pauses = st.lists(st.sampled_from(PAUSES_MS), min_size=count, max_size=count)
-    return pauses.map(lambda each: replace(found, times=tuple(itertools.accumulate(each, initial=BEGAN_MS))[1:]))
+PRICES: dict[str, st.SearchStrategy[Any]] = {"price": st.sampled_from(["none", "auto", "auto"])}
 
 
 def tiers(budget: int) -> st.SearchStrategy[int | None]:
@@ -435,9 +420,7 @@ def needed(found: Talk, name: str, wanted: WindowQuery | None = None) -> int:
 def cases(
     draw: st.DrawFn, *, kinds: Mapping[str, Any] | None = None, fits: bool = True, **given: st.SearchStrategy[Any]
 ) -> tuple[Talk, Ask]:
-    """Draw a conversation and a window's parameters for it, with times and a price tier if ``price`` is among them."""
+    """Draw a conversation and a window's parameters for it, with a price tier if ``price`` is among them."""
     found = draw(talks(**(kinds or {})))
-    if "price" in given:
-        found = draw(timed(found))
     ask = draw(asks(found, fits=fits, **given))
     return found, replace(ask, tier=draw(tiers(ask.budget))) if "price" in given else ask

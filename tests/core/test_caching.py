@@ -1,7 +1,7 @@
-"""Prompt caches: each model's rules, the places of hints, and the expected reads and writes."""
+"""Prompt caches: each model's rules, the places of hints, and a simulator that bills windows by the rules."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -15,10 +15,12 @@ from sash.core.counts.counting import plain_text_tokens
 from sash.core.counts.models import find_model
 from sash.core.law.caching import cache_key, caching_of, settled
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.prompt_cache import Block, PromptCache
+from sash.core.law.prompt_cache import Billed, Block, PromptCache
+from sash.core.law.window_blocks import CachedWindow, blocks_of_window
 from sash.core.providers.anthropic import ANTHROPIC
 from sash.core.providers.cache_marks import Caching, Places
 from sash.core.providers.openai import OPENAI
+from sash.windows.answer import Made
 from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 from tests.bench.caches import blocks_of
@@ -185,7 +187,7 @@ def test_a_key_names_nobody_and_is_the_same_each_time() -> None:
     assert len(key) <= 64
 
 
-# ---- expected reads and writes, compared with a simulator of the rules
+# ---- windows, billed by their own blocks and by those of their requests
 
 
 def talk(*, documents: bool, turns: int = 40) -> list[dict[str, Any]]:
@@ -208,7 +210,7 @@ def talk(*, documents: bool, turns: int = 40) -> list[dict[str, Any]]:
     return entries
 
 
-def windows(model: str, form: str, *, documents: bool = False, **more: Any) -> Iterator[dict[str, Any]]:
+def windows(model: str, form: str, *, documents: bool = False, **more: Any) -> Iterator[Made]:
     """Yield the window of each request of ``talk``: after a question, and after all results of a tool group."""
     entries = talk(documents=documents)
     settings = {
@@ -221,8 +223,7 @@ def windows(model: str, form: str, *, documents: bool = False, **more: Any) -> I
     for length, following in enumerate(entries[1:], 1):
         if following["message"]["role"] == "assistant":
             body = {**settings, "messages": entries[:length], "format": form, "cache": "auto", **more}
-            made, _ = window_of_request(msgspec.convert(body, WindowRequest), {})
-            yield json.loads(made.body)
+            yield window_of_request(msgspec.convert(body, WindowRequest), {})[0]
 
 
 def in_our_tokens(blocks: list[Block], tokens: dict[str, int], leading: int) -> list[Block]:
@@ -233,6 +234,23 @@ def in_our_tokens(blocks: list[Block], tokens: dict[str, int], leading: int) -> 
         scale = cost / max(1, sum(block.tokens for block in part))
         scaled += [block._replace(tokens=round(block.tokens * scale)) for block in part]
     return scaled
+
+
+def bills(windows: Iterable[Made], seconds: int = 10) -> list[tuple[Billed, Billed]]:
+    """Return what each request is billed by the blocks of its window, and by those that are read from the request."""
+    found: list[tuple[Billed, Billed]] = []
+    caches: tuple[PromptCache, PromptCache] | None = None
+    for number, made in enumerate(windows):
+        model, form, told = made.asked.limits.model, made.asked.query.format, json.loads(made.body)
+        rules = caching_of(model)
+        assert rules is not None
+        caches = caches or (PromptCache(rules), PromptCache(rules))
+        places = made.hints.places if made.hints and made.hints.kind else None
+        own = blocks_of_window(rules.kind, CachedWindow(made.window, made.history, model, places))
+        counted = blocks_of(told["request"], form, lambda text, model=model: plain_text_tokens(text, model))
+        sent = in_our_tokens(counted, told["tokens"], 1 if form == "gemini" else 2)
+        found.append((caches[0].send(own, number * seconds), caches[1].send(sent, number * seconds)))
+    return found
 
 
 @pytest.mark.parametrize("documents", [False, True])
@@ -247,40 +265,12 @@ def in_our_tokens(blocks: list[Block], tokens: dict[str, int], leading: int) -> 
     ],
 )
 @pytest.mark.no_cover
-def test_what_is_expected_is_what_the_rules_give(model: str, form: str, *, stable: bool, documents: bool) -> None:
-    """Over a long conversation, expected reads and writes differ from the simulated ones by at most 4 % of all tokens."""
-    found = find_model(model)
-    rules = caching_of(found)
-    assert rules is not None
-    cache, billed, expected, total = PromptCache(rules), [0, 0], [0, 0], 0
-    for number, window in enumerate(windows(model, form, stable=stable, documents=documents)):
-        counted = blocks_of(window["request"], form, lambda text: plain_text_tokens(text, found))
-        bill = cache.send(in_our_tokens(counted, window["tokens"], 1 if form == "gemini" else 2), number * 10)
-        said = window["cache"]
-        billed = [billed[0] + bill.read, billed[1] + bill.written]
-        expected = [expected[0] + said["expected_read_tokens"], expected[1] + said["expected_write_tokens"]]
-        total += window["tokens"]["total"]
-        assert said["expected_read_tokens"] + said["expected_write_tokens"] <= window["tokens"]["total"]
-    shares = [each / total for each in expected]
-    if stable or not documents:
-        assert shares == pytest.approx([each / total for each in billed], abs=0.04)
-    else:  # an upper bound: the previous window may have begun elsewhere, as its documents' cut is unknown
-        assert shares[0] <= billed[0] / total + 0.04
-
-
-@pytest.mark.parametrize("documents", [False, True])
-@pytest.mark.parametrize("stable", [False, True])
-@pytest.mark.no_cover
-def test_an_implicit_cache_is_expected_to_serve_the_same_without_hints(*, stable: bool, documents: bool) -> None:
-    """Without hints the window before is not made, and the cost is the same. A sliding window that happens to begin at the
-    same message again is expected to share no message then, so it never costs less than that."""
-    hinted = windows("gpt-5.2", "openai", stable=stable, documents=documents)
-    plain = windows("gpt-5.2", "openai", stable=stable, documents=documents, cache="none")
-    for one, other in zip(hinted, plain, strict=True):
-        read = [each["cost"]["expected_read_tokens"] for each in (one, other)]
-        if stable or not one["dropped"]["messages"]:
-            assert read[0] == read[1]
-        assert read[1] <= read[0]
+def test_a_window_is_billed_as_its_request(model: str, form: str, *, stable: bool, documents: bool) -> None:
+    """Over a long conversation, reads and writes by windows' blocks differ from those by requests by 4 % of all tokens."""
+    found = bills(windows(model, form, stable=stable, documents=documents))
+    total = sum(sum(sent) for _, sent in found)
+    own, sent = ([sum(bill[part] for bill in side) / total for part in range(2)] for side in zip(*found, strict=True))
+    assert own == pytest.approx(sent, abs=0.04)
 
 
 @pytest.mark.parametrize(("model", "form"), FORMS)
@@ -288,23 +278,22 @@ def test_an_implicit_cache_is_expected_to_serve_the_same_without_hints(*, stable
 def test_hints_change_nothing_but_hints(model: str, form: str) -> None:
     """Apart from hints, the request and its tokens are those of ``cache=none``, and the SDK's types accept the request."""
     pairs = zip(windows(model, form, stable=True), windows(model, form, stable=True, cache="none"), strict=True)
-    for window, plain in list(pairs)[::7]:
+    for made in list(pairs)[::7]:
+        window, plain = (json.loads(each.body) for each in made)
         assert window["tokens"] == plain["tokens"]
         assert [block.identity for block in blocks_of(window["request"], form, len)] == [
             block.identity for block in blocks_of(plain["request"], form, len)
         ]
         TYPES[form].validate_python({"model": model, "max_tokens": 1, **window["request"]})
-        assert "cache" not in plain
 
 
-def two_windows(model: str, form: str, messages: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
+def two_windows(model: str, form: str, messages: list[dict[str, Any]], **more: Any) -> list[Made]:
     """Return the window before the newest reply, and the window of all messages."""
     entries = [each if "message" in each else {"message": each} for each in messages]
     reply = max(place for place, each in enumerate(entries) if each["message"]["role"] == "assistant")
     body = {"model": model, "format": form, "cache": "auto", "tools": [TOOL], "system": "Be brief. " * 600, **more}
     histories = (entries[:reply], entries)
-    made = (window_of_request(msgspec.convert({**body, "messages": each}, WindowRequest), {})[0] for each in histories)
-    return [json.loads(each.body) for each in made]
+    return [window_of_request(msgspec.convert({**body, "messages": each}, WindowRequest), {})[0] for each in histories]
 
 
 def step(number: int, found: str) -> list[dict[str, Any]]:
@@ -426,61 +415,13 @@ CASES: dict[str, tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("model", "form", "messages", "more"), CASES.values(), ids=CASES)
-def test_no_more_is_expected_than_is_read(
+def test_a_window_is_read_as_its_request(
     model: str, form: str, messages: list[dict[str, Any]], more: dict[str, Any]
 ) -> None:
-    """Expected reads are the simulated ones, also where the system text or a result changes, or no mark can be sent."""
-    found = find_model(model)
-    rules = caching_of(found)
-    assert rules is not None
-    before, now = two_windows(model, form, messages, **more)
-    cache = PromptCache(rules)
-    for second, window in enumerate((before, now)):
-        counted = blocks_of(window["request"], form, lambda text: plain_text_tokens(text, found))
-        bill = cache.send(in_our_tokens(counted, window["tokens"], 2), second)
-    assert now["cache"]["expected_read_tokens"] == pytest.approx(bill.read, abs=max(128, bill.read // 25))
-
-
-@pytest.mark.parametrize(("model", "form"), FORMS)
-def test_cut_results_are_expected_at_their_exact_cost(model: str, form: str) -> None:
-    """Of a loop with cut results, no more tokens are expected to be read and written than the window has."""
-    loop = [each for number in range(12) for each in step(number, "calif- super? " * (200 + number))]
-    for limit in range(40, 50):
-        _, now = two_windows(model, form, [*said("Look."), *loop], tool_result_max_tokens=limit)
-        cache = now["cache"]
-        assert 0 < cache["expected_read_tokens"] + cache["expected_write_tokens"] <= now["tokens"]["total"]
-
-
-def test_documents_are_taken_in_the_models_tokens() -> None:
-    """All of the window before is expected to be read if only a reply and a question with documents are new."""
-    question = {
-        "message": said("What of this?")[0],
-        "grounding": {"documents": [{"text": "Bravo, delta, echo. " * 200}]},
-    }
-    body = {"model": "claude-sonnet-5", "format": "anthropic", "cache": "auto"}
-    first = {**body, "messages": [{"message": each} for each in said(LONG)]}
-    second = {**body, "messages": [*({"message": each} for each in said(LONG, "Fine.")), question]}
-    before, now = (
-        json.loads(window_of_request(msgspec.convert(each, WindowRequest), {})[0].body) for each in (first, second)
-    )
-    assert now["cache"]["expected_read_tokens"] == pytest.approx(before["tokens"]["total"], abs=4)
-
-
-def test_a_call_without_text_is_one_block() -> None:
-    """A mark finds the entry before a question with documents over a tool loop of 18 blocks, whose calls have no text."""
-    question = {
-        "message": said("What of this?")[0],
-        "grounding": {"documents": [{"text": "Bravo, delta, echo. " * 20}]},
-    }
-    loop = [{"message": each} for number in range(8) for each in step(number, "Found.")]
-    told = [{"message": each} for each in said(LONG, "Fine.")]
-    body = {"model": "claude-sonnet-5", "format": "anthropic", "cache": "auto"}
-    histories = (told, [*told, question, *loop, {"message": {"role": "assistant", "content": "Here."}}, told[0]])
-    before, now = (
-        json.loads(window_of_request(msgspec.convert({**body, "messages": each}, WindowRequest), {})[0].body)
-        for each in histories
-    )
-    assert now["cache"]["expected_read_tokens"] == pytest.approx(before["tokens"]["total"], abs=4)
+    """Reads by a window's blocks are those by its request, also where the system text or a result changes, or no mark can
+    be sent."""
+    own, sent = bills(two_windows(model, form, messages, **more), seconds=1)[-1]
+    assert own.read == pytest.approx(sent.read, abs=max(128, sent.read // 25))
 
 
 # ---- the simulator itself

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from histories import MODELS, PRICES, Talk, deep, entries, quick, tiers, timed, words
+from histories import MODELS, PRICES, Talk, deep, entries, quick, tiers, words
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -250,8 +250,8 @@ STABLE = st.fixed_dictionaries(
 
 @st.composite
 def reads(draw: st.DrawFn, **kinds: Any) -> Read:
-    """Draw a view's window of a conversation with times, and mostly a price tier."""
-    found = draw(shared(**kinds).map(Talk).flatmap(timed))
+    """Draw a view's window of a conversation, and mostly a price tier."""
+    found = draw(shared(**kinds).map(Talk))
     budget = draw(st.integers(30, 500))
     view, model, ways = draw(st.sampled_from(AGENTS)), draw(st.sampled_from(MODELS)), draw(STABLE)
     return Read(found, WindowQuery(model=model, view=view, max_tokens=budget, reserve=0, **ways), draw(tiers(budget)))
@@ -295,7 +295,7 @@ def asking(read: Read, **ways: Any) -> Read:
 @st.composite
 def lives(draw: st.DrawFn) -> Read:
     """Draw a view's stable windows, in a budget that has room for all that must be in, after each message."""
-    found = draw(shared(max_turns=14).map(Talk).flatmap(timed))
+    found = draw(shared(max_turns=14).map(Talk))
     query = WindowQuery(
         view=draw(st.sampled_from(AGENTS)),
         model=draw(st.sampled_from(MODELS)),

@@ -107,7 +107,7 @@ def replay(
     simulator of the provider's prompt cache tells what is read from it, and list prices what it costs.
 
     \b
-      sash replay --owner ada --set stable=auto,price=auto,cache=auto
+      sash replay --owner ada --set stable=auto,cache=auto
       sash replay export.ndjson --against stable=true --set stable_step=0.25 -o replay.html
     """
     if (bool(files), owner is not None, everything, bool(ids)).count(True) != 1:

@@ -21,7 +21,7 @@ Where to begin, by what you want to know::
                 law.view            a history for one model, in units that are kept or left out together
                                     then ``sending``, ``fixed``, ``documents``, ``stable``, ``walk``, ``binding``: its steps
                 law.fitting         pictures and bytes inside the provider's limits, before the law chooses messages
-    a request   law.render          stored bodies spliced into it; ``law.expected`` knows what a cache keeps of it
+    a request   law.render          stored bodies spliced into it
     recall      law.recall          older messages, found by ``words`` and ``ranking``
 
 The way of one message from its reading to its cost, with a test: tests/README.md, "From a message to its cost".

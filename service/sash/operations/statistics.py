@@ -48,7 +48,6 @@ _ADDED = (
     "sash_billed",
     "sash_prompt",
     "sash_reasoning",
-    "sash_expected",
     "sash_input",
 )
 READ_SECONDS = 1.0

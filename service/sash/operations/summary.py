@@ -203,42 +203,13 @@ class SavedStats(msgspec.Struct, frozen=True):
     tiers_usd: Annotated[float | None, usd("tiers")]
 
 
-_EXPECTED = "sash_expected_tokens_total"
 _CACHED = "sash_prompt_cache_tokens_total"
 
 
-def _expected_of_billed(what: str) -> Figure:
-    """The expected dollars of one kind, scaled to the tokens of those reports that tell cached tokens."""
-
-    def dollars(sums: Sums) -> float | None:
-        models = sums.prices if sums.model is None else (sums.model,)
-        found = [_scaled(sums._replace(model=model), what) for model in models]
-        return round(sum(found), 6) if sums.usd(what) is not None else None
-
-    return dollars
-
-
-def _scaled(sums: Sums, what: str) -> float:
-    """One model's expected dollars for as many tokens as were billed."""
-    tokens = sums.total(_EXPECTED)
-    return sums.total(_DOLLARS, what) / 1e9 * sums.total(_CACHED) / tokens if tokens else 0.0
-
-
 class CostStats(msgspec.Struct, frozen=True):
-    """Dollars of input at list prices: those expected of all windows, and those of bills that report cached tokens.
+    """Dollars of input at list prices, of those bills that report cached tokens."""
 
-    ``expected_for_billed_usd`` are those expected for as many tokens as these bills have, to compare with ``billed_usd``,
-    and ``if_warm_for_billed_usd`` those of an always warm cache. ``expected_read_tokens`` are tokens of all windows that a
-    warm cache is expected to serve, and ``expected_read_share`` their part of all windows' tokens, to compare with
-    ``cache.hit_share``.
-    """
-
-    expected_usd: Annotated[float | None, usd("expected")]
     billed_usd: Annotated[float | None, usd("billed")]
-    expected_for_billed_usd: Annotated[float | None, _expected_of_billed("expected")]
-    if_warm_for_billed_usd: Annotated[float | None, _expected_of_billed("if_warm")]
-    expected_read_tokens: Annotated[int, total(_EXPECTED, "read")]
-    expected_read_share: Annotated[float | None, share(total(_EXPECTED, "read"), total(_EXPECTED), 4)]
 
 
 class ReasonCount(msgspec.Struct, frozen=True):

@@ -90,15 +90,10 @@ class WindowMetrics:
         self.cache_misses = counter(
             "sash_prompt_cache_misses_total", "Misses of a prompt cache, by the provider's reason.", "model", "reason"
         )
-        self.expected_tokens = counter(
-            "sash_expected_tokens_total",
-            "Tokens of windows, by what a warm prompt cache of the provider is expected to do: read, or neither.",
-            *("model", "part"),
-        )
         self.nanodollars = counter(
             "sash_input_nanodollars_total",
-            "Billionths of a dollar of input at list prices: expected of windows, and if the cache is warm; billed, "
-            "read from a cache, written to it; and saved by documents, cuts, tiers and stable cuts.",
+            "Billionths of a dollar of input at list prices: billed, read from a cache, written to it; and saved by "
+            "documents, cuts, tiers and stable cuts.",
             *("model", "what"),
         )
         self.views = counter("sash_view_windows_total", "Windows of what one of several agents sees.", "model")
@@ -141,12 +136,6 @@ class WindowMetrics:
         if head.dropped.media_bytes or head.dropped.images or head.dropped.files:
             self.dropped_images(label).inc(head.dropped.images + head.dropped.files)
             self.dropped_media_bytes(label).inc(head.dropped.media_bytes)
-        if head.cost is not None:
-            read = head.cost.expected_read_tokens
-            self.expected_tokens(label, "read").inc(read)
-            self.expected_tokens(label, "neither").inc(head.tokens.total - read)
-            self.nanodollars(label, "expected").inc(round(head.cost.usd * 1e9))
-            self.nanodollars(label, "if_warm").inc(round(head.cost.if_warm * 1e9))
         saved, trimmed = documents
         if saved or head.grounding.truncated:
             self.saved_tokens(label).inc(saved)

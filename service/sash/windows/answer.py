@@ -17,7 +17,6 @@ from sash.core.counts.rows import form_named, form_number
 from sash.core.law.cost import Cost, cost_of
 from sash.core.law.costs import message_costs, written_cost
 from sash.core.law.documents import Documents
-from sash.core.law.expected import Expected
 from sash.core.law.explain import Explained, documents_told
 from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
@@ -139,7 +138,6 @@ class WindowHead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trimmed: Trimmed | None = None
     mended: Mended | None = None
     waiting_for: Annotated[list[str], Meta(description="Ids of the calls at the end that wait for their results.")] = []
-    cache: Expected | None = None
     cost: Cost | None = None
     correction: Annotated[
         float | None, Meta(description="The factor that corrects the estimate, computed from reported bills.")
@@ -214,15 +212,7 @@ def made(
         grounding=_documents_of(asked, window, history, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
         trimmed=trimmed,
-        cache=hints.expected if hints else None,
-        cost=cost_of(
-            window,
-            history,
-            model,
-            stable=bool(query.stable),
-            hinted=hints and hints.expected,
-            lifetime=hints and hints.lifetime,
-        ),
+        cost=cost_of(window, history, model),
         correction=model.correction,
         model_assumed=model.assumed,
         summary_used=window.summary is not None,
@@ -314,7 +304,7 @@ def _request(
 def _with_hints(asked: Asked, request: Object | list[Body], hints: Hints) -> Object:
     """The request with hints for the prompt cache."""
     given: Object = msgspec.json.decode(chat_request(asked.parts, request)) if isinstance(request, list) else request
-    return PROVIDERS[asked.query.format].mark(given, hints.rules.kind if hints.rules else None, hints.places, hints.key)
+    return PROVIDERS[asked.query.format].mark(given, hints.kind, hints.places, hints.key)
 
 
 def with_result_lines(window: Window, history: History, order: Order, bodies: Bodies, model: Model) -> Window:

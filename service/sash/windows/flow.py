@@ -114,10 +114,7 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
         trimmed = None
         if choice.edits:
             choice, bodies, trimmed = edited(choice, history, bodies, asked.limits.model)
-        hints = hints_of(asked, history, choice, documents) if asked.query.cache != "none" else None
-        if isinstance(hints, NeedOlder):
-            seen = yield Older(hints.first_seq)
-            continue
+        hints = hints_of(asked, history, choice) if asked.query.cache != "none" else None
         if asked.query.history_tools:
             asked = _with_tools(asked, first_seen(choice, history), seen.history.length)
         return made(asked, history, choice, bodies, documents, hints, trimmed)

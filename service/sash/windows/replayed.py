@@ -20,12 +20,11 @@ from sash.core.law.compaction import newest_summary
 from sash.core.law.conversation_settings import ConversationSettings, fixed_parts
 from sash.core.law.cost import input_prices
 from sash.core.law.costs import message_costs
-from sash.core.law.expected import CachedWindow
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import Billed, PromptCache
 from sash.core.law.records import Summary
 from sash.core.law.render import Bodies
-from sash.core.law.window_blocks import blocks_of_window
+from sash.core.law.window_blocks import CachedWindow, blocks_of_window
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
 from sash.store.data.layout import decode_grounding
 from sash.windows.answer import Made
@@ -92,7 +91,7 @@ class Replayed:
         self._newest: frozenset[int] | None = None
         given = placed_entries([*enumerate(lived.entries)])
         self._kept = measured_entries(given, parts.template, model, digests=True)
-        self._records = records_of(self._kept, given, model, lived.times)
+        self._records = records_of(self._kept, given, model)
         message_costs(self._records, model)  # kept for all windows
         self._bodies = Bodies(1, [body for _, body, _ in self._kept], {})
         self._documents = {seq: decode_grounding(stored) for seq, (_, _, stored) in enumerate(self._kept, 1) if stored}
@@ -154,14 +153,14 @@ class Replayed:
 
     def _request(self, made: Made, cache: PromptCache | None, at_ms: int) -> BilledRequest:
         model, head, hints = self._model, made.head, made.hints
-        total, lifetime = head.tokens.total, hints.lifetime if hints else None
+        total = head.tokens.total
         billed = Billed(0, 0, total)
         if cache is not None:
-            places = hints.places if hints and hints.rules else None
+            places = hints.places if hints and hints.kind else None
             cached = CachedWindow(made.window, made.history, model, places)
             blocks = blocks_of_window(cache.rules.kind, cached)
-            billed = cache.send(blocks, at_ms / 1000, lifetime.seconds if lifetime else None)
-        prices = input_prices(model, total, lifetime)
+            billed = cache.send(blocks, at_ms / 1000)
+        prices = input_prices(model, total)
         return BilledRequest(
             tokens=total,
             billed=billed,

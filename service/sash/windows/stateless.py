@@ -99,7 +99,7 @@ def window_of_request(
 
 def _needs_all(query: WindowQuery) -> bool:
     """Whether the window depends on all messages, also on those that are not in it."""
-    return query.explain or bool(query.stable) or query.price == "auto" or query.recall_max_tokens > 0
+    return query.explain or bool(query.stable) or query.recall_max_tokens > 0
 
 
 def _checked(given: list[Entry], sent: ReadEntries | None, send: Names) -> list[Given]:
@@ -198,9 +198,9 @@ def measured_entries(entries: list[Given], template: Template, model: Model, *, 
     return found
 
 
-def records_of(kept: list[Measured], entries: list[Given], model: Model, times: Sequence[int] = ()) -> Records:
-    """The records of measured entries, counted for the model, too. ``times`` are in milliseconds since 1970."""
-    records = Records.of([record for record, _, _ in kept], times)
+def records_of(kept: list[Measured], entries: list[Given], model: Model) -> Records:
+    """The records of measured entries, counted for the model, too."""
+    records = Records.of([record for record, _, _ in kept])
     if (vocabulary := model.vocabulary) is None:
         return records
     said = [spoken_tokens(message, vocabulary) + 1 for _, message, _ in entries]

@@ -265,16 +265,15 @@ def reach_of_query(query: WindowQuery, models: Mapping[str, Model]) -> Reach:
         query.max_tokens or 0,
         limit=query.limit or 0,
         compactions=_compactions(query),
-        times=query.price == "auto",
         words=query.recall_max_tokens > 0,
     )
 
 
 def reach_of(query: WindowQuery, limits: Limits) -> Reach:
     """The tail that the query's window likely needs."""
-    model, is_priced = limits.model, query.price == "auto"
+    model = limits.model
     budget = below_a_tier(query, model, limits.budget)
-    block = BLOCK * cut_length(query, model, limits.budget) if query.stable or is_priced else 0
+    block = BLOCK * cut_length(query, model, limits.budget) if query.stable else 0
     if query.view is not None:
         budget *= _OF_A_VIEW
     more = SKIP_HORIZON if query.overflow == "skip" else 0
@@ -289,7 +288,6 @@ def reach_of(query: WindowQuery, limits: Limits) -> Reach:
         more,
         whole,
         _compactions(query),
-        is_priced,
         query.recall_max_tokens > 0,
     )
 

@@ -82,9 +82,7 @@ class GrowingTail:
 
     async def read_older(self, first_seq: int) -> None:
         """Read records from ``first_seq`` on, and put them before the tail."""
-        older = await self._reader.records(
-            self.target, first_seq, self.first_seq - 1, state=self.state, times=bool(self.records.details)
-        )
+        older = await self._reader.records(self.target, first_seq, self.first_seq - 1, state=self.state)
         self.records = older.before(self.records)
         self.first_seq = first_seq
         self.outside = {seq: message for seq, message in self.outside.items() if seq < first_seq}

@@ -10,13 +10,6 @@ ProviderObject = Annotated[
 CacheKey = Annotated[
     str, Meta(description="The conversation's key in the provider's prompt cache, with `cache=auto`; costs no tokens.")
 ]
-CacheOptions = Annotated[
-    dict[str, str],
-    Meta(
-        title="CacheOptions",
-        description="What is asked of the provider's prompt cache, with `cache=auto` and `price=auto`; costs no tokens.",
-    ),
-]
 ToolAsSent = Annotated[
     dict[str, Any],
     Meta(

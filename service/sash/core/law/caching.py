@@ -52,49 +52,34 @@ def below_a_tier(query: WindowQuery, model: Model, budget: int) -> int:
 
 
 def cut_length(query: WindowQuery, model: Model, budget: int) -> int:
-    """The tokens of which a stable cut's steps are a share: the budget, or what is below a tier that is far below.
-
-    Near a tier it is the budget, so that the cut has the places of ``stable=auto``.
-    """
-    below = below_a_tier(query, model, budget)
-    return max(1, budget if 4 * below >= 3 * budget else below)
+    """The tokens of which a stable cut's steps are a share: the budget, or what is below a price tier."""
+    return max(1, below_a_tier(query, model, budget))
 
 
 _STEPS = (0.1, 0.25, 0.5)
 _TURNS_A_BUDGET = 64
 """About the number of turns that fill a budget. The size of a turn decides how often a cut moves."""
-TURN_OF_A_WINDOW = 1 / 48
-"""A turn's tokens as a part of its window's, which on average has three quarters of its budget."""
 
 
 def settled(query: Q, model: Model, budget: int) -> Q:
-    """The query with ``stable=auto`` decided: the model's cheapest step, or no stable cut without a prompt cache.
-
-    ``price=auto`` has a stable cut, too.
-    """
-    if query.stable != "auto" and (query.stable or query.price != "auto"):
+    """The query with ``stable=auto`` decided: the model's cheapest step, or no stable cut without a prompt cache."""
+    if query.stable != "auto":
         return query
-    rules, budget = caching_of(model), below_a_tier(query, model, budget)
+    rules = caching_of(model)
     if rules is None:
         return msgspec.structs.replace(query, stable=False)
-    return msgspec.structs.replace(query, stable=True, stable_step=cheapest_step(rules, budget))
+    below = below_a_tier(query, model, budget)
+    step = min(_STEPS, key=lambda step: _turn_cost(rules, below, step))
+    return msgspec.structs.replace(query, stable=True, stable_step=step)
 
 
-def cheapest_step(rules: Caching, budget: int, turn: float | None = None) -> float:
-    """The step, as a share of the budget, with which turns are cheapest; ``turn`` are a turn's tokens, else the usual ones.
-
-    The size of turns hardly matters (tests/bench/README.md), so windows ask for no other.
-    """
-    return min(_STEPS, key=lambda step: _turn_cost(rules, budget, step, turn or budget / _TURNS_A_BUDGET))
-
-
-def _turn_cost(rules: Caching, budget: int, step: float, turn: float) -> float:
+def _turn_cost(rules: Caching, budget: int, step: float) -> float:
     """The average cost of a turn, in uncached tokens, while a window grows by ``step`` and is cut again.
 
     The window is read from the cache, or at full price below the minimum. The turn's tokens are written. After a cut, the
     kept tokens are written again.
     """
-    least = (1 - step) * budget
+    turn, least = budget / _TURNS_A_BUDGET, (1 - step) * budget
     short = min(1.0, max(0.0, (rules.minimum_tokens - least) / (budget - least)))
     held = (least + budget) / 2
     read = held * (short + (1 - short) * rules.read_price)

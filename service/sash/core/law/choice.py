@@ -21,7 +21,7 @@ import numpy as np
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION
 from sash.core.counts.numbers import Number
 from sash.core.law.binding import keeps_reasoning_from
-from sash.core.law.caching import below_a_tier, caching_of, cut_length
+from sash.core.law.caching import below_a_tier, cut_length
 from sash.core.law.explain import does_not_fit, dropped, explain, left_out
 from sash.core.law.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.fixed import Fixed, Line, fixed_costs, has_calls
@@ -31,7 +31,6 @@ from sash.core.law.notes import longest_note, note_measure
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Summary
 from sash.core.law.results import Edit
-from sash.core.law.rhythm import spared_of
 from sash.core.law.sending import (
     Trimming,
     begins_turn,
@@ -42,7 +41,7 @@ from sash.core.law.sending import (
     with_reasoning,
     without_thoughts,
 )
-from sash.core.law.stable import Before, Cut, Spared, cut_seq
+from sash.core.law.stable import Before, Cut, cut_seq
 from sash.core.law.terms import Terms
 from sash.core.law.view import History, View, view_history
 from sash.core.law.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
@@ -276,21 +275,11 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         if not options.stable or self.allowed.cut is not None:
             return self.allowed.cut
         length = cut_length(options, terms.model, terms.budget)
-        step = length * options.stable_step
-        spared = self._spared(length, step) if options.price == "auto" else None
-        found = cut_seq(self.line, room, step, BLOCK * length, terms, spared)
+        found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, terms)
         if isinstance(found, Before):
             return back_to(self.line.history, found.place)
         since = history.since(found.since_seq) if found.since_seq else 0
-        return Cut(history.since(found.seq), since, found.for_price)
-
-    def _spared(self, length: int, step: float) -> Spared | None:
-        """What ``price=auto`` leaves free; None for a model without a cache."""
-        options, below, rules = self.terms.options, self.budget - self.spared, caching_of(self.terms.model)
-        if rules is None:
-            return None
-        asks = options.cache == "auto" and PROVIDERS[options.format].takes_marks(rules.kind)
-        return spared_of(self.line.history, rules, length, step, below, is_tiered=self.is_priced, asks=asks)
+        return Cut(history.since(found.seq), since)
 
     def _bounds(self, summary: Summary | None, cut: Cut | None) -> Bounds:
         """The bounds of history, and the options of the walk."""
@@ -300,7 +289,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         turns_seq = history.turn(options.turns) if options.turns else 1
         return Bounds(
             (
-                ("price" if cut and cut.for_price else "budget", cut.seq if cut else 1),
+                ("budget", cut.seq if cut else 1),
                 ("limit", max(limit_seq, turns_seq, allowed.messages_seq)),
                 ("bytes", allowed.bytes_seq),
                 ("summary", 1 if not summary or is_told else summary.through_seq + 1),

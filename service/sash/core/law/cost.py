@@ -1,4 +1,4 @@
-"""cost_of: what the input of a window costs at list prices, and what the provider's prompt cache makes of it.
+"""cost_of: what the input of a window costs at list prices, and whether the provider's prompt cache is warm.
 
 The window before is assumed to be the one that ended before the newest reply. It was sent when its last message came, and
 this one when its newest message came: if the time between is longer than an entry lives, the cache is cold.
@@ -13,10 +13,8 @@ from sash.core.counts.families import ASSISTANT
 from sash.core.counts.models import Model
 from sash.core.counts.price_tiers import PriceTier
 from sash.core.law.caching import caching_of
-from sash.core.law.expected import CachedWindow, Expected, expect_unhinted
 from sash.core.law.view import History
 from sash.core.law.window import Window
-from sash.core.providers.cache_marks import Lifetime
 
 CacheState = Annotated[
     Literal["warm", "cold", "unknown"],
@@ -50,68 +48,34 @@ class InputPrices(NamedTuple):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """The list price of a window's input in dollars: as the cache likely is, and if it is warm.
+    """The list price of a window's input in dollars, its price tier, and the state of the provider's prompt cache."""
 
-    With ``cache=unknown`` nothing is expected to be read. The expected tokens are those of a warm cache.
-    """
-
-    usd: float
-    if_warm: float
+    usd: Annotated[float, Meta(description="Without a prompt cache. What the cache served is told by the bill.")]
     cache: CacheState
     tier: ReachedTier
-    expected_read_tokens: int
-    expected_write_tokens: int
 
 
-def cost_of(
-    window: Window,
-    history: History,
-    model: Model,
-    *,
-    stable: bool,
-    hinted: Expected | None = None,
-    lifetime: Lifetime | None = None,
-) -> Cost | None:
-    """The window's cost; None if the model's prices are unknown.
-
-    ``hinted`` are the expected tokens of a window with hints for the cache. ``lifetime`` is the one that the hints ask for,
-    in place of the model's usual one.
-    """
+def cost_of(window: Window, history: History, model: Model) -> Cost | None:
+    """The window's cost; None if the model's prices are unknown."""
     total, rules = window.tokens["total"], caching_of(model)
-    prices = input_prices(model, total, lifetime)
+    prices = input_prices(model, total)
     if prices is None:
         return None
-    expected, lives_ms = hinted or Expected(0, 0), 0
-    if rules is not None:
-        lives_ms = 1000 * (lifetime.seconds if lifetime else rules.lifetime_seconds)
-        if hinted is None and total >= rules.minimum_tokens and rules.kind != "cache_control":  # else nothing is marked
-            expected = expect_unhinted(rules, CachedWindow(window, history, model), stable=stable)
-    read, written = expected.expected_read_tokens, expected.expected_write_tokens
-    warm = prices.dollars(total, read, written)
-    cold = prices.dollars(total, 0, 0 if rules is None or rules.kind == "implicit" else read + written)
     cache: CacheState = "unknown"
     if rules is not None and history.pause_ms is not None:
-        cache = "warm" if history.pause_ms <= lives_ms else "cold"
+        cache = "warm" if history.pause_ms <= 1000 * rules.lifetime_seconds else "cold"
     elif rules is not None and not window.dropped["messages"] and ASSISTANT not in history.records.roles:
         cache = "cold"  # the first window; one that leaves messages out does not know whether a reply is among them
-    if_warm = round(warm, 9)
-    return Cost(
-        usd=if_warm if cache == "warm" else round(cold, 9),
-        if_warm=if_warm,
-        cache=cache,
-        tier=prices.tier,
-        expected_read_tokens=read,
-        expected_write_tokens=written,
-    )
+    return Cost(round(prices.dollars(total, 0, 0), 9), cache, prices.tier)
 
 
-def input_prices(model: Model, total: int, lifetime: Lifetime | None = None) -> InputPrices | None:
-    """The prices of a request of ``total`` input tokens; None if they are unknown. ``lifetime`` is as in ``cost_of``."""
+def input_prices(model: Model, total: int) -> InputPrices | None:
+    """The prices of a request of ``total`` input tokens; None if they are unknown."""
     prices = model.prices_at(total) if model.price_tiers else model
     uncached, first = prices.input_price or model.input_price, model.input_price
     if not uncached or not first:
         return None
     cached = prices.cached_input_price if prices.cached_input_price is not None else uncached
-    written = lifetime.write_price * uncached if lifetime else prices.cache_write_price or uncached
+    written = prices.cache_write_price or uncached
     above = prices.above if isinstance(prices, PriceTier) else 0
     return InputPrices(uncached, cached, written, ReachedTier(above, round(uncached / first, 4)))

@@ -190,9 +190,7 @@ class WindowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Literal["none", "auto"],
         Meta(
             title="PriceChoice",
-            description="`auto`: stay below a price tier unless what must be in does not fit below it, and leave out a "
-            "step of a long window's history at once while the provider's prompt cache is cold. It has a stable cut. With "
-            "`cache=auto`, the lifetime that is asked for follows the conversation's pauses.",
+            description="`auto`: stay below a price tier unless what must be in does not fit below it.",
         ),
     ] = "none"
     explain: Annotated[bool, Meta(description="Add a line for each considered message: kept or not, and why.")] = False

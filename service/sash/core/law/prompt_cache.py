@@ -38,11 +38,11 @@ class PromptCache:
 
     def __init__(self, rules: Caching) -> None:
         self.rules = rules
-        self._used: dict[int, tuple[float, float]] = {}
-        """When each prefix was last used, and how long it lives after that, in seconds, by the hash of its blocks."""
+        self._used: dict[int, float] = {}
+        """When each prefix was last used, in seconds, by the hash of its blocks."""
 
-    def send(self, blocks: Sequence[Block], at_seconds: float, lives_seconds: float | None = None) -> Billed:
-        """Return what a request is billed that asks for entries which live so long, or as long as usual.
+    def send(self, blocks: Sequence[Block], at_seconds: float) -> Billed:
+        """Return what a request is billed.
 
         Raises ValueError for too many breakpoints, which a provider refuses (400).
         """
@@ -58,18 +58,16 @@ class PromptCache:
                 looked, ends = [place for end in marks for place in places[max(0, end - LOOKBACK_BLOCKS) : end]], marks
             case "breakpoints":
                 looked, ends = sorted({*marks, *turns})[-_MATCHED_BREAKPOINTS:], sorted({*marks[-3:], *turns[-1:]})
-        lives = rules.lifetime_seconds if lives_seconds is None else lives_seconds
         tokens = [0, *accumulate(block.tokens for block in blocks)]
         prefixes = [*accumulate((block.identity for block in blocks), lambda *known: hash(known), initial=0)]
-        self._used = {known: used for known, used in self._used.items() if at_seconds - used[0] <= used[1]}
+        lives = rules.lifetime_seconds
+        self._used = {known: used for known, used in self._used.items() if at_seconds - used <= lives}
         found = max((place for place in looked if prefixes[place] in self._used), default=0)
         # The longest cached prefix is read, and the rest up to the last end is written.
         read = tokens[found] // rules.step_tokens * rules.step_tokens
         read = read if read >= rules.minimum_tokens else 0
         long_enough = [end for end in ends if tokens[end] >= rules.minimum_tokens]
         for place in [*long_enough, *([found] if read else [])]:
-            # An entry that is used again lives as long as it was written for.
-            lived = self._used.get(prefixes[place], (0.0, lives))[1]
-            self._used[prefixes[place]] = at_seconds, lived
+            self._used[prefixes[place]] = at_seconds
         written = 0 if rules.kind == "implicit" else max(0, tokens[max(long_enough, default=0)] - read)
         return Billed(read, written, tokens[-1] - read - written)

@@ -28,8 +28,8 @@ from sash.core.counts.numbers import Number
 from sash.core.counts.prices import LIST_BEGINS, LIST_ENDS
 from sash.core.counts.rows import Row, columns_of, stored_row, taken
 from sash.core.law.apart import GAP, StoredMedium
-from sash.core.law.details import Details, StoredDetails, times_in
-from sash.core.law.identities import Identity, short_form, stamp_of
+from sash.core.law.details import Details, StoredDetails
+from sash.core.law.identities import Identity, short_form
 from sash.core.law.reasons import Reason
 
 if TYPE_CHECKING:
@@ -234,11 +234,11 @@ class Records(Sequence[Record]):
         """These messages' units, once they were asked for."""
 
     @classmethod
-    def of(cls, records: Sequence[Record], times: Sequence[int] = ()) -> "Records":
-        """The columns of these records. ``times`` are in milliseconds since 1970."""
-        replace = msgspec.structs.replace
-        stamped = [replace(_NOBODY, stamp=stamp_of(time, 0)) for time in times] or repeat(_NOBODY)
-        return cls(b"".join(map(encode_record, records)), StoredDetails.of(list(map(details_of, records, stamped))))
+    def of(cls, records: Sequence[Record]) -> "Records":
+        """The columns of these records."""
+        return cls(
+            b"".join(map(encode_record, records)), StoredDetails.of(list(map(details_of, records, repeat(_NOBODY))))
+        )
 
     @classmethod
     def lone(cls, records: Sequence[Record]) -> "Records":
@@ -495,11 +495,6 @@ class Records(Sequence[Record]):
     def marked(self) -> bool:
         """Whether a result is late, or an assistant's message calls in the form before tool calls."""
         return 1 in self.flags.translate(_LATE)
-
-    @cached_property
-    def times(self) -> Number:
-        """The messages' times in milliseconds since 1970, as an array: 0 without one. The details must have been read."""
-        return np.array(times_in(self.details) if self.details else [0] * len(self), np.int64)
 
     @property
     def plain(self) -> bool:

@@ -18,11 +18,6 @@ the tail that was read is enough.
     sent     0 ........ step ........ 2 step ........ 3 step 0 ......... end
     need                      x |----------- budget for history ------|
     kept                              |--------------------------------|
-
-With ``price=auto`` a message also needs more to be left out if the provider's cache was cold when it came, because another
-beginning costs nothing then; and if history has outgrown a price tier. The places are the same, so a window begins at the
-message at which it would begin without, or at a later place. A window that would be too short to be cached again is cut
-anywhere, so that it stays longer.
 """
 
 from itertools import accumulate
@@ -75,31 +70,6 @@ class Cut(NamedTuple):
 
     seq: int
     since_seq: int
-    for_price: bool = False
-    """Whether it is there for ``price=auto`` alone."""
-
-
-class Spared(NamedTuple):
-    """The tokens of the room that ``price=auto`` leaves free.
-
-    ``while_cold`` are left free where the provider's cache was cold when a message came, by message, or by unit; 0 where it
-    was not. Where it was so ``briefly``, history begins right behind what needs to be left out. ``told`` is the first
-    message whose cache is known. ``outgrown`` are left free once history is larger than the room.
-    """
-
-    while_cold: Number
-    briefly: Number
-    told: int
-    outgrown: int
-
-    def by_unit(self, view: View) -> "Spared":
-        """The same for the units of the tail's messages."""
-        if view.units.single:
-            return self
-        begins = view.units.begins[view.front :] - view.history.records.front
-        while_cold = np.maximum.reduceat(self.while_cold, begins)
-        briefly = np.logical_or.reduceat(self.briefly, begins)
-        return Spared(while_cold, briefly, int(np.searchsorted(begins, self.told)), self.outgrown)
 
 
 class Begins(NamedTuple):
@@ -107,10 +77,9 @@ class Begins(NamedTuple):
 
     cut: int
     since: int | None = None
-    for_price: bool = False
 
 
-def cut_seq(view: View, room: int, step: float, block: int, terms: Terms, spared: Spared | None = None) -> Cut | Before:
+def cut_seq(view: View, room: int, step: float, block: int, terms: Terms) -> Cut | Before:
     """The stable cut; Before if the tail is too short to find it.
 
     ``room`` is the budget minus the fixed parts and ``step`` a length, both in the model's tokens; ``block`` is in reference
@@ -135,12 +104,11 @@ def cut_seq(view: View, room: int, step: float, block: int, terms: Terms, spared
         block=block,
         whole=history.is_whole,
         asked=asked,
-        spared=spared.by_unit(view) if spared is not None and len(spans.cost) else None,
     )
     if isinstance(found, Before):
         return found
     since_seq = view.seq(view.front + found.since + 1) - 1 if found.since is not None else 0
-    return Cut(view.seq(view.front + found.cut), since_seq, found.for_price)
+    return Cut(view.seq(view.front + found.cut), since_seq)
 
 
 def _placed(question: Record, terms: Terms) -> tuple[int, int]:
@@ -219,7 +187,6 @@ def stable_cut(
     block: int,
     whole: bool,
     asked: EarlierQuestion | None = None,
-    spared: Spared | None = None,
 ) -> Begins | Before:
     """Where history begins. Before, if more of the history is needed.
 
@@ -227,41 +194,21 @@ def stable_cut(
     documents. ``whole``: the spans are the whole history. ``asked`` is the newest question if it is before the spans.
     """
     turns = _Turns(spans, asked, whole=whole)
-    gone, told, needs = turns.gone, turns.told, turns.needs(room)
-    plain, brief, left_out = int(needs.max(initial=0)), Begins(0), 0
-    if spared is not None:
-        told = max(told, spared.told)
-        spare = np.where(spared.briefly, 0, spared.while_cold)
-        dearer = turns.needs(room - np.maximum(spare, np.where(needs > 0, spared.outgrown, 0)))
-        needs, brief, left_out = _cut_anywhere(gone, dearer, turns.needs(room - spared.while_cold) * spared.briefly)
+    gone, needs = turns.gone, turns.needs(room)
     need = int(needs.max(initial=0))
     if whole and not need:
-        return brief
+        return Begins(0)
     line = end - int(spans.length.sum())
     places = _places(spans, gone, line, step, block, whole=whole)
     before = gone[places]
     # What messages before the tail need is at most what is before the first told one, so places behind that are certain.
-    certain = int(np.searchsorted(before, gone[told]))
-    if not (before[certain : certain + 1] < (need or left_out)).any():
+    certain = int(np.searchsorted(before, gone[turns.told]))
+    if not (before[certain : certain + 1] < need).any():
         return Before(line // block * block)
     place = int(np.searchsorted(before, need))
     cut = int(places[place]) if place < len(places) else len(spans.cost)
-    if not need or brief.cut > cut:
-        return brief
     # The first span that needed a later cut than the previous place.
-    return Begins(cut, int(np.argmax(needs > before[place - 1])), for_price=plain <= before[place - 1])
-
-
-def _cut_anywhere(gone: Number, needs: Number, briefly: Number) -> tuple[Number, Begins, int]:
-    """Let history begin at any span, where the cache was cold ``briefly``: these needs, and 0 elsewhere.
-
-    Returns the other ``needs`` that are not met by this, where history begins, and the tokens before it.
-    """
-    most = np.maximum.accumulate(briefly)
-    cuts = np.searchsorted(gone, most)
-    cut = int(cuts[-1]) if len(cuts) else 0
-    since = int(np.argmax(most > gone[cut - 1])) if cut else None
-    return np.where(needs > gone[cuts], needs, 0), Begins(cut, since, for_price=cut > 0), int(gone[cut])
+    return Begins(cut, int(np.argmax(needs > before[place - 1])))
 
 
 def _places(spans: Spans, gone: Number, line: int, step: float, block: int, *, whole: bool) -> Number:

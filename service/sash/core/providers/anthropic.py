@@ -621,7 +621,7 @@ def _caching(name: str, prices: CachePrices) -> Caching | None:
         lifetime_seconds=300,
         read_price=prices.read,
         write_price=prices.write,
-        longer=Lifetime(3600, prices.long_write or 2.0, "1h"),
+        longer=Lifetime(3600, prices.long_write or 2.0),
     )
 
 
@@ -649,12 +649,8 @@ def _mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> 
     wanted += [end for end in (tools + system, tools) if end]
     ends = [_markable(blocks, end) for end in wanted]
     free = [end for end in dict.fromkeys(ends) if end > first and not blocks[end - 1].get("cache_control")]
-    # A longer lifetime must not be behind a client's own mark of five minutes.
-    minutes = {id(holder) for holder, block in own if not is_hour(block)}
-    short = min((index for index, block in enumerate(blocks) if id(block) in minutes), default=len(blocks))
     for end in free[: max(0, BREAKPOINTS - len(own))]:
-        longer = {"ttl": places.lifetime} if places.lifetime and end <= short else {}
-        _mark_at(contents, end, {**_CONTROL, **longer})
+        _mark_at(contents, end, {**_CONTROL})
     request |= dict(zip(names, contents, strict=False))
     request["messages"] = [
         message if message["content"] is content else {**message, "content": content}

@@ -30,8 +30,6 @@ class Lifetime(msgspec.Struct, frozen=True):
 
     seconds: int
     write_price: float
-    name: str
-    """The value that asks for it in the provider's own form."""
 
 
 class Caching(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +42,7 @@ class Caching(msgspec.Struct, frozen=True, kw_only=True):
     read_price: float
     write_price: float = 1.0
     longer: Lifetime | None = None
-    """The longer lifetime that may be asked for, in place of ``lifetime_seconds``."""
+    """The longer lifetime that a client may ask for, in place of ``lifetime_seconds``."""
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -54,10 +52,6 @@ class Places(msgspec.Struct, frozen=True):
     newest: bool
     recalled: bool = False
     """Whether a block of recalled messages is before the newest question. The next window does not have this block."""
-    lifetime: str = ""
-    """The lifetime that is asked for, by its name; empty for the usual one."""
-    alone: bool = False
-    """Whether only what is before the messages is written to the cache."""
 
 
 def unmarked(request: Object, cache: CacheKind | None, places: Places, key: str) -> Object:

@@ -99,11 +99,9 @@ def mark(request: Block, cache: CacheKind | None, places: Places, key: str) -> B
     wanted += [1] if system else []
     own = [(place, block) for place, content in enumerate(contents) for block in content if "cachePoint" in block]
     first = max((place for place, block in own if _is_hour(block)), default=-1)
-    short = min((place for place, block in own if not _is_hour(block)), default=len(contents))
     free = [place for place in dict.fromkeys(wanted) if place > first and _takes_point(contents[place])]
     for place in free[: max(0, BREAKPOINTS - len(own))]:
-        longer = {"ttl": places.lifetime} if places.lifetime and place <= short else {}
-        contents[place].append({"cachePoint": {"type": "default", **longer}})
+        contents[place].append({"cachePoint": {"type": "default"}})
     return {**request, "messages": messages, **({"system": system} if system else {})}
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sash.core.chat.arguments import CacheKey, CacheOptions, ToolAsSent, ToolChoice
+from sash.core.chat.arguments import CacheKey, ToolAsSent, ToolChoice
 from sash.core.chat.messages import MessageAsSent
 from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, CachePrices, Caching, Places, content_parts
@@ -88,9 +88,6 @@ def openai_marks(messages: str, kind: str) -> Callable[[Object, CacheKind | None
     def mark(request: Object, cache: CacheKind | None, places: Places, key: str) -> Object:
         if cache == "breakpoints":
             request = {**request, messages: _with_breakpoint(request[messages], kind, places)}
-            # Without the implicit breakpoint at the newest message, it is not written.
-            asked = {"mode": "explicit"} if places.alone else {"ttl": places.lifetime} if places.lifetime else {}
-            request |= {"prompt_cache_options": asked} if asked else {}
         return {**request, "prompt_cache_key": key} if key and cache in ("breakpoints", "implicit") else request
 
     return mark
@@ -134,7 +131,6 @@ class OpenAIRequest(msgspec.Struct):
     tools: list[ToolAsSent] = []
     tool_choice: ToolChoice = ""
     prompt_cache_key: CacheKey = ""
-    prompt_cache_options: CacheOptions = {}
 
 
 _SHORTEST = 16

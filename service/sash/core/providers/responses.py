@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from sash.core.chat.arguments import CacheKey, CacheOptions, ProviderObject, ToolChoice
+from sash.core.chat.arguments import CacheKey, ProviderObject, ToolChoice
 from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
 from sash.core.providers.cache_marks import CachePrices, Caching, Lifetime
@@ -470,7 +470,6 @@ class ResponsesRequest(msgspec.Struct):
     tools: list[ProviderObject] = []
     tool_choice: ToolChoice = ""
     prompt_cache_key: CacheKey = ""
-    prompt_cache_options: CacheOptions = {}
 
 
 def _caching(name: str, prices: CachePrices) -> Caching:
@@ -482,7 +481,7 @@ def _caching(name: str, prices: CachePrices) -> Caching:
     return msgspec.structs.replace(found, longer=_LONGER) if found.kind == "breakpoints" else found
 
 
-_LONGER: Final = Lifetime(43_200, 2.5, "12h")
+_LONGER: Final = Lifetime(43_200, 2.5)
 _BOUND: Final = re.compile(r"\bgpt-(?:6[.-][2-9]|[7-9])")
 """GPT-6.2 and later: the API drops reasoning items behind a change of what is before them, without an error. Its own
 compaction is no such change (developers.openai.com/api/docs/guides/keep-prefix-unchanged, November 2026)."""

@@ -215,10 +215,8 @@ function savedCard(figures) {
       ["of a window, stable", say.share(stable.share)], ["of a window, sliding", say.share(sliding.share)],
       ["Shorter windows"], ["left out by cuts", say.dollars(saved.cuts_usd)], ["below a price tier", say.dollars(saved.tiers_usd)],
       ["Prompt cache, as reported"], ["served, of billed tokens", say.share(cache.hit_share)], ["saved by reading", say.dollars(cache.saved_usd)], ["extra cost of writing", say.dollars(cache.lost_usd)],
-      ["served by a warm cache, expected", say.share(cost.expected_read_share)],
       ...cache.misses.map(({ reason, count }) => [`not read: ${reason.replaceAll("_", " ")}`, say.short(count)]),
-      ["Cost of input"], ["all windows, expected", say.dollars(cost.expected_usd)], ["billed, where cached tokens are told", say.dollars(cost.billed_usd)],
-      ["expected of the same tokens", say.dollars(cost.expected_for_billed_usd)], ["expected if always warm", say.dollars(cost.if_warm_for_billed_usd)]));
+      ["Cost of input"], ["billed, where cached tokens are told", say.dollars(cost.billed_usd)]));
 }
 
 function predictionCard(figures) {

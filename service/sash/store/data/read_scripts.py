@@ -57,8 +57,6 @@ class Reach(NamedTuple):
     """Whether the bodies of the whole tail are likely needed: where most results are sent as one line, more messages fit."""
     compactions: str = ""
     """The forms of compactions that the window can have, each with a space on both sides."""
-    times: bool = False
-    """Whether to read the times of all messages."""
     words: bool = False
     """Whether to read the words of all messages, for recall."""
 
@@ -76,8 +74,8 @@ def read_window(keys: Keys, reach: Reach, known: Sequence[str] = ()) -> ScriptCa
 
 def _wanted(reach: Reach) -> tuple[int | str, ...]:
     """What is wanted, as scripts take it."""
-    budget, column, limit, needs_scripts, block, more, whole, compactions, times, words = reach
-    return budget, column, limit, int(needs_scripts), block, more, int(whole), compactions, int(times), int(words)
+    budget, column, limit, needs_scripts, block, more, whole, compactions, words = reach
+    return budget, column, limit, int(needs_scripts), block, more, int(whole), compactions, int(words)
 
 
 def _read_tail(reply: list[Any]) -> TailReply | Known:

@@ -77,18 +77,16 @@ class Reader:
             target.tenant, target.name, partial(tail_of, name=target.name, reply=reply)
         )
 
-    async def records(
-        self, target: Target, first_seq: int, last_seq: int, *, state: State, times: bool = False
-    ) -> Records:
+    async def records(self, target: Target, first_seq: int, last_seq: int, *, state: State) -> Records:
         """Return the records of ``first_seq`` to ``last_seq``, both included, of the history of ``state``.
 
-        With ``times`` they have their details, which tell the times. Raises HistoryEdited.
+        Raises HistoryEdited.
         """
         found = Records(b"")
         for last in range(last_seq, first_seq - 1, -_STEP_MESSAGES):
             first = max(first_seq, last - _STEP_MESSAGES + 1)
             wanted: list[tuple[Any, ...]] = [("GETRANGE", target.keys.counts, *places(first, last))]
-            if state.rich or times:
+            if state.rich:
                 wanted.append(("LRANGE", target.keys.details, first - 1, last - 1))
             step = unpack_many(*await self._commands_on(target, state.made, *wanted))
             found = step.before(found) if len(found) else step

@@ -6,8 +6,7 @@
 --       5 tokens of a block, in one of which a stable cut is, or 0: the tail then begins with that block, not with the window
 --       6 messages to read besides   7 true or '1' when the bodies of the whole tail are needed
 --       8 the forms of compactions that the window can have, each with a space on both sides, or ''
---       9 true or '1' when the details of all messages are needed, because they have the times
---       10 true or '1' when the words of all messages are needed, for recall
+--       9 true or '1' when the words of all messages are needed, for recall
 -- Gives {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail, {seq, record,
@@ -58,9 +57,7 @@ local function read_tail(fields, length, reach)
   -- Where the tail ends before the first message, an end of -1 would mean the last.
   local records = length > 0 and redis.call('GETRANGE', counts, (first - 1) * RECORD, length * RECORD - 1) or ''
   local beside = ''
-  if length > 0 and (reach[9] == true or reach[9] == '1') then
-    beside = table.concat(redis.call('LRANGE', details, first - 1, length - 1))
-  elseif rich == '1' or rich and needs_scripts then
+  if rich == '1' or rich and needs_scripts then
     local above = needs_scripts and 2 * MIXED or MIXED -- without scripts, only RICH matters
     for at = 1, #records, RECORD do
       if string.byte(records, at) % above >= RICH then
@@ -124,7 +121,7 @@ local function read_tail(fields, length, reach)
     times = {redis.call('LINDEX', details, reply - 2), redis.call('LINDEX', details, length - 1)}
   end
   local index = {}
-  if (reach[10] == true or reach[10] == '1') and length > 0 and length <= MOST_WORDS then
+  if (reach[9] == true or reach[9] == '1') and length > 0 and length <= MOST_WORDS then
     local wanted = {'n'}
     for number = 0, (length - 1) / BLOCK do wanted[#wanted + 1] = number end
     index = {redis.call('GETRANGE', counts, 0, -1), redis.call('HMGET', words, unpack(wanted))}
