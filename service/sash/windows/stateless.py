@@ -35,7 +35,7 @@ from sash.core.law.words import pack_words, plain_number, said_in, words_of
 from sash.core.providers.given import ReadEntries
 from sash.core.providers.members import NO_NAMES, Names
 from sash.core.providers.native import compaction_of
-from sash.problems import EntryConflict, Internal, Problem
+from sash.problems import EntryConflict, Internal, Problem, Unprocessable
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
@@ -63,6 +63,9 @@ def window_of_request(
 
     Raises BadRequest, Unprocessable, EntryConflict, UnknownModel, WindowDoesNotFit, FormatCannotCarry.
     """
+    if wanted.history_tools:
+        detail = "Nothing is stored that these tools could read: they are for windows of stored conversations"
+        raise Unprocessable.at("#/history_tools", detail)
     settings = ConversationSettings(
         model=wanted.model,
         reserve=wanted.reserve,
