@@ -95,6 +95,13 @@ RUN_BY = {
         ("## A generated client", "sh"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
         ("## A generated client", "ts"): "test_readme.py::test_a_typescript_client_is_generated_and_run",
     },
+    "service/sash/README.md": {
+        ("# The library", "python"): "test_library.py::test_the_page_s_programs_talk",
+        ("## OpenAI", "python"): "test_library.py::test_the_page_s_programs_talk",
+        ("## Claude", "python"): "test_library.py::test_the_page_s_programs_talk",
+        ("## Gemini", "python"): "test_library.py::test_the_page_s_programs_talk",
+        ("## Documents", "python"): "test_library.py::test_the_page_s_programs_talk",
+    },
     "service/sash/commands/README.md": {
         ("## Trying other parameters", "sh"): "test_cli_replay.py::test_the_page_s_commands_run",
         ("## Windows and counts of a file", "sh"): "test_readme.py::test_the_pure_commands_take_a_file",

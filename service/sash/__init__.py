@@ -13,3 +13,19 @@ A functional core and an imperative shell. Imports go in one direction::
 """
 
 __version__ = "0.1.0"
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sash.library import Window, count, window
+
+__all__ = ["Window", "count", "window"]
+
+
+def __getattr__(name: str) -> Any:
+    """The library's functions, imported when they are asked for: the command line starts without a tokeniser."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sash import library  # noqa: PLC0415
+
+    return getattr(library, name)

@@ -9,8 +9,8 @@ from dialogue import append, user
 
 from sash.api.openapi.operation import operation_of
 from sash.api.ring.paths import template_of
-from sash.api.schemas import FreeMembers
 from sash.app import ROUTES
+from sash.windows.counted import FreeMembers
 
 BODIES = {handler: operation_of(handler).takes for handler in ROUTES if isinstance(operation_of(handler).takes, type)}
 QUERIES = {handler: operation_of(handler).query for handler in ROUTES if operation_of(handler).query}

@@ -29,16 +29,16 @@ from sash.core.law.conversation_settings import ConversationSettings, fixed_part
 from sash.core.law.costs import message_costs
 from sash.core.law.document_costs import Source
 from sash.core.law.documents import Documents
+from sash.core.law.entries import in_place
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import Block, PromptCache
-from sash.core.law.records import Record, Records
+from sash.core.law.records import Record, Records, decode_grounding
 from sash.core.law.terms import Terms
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.law.window_blocks import CachedWindow, blocks_of_window
 from sash.core.providers.cache_marks import CacheKind, Caching
-from sash.store.data.entries import in_place, prepare
-from sash.store.data.layout import decode_grounding
+from sash.store.data.entries import prepare
 from sash.store.data.stored_messages import NewEntry
 from sash.windows.cache_hints import places_of
 from tests.recordings import DATA, NO_DATA

@@ -21,10 +21,11 @@ from sash.core.law.compaction import newest_summary, readable
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts, fixed_parts
 from sash.core.law.document_costs import Source
 from sash.core.law.documents import Documents
+from sash.core.law.entries import check_entries, in_place
 from sash.core.law.notes import summary_message
 from sash.core.law.order import arranged
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Record, Records, StoredGrounding, Summary
+from sash.core.law.records import Record, Records, StoredGrounding, Summary, decode_grounding
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
 from sash.core.law.terms import Terms
 from sash.core.law.view import History
@@ -32,8 +33,7 @@ from sash.core.law.window import NeedOlder, Window, older
 from sash.core.providers.mends import Mends
 from sash.core.providers.native import compaction_of
 from sash.problems import WindowDoesNotFit
-from sash.store.data.entries import check_entries, in_place, prepare
-from sash.store.data.layout import decode_grounding
+from sash.store.data.entries import prepare
 from sash.windows.answer import edit
 
 MODELS = (

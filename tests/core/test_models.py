@@ -215,9 +215,8 @@ def test_how_counts_come_about(name: str, counting: str) -> None:
 @pytest.mark.nightly
 def _dated(since: str) -> Iterator[str]:
     """Yield the bare names of chat models that OpenRouter sells under a date from ``since`` (YYYYMMDD) on."""
-    for model in listings._providers()["openrouter"].models:
-        names = listings._listed("openrouter", model).names
-        dates = [match.group(1) for name in names if (match := re.search(r"-(20\d{6})$", name))]
+    for model in listings._sellers()["openrouter"]:
+        dates = [match.group(1) for name in model.names if (match := re.search(r"-(20\d{6})$", name))]
         if max(dates, default="") >= since and not listings._NOT_CHAT.search(model.id):
             yield listings.bare_name(model.id)
 

@@ -14,11 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sash.api.count_handlers import count_in_format
-from sash.api.schemas import CountRequest
 from sash.core.chat.messages import BareEntry, Entry
 from sash.core.counts.models import find_model
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
+from sash.windows.counted import CountRequest, count_in_format
 from sash.windows.request import WindowRequest, decode_request
 from sash.windows.stateless import window_of_request
 from validators import anthropic, converse, gemini, interactions, ollama, openai, responses, sdk_types

@@ -40,6 +40,7 @@ from sash.core.chat.bounds import IDS
 from sash.core.chat.messages import Entry, EntryName, decode_entries, decode_json
 from sash.core.counts.families import ASSISTANT
 from sash.core.law.conversation_settings import ConversationSettings, decode_settings, encode_settings
+from sash.core.law.entries import Earlier, check_entries, lacks_call
 from sash.core.law.grounding import Template, parse_template
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Flags
@@ -58,7 +59,7 @@ from sash.problems import (
 )
 from sash.store.data.append_script import Appended, AppendReply, Forgotten
 from sash.store.data.conversations import Writing
-from sash.store.data.entries import Earlier, check_entries, lacks_call, prepare, wall_ms
+from sash.store.data.entries import prepare, wall_ms
 from sash.store.data.layout import Target
 from sash.store.data.replies import Tail
 from sash.store.data.stored_messages import NewEntry

@@ -22,26 +22,16 @@ from sash.api.model_prices import prices_of, prompt_cache_of
 from sash.api.openapi.operation import documented
 from sash.api.schemas import (
     Calibration,
-    Count,
-    CountQuery,
-    CountRequest,
     ModelInfo,
     ModelList,
     PredictionOutcome,
-    SchemaFormat,
 )
-from sash.core.chat.messages import ReceiptText, decode_json, validate_messages
-from sash.core.chat.mistakes import invalid
-from sash.core.chat.regular import regular_choice
+from sash.core.chat.messages import ReceiptText, decode_json
 from sash.core.counts.calibration import MOST_RATIO, NO_REPORTS, ModelReports, is_plausible
-from sash.core.counts.counting import count_request, plain_text_tokens
 from sash.core.counts.iterations import Iteration, billed_for_window, billed_in_all
 from sash.core.counts.models import NO_WINDOW, Model, find_model, list_models, published_name
-from sash.core.counts.provider_requests import asks_for_thoughts, count_provider_request
-from sash.core.law.conversation_settings import FunctionDefinition, check_tools
-from sash.core.law.parameters import LONGEST_NAME, Name
+from sash.core.law.parameters import Name
 from sash.core.providers import PROVIDERS
-from sash.core.providers.recognition import foreign
 from sash.operations.diagnoses import CacheMiss, InputTransformation, drops_in, miss_in
 from sash.operations.logging import best_effort, get_logger
 from sash.problems import BadRequest, NotFound, UnknownModel, Unprocessable
@@ -49,6 +39,7 @@ from sash.store.data.histories import require_version
 from sash.store.data.layout import Target
 from sash.store.data.usage import drifts, margin_of, model_or_unknown
 from sash.windows.asked import named_model
+from sash.windows.counted import Count, CountQuery, CountRequest, count_in_format, model_of
 from sash.windows.receipts import read_receipt, require_of
 
 _log = get_logger()
@@ -67,7 +58,7 @@ async def count(request: Req) -> Count:
     body = await read_body(request)
     decoder: msgspec.json.Decoder[Any] = _count if PROVIDERS[form].is_chat_form else _provider_count
     wanted = await run_in_turn_if_large(len(body), decode_json, body, decoder)
-    name = wanted.model if isinstance(wanted, CountRequest) else _model_of(wanted)
+    name = wanted.model if isinstance(wanted, CountRequest) else model_of(wanted)
     context = context_of(request)
     models = await context.store.calibrations.correct(tenant_of(request), context.models, name)
     model = named_model(name, models, "#/model")
@@ -81,59 +72,6 @@ async def count(request: Req) -> Count:
     line["model"] = context.watching.metrics.windows.label(counted.model)
     line["tokens"] = counted.tokens + (counted.text or 0)
     return counted
-
-
-def _model_of(request: dict[str, Any]) -> str:
-    """The member ``model`` of a body that is a provider's request. Raises BadRequest."""
-    name = request.get("model")
-    if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME:
-        return name
-    raise BadRequest.at("#/model", f"The model's name, of 1 to {LONGEST_NAME} characters")
-
-
-def count_in_format(wanted: CountRequest | dict[str, Any], model: Model, form: str) -> Count:
-    """The count of a chat request, or of another provider's request. Raises InvalidEntry, BadRequest."""
-    if isinstance(wanted, CountRequest):
-        return count_of(wanted, model)
-    return Count(**msgspec.structs.asdict(count_provider_request(form, wanted, model)), text=None)
-
-
-def count_of(wanted: CountRequest, model: Model) -> Count:
-    """The count of a chat request, in tokens. Raises InvalidEntry, BadRequest."""
-    validate_messages(wanted.messages or [], "/messages", foreign)
-    check_tools(wanted.tools)
-    _check_beside(wanted)
-    text = plain_text_tokens(wanted.text, model) if wanted.text is not None else None
-    if wanted.messages is None:
-        none: dict[str, Any] = {"tokens": 0, "priming": 0, "tools": 0, "messages": []}
-        return Count(model=model.id, encoding=model.counted_with, exact=model.exact, **none, text=text)
-    counted = count_request(
-        model,
-        messages=wanted.messages,
-        tools=wanted.tools,
-        tool_choice=regular_choice(wanted.tool_choice),
-        functions=wanted.functions,
-        function_call=wanted.function_call,
-        response_format=wanted.response_format,
-        prediction=wanted.prediction,
-        thinks=asks_for_thoughts(msgspec.structs.asdict(wanted)),
-    )
-    return Count(**msgspec.structs.asdict(counted), text=text)
-
-
-def _check_beside(wanted: CountRequest) -> None:
-    """Raise BadRequest for legacy functions or a response format that providers refuse."""
-    for index, function in enumerate(wanted.functions or ()):
-        _checked(function, FunctionDefinition, f"/functions/{index}")
-    if wanted.response_format is not None and wanted.response_format.get("type") == "json_schema":
-        _checked(wanted.response_format, SchemaFormat, "/response_format")
-
-
-def _checked(value: Any, kind: Any, pointer: str) -> None:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        raise invalid(pointer, BadRequest, of=kind, value=value) from None
 
 
 @get("/models", operation_id="listModels")

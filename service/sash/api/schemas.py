@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from sash.core.chat.arguments import CacheKey, ProviderObject, ToolAsSent, ToolChoice
+from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import (
     AgentName,
     Audience,
@@ -13,17 +13,15 @@ from sash.core.chat.messages import (
     EntryName,
     Grounding,
     Id,
-    MessageAsSent,
     Metadata,
     ReceiptText,
     Status,
 )
-from sash.core.counts.counting import RequestCount
 from sash.core.counts.models import Counting, WindowSource
 from sash.core.law.conversation_settings import ConversationSettings
 from sash.core.law.explain import Explained
-from sash.core.law.parameters import CountFormat, Name, WindowQuery
-from sash.core.providers import CHAT, PROVIDERS
+from sash.core.law.parameters import WindowQuery
+from sash.core.providers import PROVIDERS
 from sash.core.providers.cache_marks import CacheKind
 from sash.core.providers.request_limits import RequestLimits
 from sash.operations.summary import Prices
@@ -218,98 +216,6 @@ class MessagePage(msgspec.Struct, frozen=True):
 
     messages: list[StoredMessage]
     next_cursor: str | None
-
-
-class JsonSchema(msgspec.Struct):
-    """The members of a response format's schema that Sash reads."""
-
-    name: Annotated[str, Meta(min_length=1)]
-    description: str | None = None
-    schema: dict[str, Any] | None = None
-
-
-class SchemaFormat(msgspec.Struct):
-    """A response format of type ``json_schema``, which becomes text of the prompt; other types cost nothing."""
-
-    json_schema: JsonSchema
-
-
-ResponseFormat = Annotated[
-    dict[str, Any],
-    Meta(title="ResponseFormat", description="The reply's required format, as in the provider's request."),
-]
-
-
-ReplyControl = Annotated[
-    Any, Meta(title="ReplyControl", description="Controls the reply; it costs no tokens, and is not checked.")
-]
-
-
-class FreeMembers(msgspec.Struct, kw_only=True):
-    """Members of a chat request whose text is in no bill: those of OpenAI's reference for chat completions, and gateways'
-    members for thinking, which may add instructions."""
-
-    audio: ReplyControl = None
-    frequency_penalty: ReplyControl = None
-    logit_bias: ReplyControl = None
-    logprobs: ReplyControl = None
-    max_completion_tokens: ReplyControl = None
-    max_tokens: ReplyControl = None
-    metadata: ReplyControl = None
-    modalities: ReplyControl = None
-    moderation: ReplyControl = None
-    n: ReplyControl = None
-    parallel_tool_calls: ReplyControl = None
-    presence_penalty: ReplyControl = None
-    prompt_cache_options: ReplyControl = None
-    prompt_cache_retention: ReplyControl = None
-    reasoning: ReplyControl = None
-    reasoning_effort: ReplyControl = None
-    safety_identifier: ReplyControl = None
-    seed: ReplyControl = None
-    service_tier: ReplyControl = None
-    stop: ReplyControl = None
-    store: ReplyControl = None
-    stream: ReplyControl = None
-    stream_options: ReplyControl = None
-    temperature: ReplyControl = None
-    thinking: ReplyControl = None
-    top_logprobs: ReplyControl = None
-    top_p: ReplyControl = None
-    user: ReplyControl = None
-    verbosity: ReplyControl = None
-    web_search_options: ReplyControl = None
-
-
-class CountQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """The format of the request in the body."""
-
-    format: CountFormat = CHAT
-
-
-class CountRequest(FreeMembers, forbid_unknown_fields=True, kw_only=True):
-    """Chat messages as they would be sent to the provider, or ``text`` alone."""
-
-    in_address: ClassVar = CountQuery
-    model: Name
-    messages: list[MessageAsSent] | None = None
-    tools: list[ToolAsSent] | None = None
-    tool_choice: ToolChoice | None = None
-    functions: list[Annotated[dict[str, Any], Meta(title="FunctionDefinition")]] | None = None
-    function_call: ToolChoice | None = None
-    response_format: ResponseFormat | None = None
-    prediction: (
-        Annotated[dict[str, Any], Meta(title="Prediction", description="Text that the reply is expected to repeat.")]
-        | None
-    ) = None
-    prompt_cache_key: CacheKey | None = None
-    text: str | None = None
-
-
-class Count(RequestCount, frozen=True, kw_only=True):
-    """``tokens`` predicts the request's ``prompt_tokens``. It is the sum of priming, tools and messages."""
-
-    text: int | None
 
 
 class Calibration(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from sash.core.providers.given import ReadEntries
 from sash.core.providers.members import Names
 from sash.operations.logging import best_effort
 from sash.operations.served import tell_window
-from sash.problems import Internal, ReceiptGone, Unprocessable, WindowDoesNotFit
+from sash.problems import Internal, ReceiptGone, WindowDoesNotFit
 from sash.processor import PROCESSOR
 from sash.store.data.layout import Target
 from sash.store.data.read_scripts import Known
@@ -181,9 +181,6 @@ def _read_and_built(
 ) -> tuple[WindowRequest | TextsRequest, ReadEntries | None, _Built | None]:
     """The request, its entries, and its window in the same turn; None if reports may correct its model first."""
     wanted, sent = decode_request(body, form, send, allowed)
-    if wanted.history_tools:
-        detail = "Nothing is stored that these tools could read: they are for windows of stored conversations"
-        raise Unprocessable.at("#/history_tools", detail)
     built = None if estimated(wanted.model, models) else _built(wanted, models, sent, send)
     return wanted, sent, built
 

@@ -21,7 +21,7 @@ from sash.commands.terminal import (
 )
 
 if TYPE_CHECKING:
-    from sash.api.schemas import Count
+    from sash.windows.counted import Count
 
 _TAKEN = ("tools", "tool_choice", "functions", "function_call", "response_format", "prediction")
 
@@ -47,10 +47,9 @@ def count(
     system prompt and few-shots in it count as messages; documents do not count. The total predicts the provider's
     prompt_tokens.
     """
-    from sash.api.count_handlers import count_of  # noqa: PLC0415 - help needs no tokeniser
-    from sash.api.schemas import CountRequest  # noqa: PLC0415
     from sash.core.chat.mistakes import invalid  # noqa: PLC0415
     from sash.core.counts.models import find_model  # noqa: PLC0415
+    from sash.windows.counted import CountRequest, count_of  # noqa: PLC0415
 
     with plain_errors(format_is="POST /count?format="):
         if text:

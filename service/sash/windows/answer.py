@@ -35,7 +35,6 @@ from sash.core.providers.pieces import Object
 from sash.core.providers.turns import is_of
 from sash.windows.asked import Asked
 from sash.windows.cache_hints import Hints
-from sash.windows.receipts import receipt_of
 from sash.windows.server_marks import refused_by_servers
 
 _encode = msgspec.json.Encoder().encode
@@ -222,15 +221,15 @@ def made(
         waiting_for=[*window.waiting_for],
         explain=window.explain and _explain(asked, window, history, documents, mends),
     )
-    before, stub = _encode(head)[:-1] + b',"request":', asked.stub
-    after = b"}" if stub is None else b""
+    before, named = _encode(head)[:-1] + b',"request":', asked.receipt
+    after = b"}" if named is None else b""
     if isinstance(request, list):
         body = chat_request(parts, request, before=before, after=after)
     else:
         body = before + _encode(request) + after
     receipt = b""
-    if stub is not None:
-        receipt = receipt_of(stub, body, head.tokens.total)
+    if named is not None:
+        receipt = named(body, head.tokens.total)
         body = b"".join((body, b',"receipt":"', receipt, b'"}'))
     return Made(body, asked, history, window, head, documents, hints, bodies, receipt)
 

@@ -1,6 +1,6 @@
 """What a window is asked for: its parameters, model, budget and settings."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -21,7 +21,6 @@ from sash.core.law.terms import Terms
 from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
-from sash.windows.receipts import Stub
 from sash.windows.request import HistoryRequest
 
 _DEFAULT_RESERVE = 1024
@@ -54,8 +53,8 @@ class Asked(msgspec.Struct, frozen=True):
     recollection: Recollection | None = None
     cache_key: str = ""
     """The conversation's ``prompt_cache_key``, with ``cache=auto``."""
-    stub: Stub | None = None
-    """What the receipt of a stored conversation's window says."""
+    receipt: Callable[[bytes, int], bytes] | None = None
+    """Names the window of a stored conversation, from the answer's bytes and its tokens."""
 
     @property
     def block(self) -> int:

@@ -22,11 +22,10 @@ from sash.core.law.cost import input_prices
 from sash.core.law.costs import message_costs
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.prompt_cache import Billed, PromptCache
-from sash.core.law.records import Summary
+from sash.core.law.records import Summary, decode_grounding
 from sash.core.law.render import Bodies
 from sash.core.law.window_blocks import CachedWindow, blocks_of_window
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
-from sash.store.data.layout import decode_grounding
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window

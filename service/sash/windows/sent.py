@@ -24,10 +24,10 @@ from sash.core.counts.measures import Measure, measure
 from sash.core.counts.models import Model
 from sash.core.counts.text import ENCODINGS, count_texts
 from sash.core.law.costs import reference_cost
+from sash.core.law.entries import content_digest
 from sash.core.law.records import Record, Records, plain_records
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
-from sash.store.data.entries import content_digest
 from sash.windows.needs import SeenHistory
 from sash.windows.request import Text
 

@@ -16,18 +16,7 @@ from sash.core.law.caching import settled
 from sash.core.law.compaction import newest_summary, readable
 from sash.core.law.conversation_settings import ConversationSettings, check_settings, fixed_parts
 from sash.core.law.costs import reference_costs
-from sash.core.law.grounding import Template
-from sash.core.law.parameters import WindowQuery
-from sash.core.law.recall import bound
-from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding, Summary
-from sash.core.law.render import Bodies
-from sash.core.law.view import History
-from sash.core.law.words import pack_words, plain_number, said_in, words_of
-from sash.core.providers.given import ReadEntries
-from sash.core.providers.members import NO_NAMES, Names
-from sash.core.providers.native import compaction_of
-from sash.problems import EntryConflict, Internal, Problem
-from sash.store.data.entries import (
+from sash.core.law.entries import (
     as_stored,
     check_entries,
     content_digest,
@@ -36,7 +25,17 @@ from sash.store.data.entries import (
     measure_entry,
     opened_by,
 )
-from sash.store.data.layout import decode_grounding
+from sash.core.law.grounding import Template
+from sash.core.law.parameters import WindowQuery
+from sash.core.law.recall import bound
+from sash.core.law.records import RECORD_BYTES, Flags, Record, Records, StoredGrounding, Summary, decode_grounding
+from sash.core.law.render import Bodies
+from sash.core.law.view import History
+from sash.core.law.words import pack_words, plain_number, said_in, words_of
+from sash.core.providers.given import ReadEntries
+from sash.core.providers.members import NO_NAMES, Names
+from sash.core.providers.native import compaction_of
+from sash.problems import EntryConflict, Internal, Problem, Unprocessable
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
@@ -64,6 +63,9 @@ def window_of_request(
 
     Raises BadRequest, Unprocessable, EntryConflict, UnknownModel, WindowDoesNotFit, FormatCannotCarry.
     """
+    if wanted.history_tools:
+        detail = "Nothing is stored that these tools could read: they are for windows of stored conversations"
+        raise Unprocessable.at("#/history_tools", detail)
     settings = ConversationSettings(
         model=wanted.model,
         reserve=wanted.reserve,

@@ -1,7 +1,7 @@
 """Windows of stored conversations."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Unpack
 
 import msgspec
@@ -45,7 +45,7 @@ from sash.windows.needs import (
     WithMedia,
 )
 from sash.windows.recaller import Recaller, is_long, require_recall
-from sash.windows.receipts import Stub, packed_parameters
+from sash.windows.receipts import Stub, packed_parameters, receipt_of
 from sash.windows.tail import LARGE_BYTES, GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
@@ -179,7 +179,7 @@ class Windows:
             f'"{state.etag}"',
             self._recaller.mode(settings) if query.recall_max_tokens else None,
             cache_key=cache_key(target.name, state.life) if query.cache == "auto" else "",
-            stub=Stub(target, state, model.column, rules, model.correction, told),
+            receipt=partial(receipt_of, Stub(target, state, model.column, rules, model.correction, told)),
         )
 
     async def _read_again(self, target: Target, asked: Asked) -> Tail:

@@ -1,4 +1,4 @@
-"""Models in genai-prices: their makers, context windows and prices.
+"""Models that genai-prices lists: their makers, context windows and prices.
 
 A model's entry has every name that the model is sold under. So a name finds the maker's figures, and those of gateways
 that sell the same model, in case the maker does not state the context window.
@@ -6,11 +6,14 @@ that sell the same model, in case the maker does not state the context window.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from sash.core.counts.names import ModelName, is_typo, read_name, shape_of
 from sash.core.counts.price_tiers import PriceTier
@@ -51,12 +54,28 @@ _NOT_CHAT = re.compile(
 )
 
 
-@lru_cache(maxsize=1)
-def _providers() -> Mapping[str, Any]:
-    """genai-prices' snapshot. Loading takes 0.3 s, so it is loaded at the first call, not at import."""
-    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - slow to import
+class _Sold(msgspec.Struct, array_like=True, frozen=True):
+    """A line of ``listed_models.json``: who sells a model, its id, window in tokens and names, prices in dollars for a
+    million tokens by tier, and the rule by which its seller finds it."""
 
-    return MappingProxyType({provider.id: provider for provider in get_snapshot().providers})
+    seller: str
+    id: str
+    window: int | None
+    names: list[str]
+    prices: list[list[Any]]
+    rule: list[Any]
+
+
+_COMPACT_DATE = re.compile(r"-(20\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
+
+
+@lru_cache(maxsize=1)
+def _sellers() -> Mapping[str, Sequence[_Sold]]:
+    """The models that genai-prices lists, by seller. ``tests/listed_models.py`` makes the file."""
+    found: dict[str, list[_Sold]] = defaultdict(list)
+    for each in msgspec.json.decode((files(__package__) / "listed_models.json").read_bytes(), type=list[_Sold]):
+        found[each.seller].append(each)
+    return MappingProxyType(found)
 
 
 def find_listed(name: str) -> ListedModel | None:
@@ -173,14 +192,13 @@ def _groups(name: str, bare: str) -> Iterator[Sequence[ListedModel]]:
 
 def listed_models() -> Iterator[ListedModel]:
     """Yield the chat models of the makers, and of makers that only OpenRouter lists."""
-    for provider_id in _MAKERS:
-        provider = _providers().get(provider_id)
-        for model in provider.models if provider else ():
+    for maker in _MAKERS:
+        for model in _sellers().get(maker, ()):
             if not _NOT_CHAT.search(model.id):
-                yield _listed(provider_id, model)
-    for model in _providers()[_FIRST_GATEWAY].models:
+                yield _listed(model)
+    for model in _sellers()[_FIRST_GATEWAY]:
         if model.id.startswith(_LISTED_BY_A_GATEWAY) and not _NOT_CHAT.search(model.id):
-            yield _listed(_FIRST_GATEWAY, model)._replace(id=bare_name(model.id))
+            yield _listed(model)._replace(id=bare_name(model.id))
 
 
 def bare_name(name: str) -> str:
@@ -192,10 +210,10 @@ def bare_name(name: str) -> str:
 def _sold() -> Mapping[str, Sequence[ListedModel]]:
     """All entries by their bare names: makers' first, then OpenRouter's."""
     found: dict[str, list[ListedModel]] = defaultdict(list)
-    order = sorted(_providers(), key=lambda provider: (provider not in _MAKERS, provider != _FIRST_GATEWAY))
-    for provider in order:
-        for model in _providers()[provider].models:
-            listed = _listed(provider, model)
+    order = sorted(_sellers(), key=lambda seller: (seller not in _MAKERS, seller != _FIRST_GATEWAY))
+    for seller in order:
+        for model in _sellers()[seller]:
+            listed = _listed(model)
             for name in listed.names:
                 found[name].append(listed)
     return MappingProxyType(found)
@@ -212,9 +230,33 @@ def _flavours(bare: str) -> list[ListedModel]:
     return _sold_as(name for name in _sold() if name.startswith(bare + "-") and not _NOT_CHAT.search(name))
 
 
-def _matches(providers: Iterable[str], name: str) -> list[ListedModel]:
-    known = ((each, _providers()[each].find_model(name)) for each in providers if each in _providers())
-    return [_listed(each, model) for each, model in known if model is not None]
+def _matches(sellers: Iterable[str], name: str) -> list[ListedModel]:
+    """The models that these sellers call by a name; a date as ``-20251211`` may stand in it as ``-2025-12-11``."""
+    dashed = _COMPACT_DATE.sub(r"-\1-\2-\3", name)
+    found = (_found(seller, name) or (_found(seller, dashed) if dashed != name else None) for seller in sellers)
+    return [_listed(model) for model in found if model is not None]
+
+
+def _found(seller: str, name: str) -> _Sold | None:
+    return next((model for model in _sellers().get(seller, ()) if _takes(model.rule, name)), None)
+
+
+_RULES: Final[Mapping[str, Callable[[str, str], bool]]] = {
+    "equals": str.__eq__,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": str.__contains__,
+    "regex": lambda name, text: re.search(text, name) is not None,
+}
+
+
+def _takes(rule: Sequence[Any], name: str) -> bool:
+    """Whether a model's rule takes a name in lower case."""
+    kind, value = rule
+    if kind in ("or", "and"):
+        joined = any if kind == "or" else all
+        return joined(_takes(each, name) for each in value)
+    return _RULES[kind](name, value)
 
 
 def _window(listed: Sequence[ListedModel]) -> int | None:
@@ -226,43 +268,9 @@ def _window(listed: Sequence[ListedModel]) -> int | None:
     return windows.most_common(1)[0][0] if windows else None
 
 
-def _listed(provider_id: str, model: Any) -> ListedModel:
-    prices = _on(LISTED[1], model.prices) if isinstance(model.prices, list) else model.prices
-    clauses = (getattr(clause, "equals", None) for clause in (model.match, *getattr(model.match, "or_", ())))
-    names = dict.fromkeys(map(bare_name, filter(None, (model.id, *clauses))))
-    return ListedModel(model.id, provider_id, model.context_window, _prices(prices), tuple(names))
-
-
-def _on(day: date, dated: Sequence[Any]) -> Any:
-    """The prices of a day. Those of certain hours alone are left out, because a window does not say when it is sent."""
-    found = dated[0].prices
-    for each in dated:
-        start = getattr(each.constraint, "start_date", None)
-        if each.constraint is None or (start is not None and start <= day):
-            found = each.prices
-    return found
-
-
-_PRICES = {
-    "input_price": "input_mtok",
-    "cached_input_price": "cache_read_mtok",
-    "cache_write_price": "cache_write_mtok",
-    "long_cache_write_price": "cache_write_1h_mtok",
-}
-
-
-def _prices(listed: Any) -> dict[str, Any]:
-    """The prices of the first tier, and the tiers above it. A price without a tier of its own stays what it was."""
-    given = {name: getattr(listed, kind, None) for name, kind in _PRICES.items()}
-    starts = sorted({tier.start for price in given.values() for tier in getattr(price, "tiers", ())})
-    first, *tiers = (
-        PriceTier(start, **{name: _dollars(price, start) for name, price in given.items()}) for start in (0, *starts)
+def _listed(model: _Sold) -> ListedModel:
+    first, *tiers = (PriceTier(*prices) for prices in model.prices)
+    prices = {name: getattr(first, name) for name in PriceTier.__struct_fields__[1:]}
+    return ListedModel(
+        model.id, model.seller, model.window, {**prices, "price_tiers": tuple(tiers)}, tuple(model.names)
     )
-    return {**{name: getattr(first, name) for name in given}, "price_tiers": tuple(tiers)}
-
-
-def _dollars(price: Any, above: int) -> float | None:
-    """The price of a request of more than ``above`` input tokens, as a number."""
-    reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= above]
-    found = reached[-1] if reached else getattr(price, "base", price)
-    return None if found is None else float(found)

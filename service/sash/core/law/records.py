@@ -550,6 +550,10 @@ class StoredGrounding(msgspec.Struct, array_like=True, frozen=True):
         return texts
 
 
+encode_grounding = msgspec.msgpack.Encoder().encode
+decode_grounding = msgspec.msgpack.Decoder(StoredGrounding).decode
+
+
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """A summary of messages 1 to ``through_seq``.
 

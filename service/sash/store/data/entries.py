@@ -1,56 +1,30 @@
-"""Turn entries into stored values: canonical bytes, measures, digests. All slow work is here, before the script."""
+"""Turn checked entries into stored values, and stored messages into entries. All slow work is here, before the script."""
 
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
 
 import msgspec
 
-from sash.core.chat.audiences import Party
-from sash.core.chat.messages import (
-    NO_CALLS,
-    BareEntry,
-    Calls,
-    Entry,
-    Grounding,
-    Place,
-    calls_of,
-    check_envelope,
-    digest,
-    encode_message,
-    is_wordless,
-    validate_message,
-)
-from sash.core.chat.mistakes import problem_at
-from sash.core.chat.regular import with_call_id
+from sash.core.chat.messages import NO_CALLS, Entry, calls_of
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import DEVELOPER, TOOL
-from sash.core.counts.measures import Extra, measure
-from sash.core.counts.unicode_scripts import extra_tokens
 from sash.core.law.apart import LARGE, Text, split
-from sash.core.law.grounding import Template, added_tokens, content_text
+from sash.core.law.entries import as_stored, content_digest, entry_digest, measure_entry
+from sash.core.law.grounding import Template
 from sash.core.law.identities import CHANCE_BITS, Identity, stamp_of, ulid_of
 from sash.core.law.pins import is_always
-from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding
-from sash.core.providers.members import NO_NAMES, Names, has_foreign, keep_foreign
-from sash.core.providers.native import check_native, compaction_of
-from sash.core.providers.recognition import foreign
-from sash.problems import BadRequest, Unprocessable
+from sash.core.law.records import Flags, Record, StoredGrounding, encode_grounding
+from sash.core.providers.members import NO_NAMES, Names
+from sash.core.providers.native import compaction_of
 from sash.store.data.beside_entries import packed_beside
 from sash.store.data.id_times import ID_TIMES
-from sash.store.data.layout import encode_grounding
 from sash.store.data.media_texts import plain_contents
 from sash.store.data.replies import Message
 from sash.store.data.stored_messages import NewEntry
 
 _NO_CONTENTS: Mapping[bytes, Text] = {}
-_PLAIN_MEMBERS = 2
-"""Role and content: a message with no other member and a text has no members of the client's own."""
-_EXPORTED_BYTES = 16
-"""Bytes of an entry's digest in exports of layout 1. It begins with the digest of today."""
-_ENCODINGS = ("o200k_base", "cl100k_base")
 
 
 def wall_ms() -> int:
@@ -66,96 +40,6 @@ def new_id(now_ms: int | None = None, *, seed: str | None = None) -> str:
     milliseconds = ID_TIMES.next(wall_ms()) if now_ms is None else now_ms
     chance = secrets.randbits(80) if seed is None else int.from_bytes(blake2b(seed.encode(), digest_size=10).digest())
     return ulid_of(milliseconds << 80 | chance)
-
-
-Earlier = Sequence[tuple[str, Mapping[str, Any]]]
-"""Messages of the conversation before a request, with their entries' ids, oldest first."""
-
-
-def lacks_call(entry: Entry) -> bool:
-    """Return whether an entry has a tool's result that does not say which call it answers."""
-    return entry.message.get("role") == "tool" and not entry.message.get("tool_call_id")
-
-
-def check_entries(entries: Sequence[Entry], earlier: Earlier = ()) -> None:
-    """Check the entries of a request, to whose places problems point.
-
-    A result that does not say which call it answers gets the id of the open one, also of an ``earlier`` message's; if its
-    entry was stored before, that of then.
-
-    Raises InvalidEntry where an entry holds no chat message, Unprocessable where its message cannot have its documents or
-    its status.
-    """
-    for index, entry in enumerate(entries):
-        if lacks_call(entry):
-            entry.message = _with_call(entries, index, earlier)
-        check_entry(entry, f"/messages/{index}")
-        if entry.status is not None or entry.continues:
-            check_status(entry, f"/messages/{index}")
-
-
-def _with_call(entries: Sequence[Entry], index: int, earlier: Earlier) -> dict[str, Any]:
-    entry = entries[index]
-    for identity, message in earlier:
-        if identity == entry.id and message["role"] == "tool":
-            return {**entry.message, "tool_call_id": message["tool_call_id"]}
-    place = f"/messages/{index}" if isinstance(entry, BareEntry) else f"/messages/{index}/message"
-    messages = [*(message for _, message in earlier), *(each.message for each in entries)]
-    return with_call_id(messages, len(earlier) + index, place)
-
-
-def check_entry(entry: Entry, pointer: str, *, was_stored: bool = False) -> None:
-    """Check one entry, except its status, as ``check_entries`` does, and make its message regular.
-
-    ``was_stored`` is as in ``validate_message``. Windows show documents only with user messages.
-    """
-    message, grounding = entry.message, entry.grounding
-    place = pointer if isinstance(entry, BareEntry) else f"{pointer}/message"
-    if "native" in message:
-        check_native(message, place)
-        message = _chat_form(message)
-        validate_message(message, place, foreign, was_stored=True)
-    else:
-        entry.message = message = validate_message(message, place, foreign, was_stored=was_stored)
-    if len(message) > _PLAIN_MEMBERS and isinstance(entry, BareEntry):
-        check_envelope(message, place)
-    if grounding is not None and grounding.documents:
-        _check_documents(grounding, message, pointer)
-
-
-def _check_documents(grounding: Grounding, message: Mapping[str, Any], pointer: str) -> None:
-    """Check a message's documents, and give each its regular form."""
-    if message["role"] != "user":
-        raise Unprocessable.at(f"#{pointer}/grounding", "Documents belong to a user message")
-    for index, document in enumerate(grounding.documents):
-        document.regular()
-        if document.text is msgspec.UNSET:
-            what, hint = "The field 'text' is missing", ": it has the text that the model is to read"
-            raise problem_at(what, f"#{pointer}/grounding/documents/{index}", hint, BadRequest)
-
-
-def _chat_form(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The message without its native member. A result's pictures and files were read from that."""
-    chat = {name: value for name, value in message.items() if name != "native"}
-    if chat["role"] == "tool" and isinstance(chat["content"], list):
-        chat["content"] = [part for part in chat["content"] if part["type"] == "text"] or ""
-    return chat
-
-
-def opened_by(entry: Entry) -> Calls:
-    """Return the calls that an entry makes or answers; none while it is in progress."""
-    return NO_CALLS if entry.status == "in_progress" else calls_of(entry.message)
-
-
-def check_status(entry: Entry, pointer: str) -> None:
-    """Raise Unprocessable where an entry that is not an assistant's message is in progress or interrupted, or continues one,
-    and where it continues one without naming it."""
-    is_reply = entry.message["role"] == "assistant"
-    if entry.status in ("in_progress", "interrupted") and not is_reply:
-        raise Unprocessable.at(f"#{pointer}/status", "Only an assistant's message is in progress or interrupted")
-    if entry.continues and not (is_reply and entry.id):
-        what = "Only an assistant's message continues a reply in progress" if entry.id else "Name the reply in 'id'"
-        raise Unprocessable.at(f"#{pointer}/continues", what)
 
 
 def prepare(entries: Sequence[Entry], template: Template, now_ms: int, send: Names = NO_NAMES) -> list[NewEntry]:
@@ -198,85 +82,6 @@ def _prepare(entry: Entry, template: Template, stamp: int, named: int, send: Nam
         compaction=compaction.form if compaction else None,
         continues=entry.continues,
     )
-
-
-def as_stored(message: dict[str, Any], send: Names) -> dict[str, Any]:
-    """Return a checked message as it is stored: the members that no provider takes stand apart. ``send`` is as in
-    ``prepare``."""
-    is_plain = len(message) == _PLAIN_MEMBERS and type(message.get("content")) is str
-    return message if is_plain else keep_foreign(message, send)
-
-
-def measure_entry(
-    entry: Entry,
-    message: Mapping[str, Any],
-    calls: Calls,
-    template: Template,
-    said: bytes,
-    *,
-    o200k_alone: bool = False,
-) -> tuple[Record, bytes, bytes]:
-    """Return an entry's record, its body, and its documents as stored.
-
-    ``message`` is the entry's message as it is stored, ``said`` is its content's digest, and ``o200k_alone`` is as in
-    ``measure``.
-    """
-    measured = measure(message, image_sizes=entry.image_sizes or (), o200k_alone=o200k_alone)
-    if entry.grounding is not None and entry.grounding.documents:
-        body, start, end = encode_message(message)
-        grounding, added, digits = _grounding(entry.grounding, body, start, end, template, measured.extra)
-    else:
-        body, grounding, added, digits = msgspec.json.encode(message), b"", None, 0
-    is_compaction = "native" in message and entry.status != "in_progress" and compaction_of(message) is not None
-    flags = (
-        (Flags.PINNED if entry.pinned and not is_compaction else 0)
-        | (Flags.GROUNDED if grounding else 0)
-        | (Flags.NOTED if entry.metadata or entry.receipt else 0)
-        | (Flags.LEGACY_CALL if calls.legacy else 0)
-        | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
-        | (Flags.COMPACTION if is_compaction else 0)
-        | (Flags.WORDLESS if entry.status == "interrupted" and is_wordless(message) else 0)
-    )
-    record = Record(
-        flags,
-        measured,
-        size=len(body),
-        calls=len(calls.opens),
-        content_digest=said,
-        grounding=added,
-        digits=digits,
-        links=calls.links,
-        party=Party(entry.author, tuple(dict.fromkeys(entry.audience or ()))),
-    )
-    return record, body, grounding
-
-
-def in_place(record: Record, place: Place) -> Record:
-    """Return a record with what an append adds for the message's place among the tool groups before it."""
-    flags = (Flags.PARALLEL if place.is_parallel else 0) | (Flags.LATE if place.is_late else 0)
-    return msgspec.structs.replace(record, flags=record.flags | flags) if flags else record
-
-
-def entry_digest(entry: Entry) -> bytes:
-    """Return the digest that tells whether two entries with the same id are the same."""
-    said: list[Any] = [entry.message, entry.grounding, entry.pinned, entry.metadata or None, entry.image_sizes]
-    if entry.status not in (None, "completed"):
-        said.append(entry.status)
-    if entry.author is not None or entry.audience:
-        said.append(["for", entry.author, sorted({*(entry.audience or ())})])
-    return digest(said, _EXPORTED_BYTES)[:DIGEST_BYTES]
-
-
-def content_digest(message: Mapping[str, Any], identity: str) -> bytes:
-    """Return the digest that finds a repeated message.
-
-    A message without content (a refusal, a call) must not be a duplicate, so its digest is made from the entry's id.
-    """
-    content, native = message.get("content"), message.get("native")
-    if content is None:
-        return digest(identity, DIGEST_BYTES)
-    is_chat = native is None or has_foreign(message)
-    return digest([message["role"], content] if is_chat else [message["role"], content, native], DIGEST_BYTES)
 
 
 def stored_entries(
@@ -329,18 +134,3 @@ def stored_entry(
         grounding_tokens=record.grounding or (0, 0),
         compaction=compaction.form if compaction else None,
     )
-
-
-def _grounding(
-    given: Grounding, body: bytes, start: int, end: int, template: Template, extra: Extra | None
-) -> tuple[bytes, tuple[int, int], int]:
-    """Return an entry's documents as stored, and the record's ``grounding`` and ``digits``."""
-    text = content_text(body[start:end])
-    documents = [(document.id, document.text or "") for document in given.documents]
-    texts, shorter = [text for _, text in documents], [document.shorter for document in given.documents]
-    stored = StoredGrounding(template.digest, start, end, documents, shorter if any(shorter) else [])
-    o200k, cl100k = (added_tokens(template, text, texts, encoding) for encoding in _ENCODINGS)  # type: ignore[arg-type]
-    before, after = template.around(template.separator.join(texts))
-    known = extra.mix.digits + extra.mix.indents if extra and extra.mix else 0
-    digits = extra_tokens(before + text + after) - known
-    return encode_grounding(stored), (o200k, cl100k), digits

@@ -86,7 +86,6 @@ from sash.core.law.records import (
     RECORD_BYTES,
     Record,
     Records,
-    StoredGrounding,
     Summary,
     details_of,
     encode_record,
@@ -218,10 +217,6 @@ def unpack_many(packed: bytes, details: bytes | Sequence[bytes] = b"") -> Record
 def places(first_seq: int, last_seq: int) -> tuple[int, int]:
     """Return the first and the last byte in ``counts`` of the records ``first_seq`` to ``last_seq``."""
     return (first_seq - 1) * RECORD_BYTES, last_seq * RECORD_BYTES - 1
-
-
-encode_grounding = msgspec.msgpack.Encoder().encode
-decode_grounding = msgspec.msgpack.Decoder(StoredGrounding).decode
 
 
 encode_json: Any = msgspec.json.Encoder().encode

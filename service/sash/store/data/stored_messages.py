@@ -7,9 +7,17 @@ import msgspec
 
 from sash.core.law.apart import Text
 from sash.core.law.identities import Identity
-from sash.core.law.records import DIGEST_BYTES, RECORD_BYTES, Record, Records, StoredGrounding, encode_record
+from sash.core.law.records import (
+    DIGEST_BYTES,
+    RECORD_BYTES,
+    Record,
+    Records,
+    StoredGrounding,
+    decode_grounding,
+    encode_record,
+)
 from sash.core.law.redaction import NO_DIGEST
-from sash.store.data.layout import decode_grounding, pack
+from sash.store.data.layout import pack
 from sash.store.data.media_texts import stored_media
 from sash.store.data.sealing import OVERHEAD, AnySealer, Kind, Purpose, is_sealed
 
