@@ -3,12 +3,16 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from sash.core.counts import listings
 from sash.core.counts.counting import count_request
-from sash.core.counts.models import find_model, list_models, load_models_toml, unknown_model
+from sash.core.counts.models import Model, find_model, list_models, load_models_toml, unknown_model
 from sash.core.counts.names import read_name
 from sash.core.counts.text import count_text
 from sash.problems import UnknownModel
@@ -190,6 +194,91 @@ def test_a_misspelling_of_a_known_name_is_unknown(name: str, right: str) -> None
 def test_whose_figures_stand_in_is_told(name: str, assumed: str | None) -> None:
     """A new date, version or variant of a family is no misspelling; the model says whose figures stand in."""
     assert find_model(name).assumed == assumed
+
+
+def _figures(name: str) -> Model:
+    """A model's figures, without what its name alone says of them."""
+    told: dict[str, Any] = {"id": "", "exact": False, "assumed": None, "context_window_source": "listed"}
+    return msgspec.structs.replace(find_model(name), **told)
+
+
+_LISTED = sorted(model.id for model in list_models())
+
+
+def test_a_deployment_is_the_model_that_it_is_named_after() -> None:
+    """Each listed name with ``-prod`` behind it has that model's figures, and says so."""
+    for name in _LISTED:
+        assert _figures(f"{name}-prod") == _figures(name)
+        assert find_model(f"{name}-prod").assumed == read_name(name).bare
+
+
+@given(
+    name=st.sampled_from(_LISTED),
+    separator=st.sampled_from("-_.@"),
+    words=st.sampled_from(
+        ["eu", "x", "test", "v2", "east2", "chat", "PROD", "my_team", "swedencentral", "prod-1", "prod.eu", "dev_2"]
+    ),
+    seller=st.sampled_from(["", "azure/", "openrouter/somebody/"]),
+)
+@settings(max_examples=50, deadline=None)
+def test_any_word_may_tell_deployments_apart(name: str, separator: str, words: str, seller: str) -> None:
+    """A listed name, a separator and an operator's words count as the model, unless this is a listed name itself."""
+    deployed = f"{seller}{name}{separator}{words}"
+    assume(not listings.is_listed(read_name(deployed)))
+    assert _figures(deployed) == _figures(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("gpt-4o-mini-prod", "gpt-4o-mini"),
+        ("gpt-4.1-mini-eu", "gpt-4.1-mini"),
+        ("o4-mini-x", "o4-mini"),
+        ("o1-prod", "o1"),  # no misspelling of o1-pro
+        ("gpt-4o-mini-2", "gpt-4o-mini"),
+        ("gpt-4o-mini-2024-07-18-2", "gpt-4o-mini"),
+        ("gpt-35-turbo-eu", "gpt-3.5-turbo"),
+        ("gpt-4-1-mini", "gpt-4.1-mini"),
+        ("gpt-4-1-mini-eu", "gpt-4.1-mini"),
+        ("us.openai.gpt-5.6-luna", "gpt-5.6-luna"),
+        ("us.anthropic.claude-3-7-sonnet-prod", "us.anthropic.claude-3-7-sonnet"),
+        ("ft:gpt-4o-mini-prod:org::id", "gpt-4o-mini"),
+    ],
+)
+def test_the_longest_listed_name_is_meant(name: str, like: str) -> None:
+    """A name that nobody lists is the longest listed one that it begins with, however both are spelled."""
+    assert _figures(name) == _figures(like)
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("gpt-5.7", "gpt-5"),
+        ("claude-opus-4-9", "claude-opus-4"),
+        ("mistral-large-5", "mistral-large"),
+        ("gemma-3-99b-it", "gemma-3"),
+        ("command-a-reasoning-08-2025", "command-a"),
+        ("deepseek-r1-distill-qwen-7b", "deepseek-r1"),
+    ],
+)
+def test_another_version_size_or_family_is_no_deployment(name: str, like: str) -> None:
+    """A version, a size or another family's words behind a listed name make it another model."""
+    assert _figures(name) != _figures(like)
+
+
+def test_a_word_that_begins_many_names_is_no_model() -> None:
+    """Names that begin with a single word of no known family, such as ``router``, stay unknown."""
+    for name in ("router-prod", "my-gpt-4o-mini"):
+        with pytest.raises(UnknownModel):
+            find_model(name)
+
+
+def test_a_picture_costs_a_deployment_what_it_costs_the_model() -> None:
+    """A picture of 320 by 200 pixels costs gpt-4o-mini-prod the tiles of gpt-4o-mini, not those of gpt-4o."""
+    shown = {"type": "image_url", "image_url": {"url": "https://pictures.example/1.png"}, "size": [320, 200]}
+    said = [{"role": "user", "content": [shown]}]
+    counts = [count_request(find_model(name), messages=said).messages for name in ("gpt-4o-mini-prod", "gpt-4o-mini")]
+    assert counts[0] == counts[1] > [8_000]
 
 
 def test_an_older_model_never_has_the_window_of_a_newer_one() -> None:

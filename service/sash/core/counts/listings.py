@@ -108,6 +108,11 @@ def _find_listed(name: str, bare: str) -> ListedModel | None:
     return found and found._replace(context_window=_window(longer) or published)
 
 
+def is_listed(name: ModelName) -> bool:
+    """Return whether a source has this name, in any seller's spelling."""
+    return name.spelled in _by_spelling()
+
+
 def find_relative(name: ModelName) -> ListedModel | None:
     """Return the figures of the listed model that is nearest to a name that nobody lists; None without one of its family.
 
@@ -152,7 +157,7 @@ def _families() -> Mapping[str, Sequence[_Relative]]:
 
 def misspelt(name: ModelName) -> list[str]:
     """Return the listed names of which this name, which nobody lists, is a misspelling."""
-    if name.spelled in _by_spelling():
+    if is_listed(name):
         return []
     return sorted(bare for other, bare in _by_shape().get(shape_of(name), ()) if is_typo(name, other))
 

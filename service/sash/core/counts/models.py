@@ -2,11 +2,13 @@
 
 ::
 
-    name ── a deployment's own models ── the table of OpenAI's models ── genai-prices ── a relative ── UnknownModel
+    name ── the operator's own models ── listed: OpenAI's table, genai-prices ── the longest listed name that it begins with
+                                                        UnknownModel ── a relative ── the newest model of its family
 
 A name may be dated (``gpt-4o-2024-08-06``), fine-tuned (``ft:gpt-4o-mini-2024-07-18:org::id``), in a seller's spelling
-(``gpt-35-turbo``, ``qwen3:4b``) or with a provider (``openai/gpt-4o``): names.py reads it. A new name of a known family is
-an estimate with the figures of its nearest relative, unless it is a misspelling of a known name.
+(``gpt-35-turbo``, ``qwen3:4b``) or with a provider (``openai/gpt-4o``): names.py reads it. A deployment that is named after
+its model (``gpt-4o-mini-prod``) has that model's figures. Another new name of a known family is an estimate with the figures
+of its nearest relative, unless it is a misspelling of a known name.
 """
 
 import difflib
@@ -24,7 +26,7 @@ from msgspec import Meta
 from sash.core.chat.mistakes import did_you_mean, invalid
 from sash.core.counts import listings, openai_models
 from sash.core.counts.families import FAMILIES, RESPONSES, Rules
-from sash.core.counts.names import ModelName, is_slip, is_typo, read_name
+from sash.core.counts.names import Beginning, ModelName, beginnings, is_slip, is_typo, read_name
 from sash.core.counts.price_tiers import PriceTier, tier_of
 from sash.core.counts.templates import ESTIMATES, TEMPLATES, TEMPLATES_IN_RESPONSES, Estimate
 from sash.core.counts.text import Encoding
@@ -202,30 +204,70 @@ def _find(name: str) -> Model | None:
     read = read_name(name)
     if not read.bare:
         return None
-    lowered = name.strip().lower()
-    listed = listings.find_listed(read.bare) or listings.find_listed(lowered)
-    for line in openai_models.TABLE:
-        if re.fullmatch(line.pattern, read.bare):
-            return None if not line.names and _misspelt(name) else _from_table(name, line, listed)
+    listed = listings.find_listed(read.bare) or listings.find_listed(name.strip().lower())
+    if row := openai_models.row_of(read):
+        return _from_table(name, row, listed)
     if listed is None or _is_longer(read, listed):
-        if _misspelt(name):
+        meant = _named_after(read.bare)
+        if _misspelt(name, meant):
             return None
-        if listed is None:
-            return _relative(name, read)
-    return _estimate(name, listed)
+        if meant is not None:
+            return _deployment(name, meant)
+    if row := openai_models.newest_like(read.bare):
+        return _from_table(name, row, listed)
+    return _estimate(name, listed) if listed is not None else _relative(name, read)
 
 
 def _is_longer(read: ModelName, listed: listings.ListedModel) -> bool:
-    """Whether a name was found by its beginning alone, so that its end may be misspelt."""
-    return read.spelled not in {read_name(each).spelled for each in (listed.id, *listed.names)}
+    """Whether a name was found by its beginning alone, so that its end may be misspelt, or an operator's."""
+    return not listings.is_listed(read) and read.spelled not in {
+        read_name(each).spelled for each in (listed.id, *listed.names)
+    }
+
+
+def _named_after(bare: str) -> Beginning | None:
+    """The longest beginning of a name that is a listed name; None without one, or if what follows makes it another model.
+
+    A number behind it is a version, as in gpt-5.7, claude-opus-4-9 and mistral-large-5. But OpenAI's versions stand behind
+    another number, so gpt-4o-mini-2 is a second deployment. A single word of no known family, such as router, is no model.
+    """
+    for beginning in beginnings(bare):
+        begun = read_name(beginning.name)
+        if openai_models.row_of(begun):
+            is_another = beginning.is_numbered and beginning.name[-1].isdigit() and not begun.date
+        elif listings.is_listed(begun) and (len(begun.words) > 1 or _estimate_of(begun.spelled).maker):
+            is_another = beginning.is_numbered or _is_variant(bare, beginning.name)
+        else:
+            continue
+        return None if is_another else beginning
+    return None
+
+
+def _is_variant(bare: str, beginning: str) -> bool:
+    """Whether the words behind a beginning name another family, as in command-a-reasoning and deepseek-r1-distill-llama."""
+    whole = _estimate_of(bare)
+    found = re.search(whole.pattern, bare)
+    return found is not None and found.end() > len(beginning) and whole.family != _estimate_of(beginning).family
+
+
+def _deployment(name: str, meant: Beginning) -> Model | None:
+    """A model under an operator's name: all figures are those of the listed name that it begins with."""
+    found = _find(meant.name)
+    if found is None:
+        return None
+    model = msgspec.structs.replace(found, id=name)
+    if meant.is_dated:
+        return model
+    return msgspec.structs.replace(model, exact=False, context_window_source="assumed", assumed=meant.name)
 
 
 @lru_cache(maxsize=1_024)
-def _misspelt(name: str) -> tuple[str, ...]:
-    """The known names of which an unknown one is a misspelling."""
-    read = read_name(name)
-    known = (each for line in openai_models.TABLE for each in line.names.split())
-    return tuple(dict.fromkeys((*(each for each in known if is_typo(read, read_name(each))), *listings.misspelt(read))))
+def _misspelt(name: str, meant: Beginning | None = None) -> tuple[str, ...]:
+    """The known names of which an unknown one is a misspelling. What it begins with, if ``meant``, is spelt right."""
+    read, right = read_name(name), f"{read_name(meant.name).spelled}-" if meant is not None else ""
+    table = (each for line in openai_models.TABLE for each in line.names.split())
+    found = (*(each for each in table if is_typo(read, read_name(each))), *listings.misspelt(read))
+    return tuple(each for each in dict.fromkeys(found) if read_name(each).spelled.startswith(right))
 
 
 def _relative(name: str, read: ModelName) -> Model | None:

@@ -11,6 +11,7 @@ Sellers spell the same model in many ways. Two names with the same spelling are 
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -28,7 +29,7 @@ class ModelName(NamedTuple):
 
 _FINE_TUNED: Final = re.compile(r"ft:([^:]+).*|(.+)\.ft-.*")
 _SELLER: Final = re.compile(
-    r"^((us|eu|apac|au|jp|global)\.)?(openai|azure|anthropic|meta|mistral|deepseek|qwen|cohere|google|moonshotai|zai|minimax)[.:]"
+    r"^((us|eu|apac|au|jp|in|global)\.)?(openai|azure|anthropic|meta|mistral|deepseek|qwen|cohere|google|moonshotai|zai|minimax)[.:]"
     r"|^(databricks|snowflake|zai|meta)-(?=\w)"
 )
 _REVISION: Final = re.compile(r"-v?\d+:\d+$")
@@ -70,7 +71,7 @@ def _bare(name: str) -> tuple[str, str]:
     if tuned := _FINE_TUNED.fullmatch(bare):
         bare = tuned.group(1) or tuned.group(2)
     bare = re.sub(r"^gpt-35\b", "gpt-3.5", bare).removesuffix(".gguf")
-    bare = re.sub(r"^(openai|azure)[.:]", "", bare)
+    bare = re.sub(r"^((us|eu|apac|au|jp|in|global)\.)?(openai|azure)[.:]", "", bare)
     bare, _, tag = bare.partition(":")
     return bare, tag if _TAG.fullmatch(tag) else ""
 
@@ -82,6 +83,34 @@ def _spelled(bare: str) -> str:
     return _SPLIT_VERSION.sub(r"\1.\2", spelled)
 
 
+_SEPARATOR: Final = re.compile(r"[-_.@ ](?=\w)")
+_NUMBER: Final = re.compile(r"(?!\d\d-20\d\d)\d{1,2}(?![^\W_])")
+_OTHER_SIZE: Final = re.compile(r"(?<![^\W_])[a-z]?\d+(\.\d+)?b(?![^\W_])")
+_DATES: Final = re.compile(r"(20\d\d-\d\d(-\d\d)?|\d\d-20\d\d|\d{3,}|preview|exp|latest|v\d)([-_.@]|$)")
+
+
+class Beginning(NamedTuple):
+    """A name's beginning before a separator. ``is_numbered``: a number follows, so it may be another version."""
+
+    name: str
+    is_numbered: bool
+    is_dated: bool
+    """Whether nothing but dates and numbers of builds follows."""
+
+
+def beginnings(bare: str) -> Iterator[Beginning]:
+    """Yield the beginnings of a name, the longest first, while no other size follows, as in gemma-3-99b."""
+    for cut in reversed(list(_SEPARATOR.finditer(bare))):
+        rest = bare[cut.end() :]
+        if _OTHER_SIZE.search(rest):
+            return
+        yield Beginning(bare[: cut.start()], bool(_NUMBER.match(rest)), not _DATES.sub("", rest))
+
+
+_DEPLOYMENTS: Final = frozenset(
+    {"prod", "prd", "dev", "test", "tst", "stage", "live", "east", "west", "emea", "model", "v1"}
+)
+"""Words by which operators tell deployments apart. They are no misspellings of a model's words, such as pro and lite."""
 _SHORTEST: Final = 3
 """Letters of the shortest word that can be misspelt: command-b may be a model of its own."""
 _LONG: Final = 5
@@ -97,7 +126,8 @@ def is_typo(name: ModelName, other: ModelName) -> bool:
     """Return whether a name is the other one with one or two letters wrong.
 
     Both have as many words and the same digits, so another date, size, version or variant is not a typo. One word differs,
-    of three letters or more, or beside a digit: gpt-4o-mni, claude-sonet-5, gpt-5o.
+    of three letters or more, or beside a digit: gpt-4o-mni, claude-sonet-5, gpt-5o. The last word of a deployment's name is
+    none: o1-prod.
     """
     if name.spelled == other.spelled or len(name.words) != len(other.words):
         return False
@@ -105,6 +135,8 @@ def is_typo(name: ModelName, other: ModelName) -> bool:
     if len(pairs) != 1:
         return False
     ((word, right),) = pairs
+    if word in _DEPLOYMENTS and word == name.words[-1]:
+        return False
     if re.sub(r"\D", "", word) != re.sub(r"\D", "", right):
         return False
     has_digit = any(map(str.isdigit, word))

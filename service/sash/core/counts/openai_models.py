@@ -4,9 +4,11 @@ Published windows are sometimes the total and sometimes the input alone; the tab
 """
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
+from sash.core.counts.names import ModelName
 from sash.core.counts.text import Encoding
 
 K = 1_000
@@ -19,7 +21,7 @@ _OLDER = frozenset({"gpt-3.5-0301", "gpt-2023", "gpt-3.5", "gpt-4-turbo"})
 class ModelRow(msgspec.Struct):
     """One line of the table: models' names, their family, and limits in tokens.
 
-    Without names, ``pattern`` matches them, and their figures are those of the model that the line ``assumes``.
+    The names of ``UNLISTED`` are found by ``pattern``, with the figures of the model that the line ``assumes``.
     """
 
     names: str
@@ -41,7 +43,6 @@ class ModelRow(msgspec.Struct):
         return "cl100k_base" if self.family in _OLDER else "o200k_base"
 
 
-# The first line that matches wins.
 TABLE: tuple[ModelRow, ...] = (
     ModelRow("gpt-3.5-turbo-0301", "gpt-3.5-0301", 4_096, max_output=4_096),
     ModelRow("gpt-3.5-turbo-0613", "gpt-2023", 4_096, max_output=4_096),
@@ -85,7 +86,10 @@ TABLE: tuple[ModelRow, ...] = (
     ModelRow("gpt-6 gpt-6-sol gpt-6-luna gpt-6-astra gpt-6.1-sol gpt-6.1-terra gpt-6.2-sol", "gpt-5.4",
         1_050 * K, max_input=922 * K, max_output=128 * K, exact=False),
     ModelRow("gpt-5-image gpt-5-image-mini", "gpt-5-image", 400 * K, max_input=272 * K, max_output=128 * K, exact=False),
-    # unknown names: the rules and limits of the newest similar model, and counted as estimates
+)  # fmt: skip
+
+# The first line that matches wins.
+UNLISTED: tuple[ModelRow, ...] = (
     ModelRow("", "gpt-2023", 8_192, exact=False, pattern=r"gpt-(3\.5|4)(?![.\w])(?!-omni).*", assumes="gpt-4"),
     ModelRow("", "gpt-4o", 128 * K, max_output=16_384, exact=False, pattern=r"(gpt-4o|chatgpt-4o|gpt-audio).*",
         assumes="gpt-4o"),
@@ -97,3 +101,18 @@ TABLE: tuple[ModelRow, ...] = (
     ModelRow("", "gpt-5.4", 1_050 * K, max_input=922 * K, max_output=128 * K, exact=False, pattern=r"gpt-\d.*",
         assumes="gpt-6.2-sol"),
 )  # fmt: skip
+"""Names that begin with none of the table: the rules and limits of the newest similar model, and counted as estimates."""
+
+
+def row_of(name: ModelName) -> ModelRow | None:
+    """Return the line that lists a name, as it is or as other sellers spell it; None if the table does not list it."""
+    return _first(TABLE, name.bare) or _first(TABLE, name.spelled)
+
+
+def newest_like(bare: str) -> ModelRow | None:
+    """Return the line for a name that OpenAI may have given; None if it never gives such names."""
+    return _first(UNLISTED, bare)
+
+
+def _first(rows: Sequence[ModelRow], name: str) -> ModelRow | None:
+    return next((row for row in rows if re.fullmatch(row.pattern, name)), None)
