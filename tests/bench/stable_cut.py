@@ -136,7 +136,7 @@ def _sources(asked: NewEntry, record: Record, seq: int) -> dict[int, Source]:
     if not asked.grounding:
         return {}
     stored = decode_grounding(asked.grounding)
-    return {seq: Source(stored, asked.body[stored.start : stored.end], record)}
+    return {seq: Source(stored, asked.body[stored.start : stored.end])}
 
 
 def figures(all_turns: Sequence[Sequence[Turn]], budget: int) -> Figures:

@@ -139,7 +139,7 @@ class Talk:
         records, bodies, documents = self.stored
         return Documents(
             sources={
-                seq: Source(stored, bodies[seq - 1][stored.start : stored.end], records[seq - 1])
+                seq: Source(stored, bodies[seq - 1][stored.start : stored.end])
                 for seq, stored in documents.items()
             },
             template=self.parts.template,

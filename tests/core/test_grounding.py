@@ -129,7 +129,7 @@ def test_nothing_fits_beside_the_template() -> None:
 def test_own_budget(template: str, separator: str, content: str, documents: list[str], most: int) -> None:
     """Whole documents are taken in their order while they fit their own budget; one more would not."""
     found = talk(grounded(content, *documents), grounding_template=template, document_separator=separator)
-    chosen = found.documents(max_tokens=most, dedupe=False).choose(1, Ask().model, 10_000)
+    chosen = found.documents(max_tokens=most, dedupe=False).choose(1, found.stored[0][0], Ask().model, 10_000)
     parsed, kept = found.parts.template, chosen.kept if chosen else 0
     if chosen:
         assert sent_text(chosen, content) == rendered(template, separator, content, documents[:kept])
@@ -143,7 +143,7 @@ def test_a_document_that_joins_a_word() -> None:
     """A document that forms one token with the content's last token costs nothing, and is taken even without room."""
     found = talk(grounded("to", "day", " is"), grounding_template="{content}{documents}", document_separator="")
     assert added_tokens(found.parts.template, "to", ["day"], "o200k_base") == 0
-    chosen = found.documents(max_tokens=0).choose(1, Ask().model, 100)
+    chosen = found.documents(max_tokens=0).choose(1, found.stored[0][0], Ask().model, 100)
     assert chosen is not None
     assert (chosen.kept, chosen.cost) == (1, 0)
 

@@ -64,7 +64,7 @@ def questions(draw: st.DrawFn, *, mixed: bool = True) -> Talk:
 
 
 def chosen(found: Talk, model: str, room: int, **limits: Any) -> Grounded | None:
-    return found.documents(dedupe=False, **limits).choose(1, Ask(model).model, room)
+    return found.documents(dedupe=False, **limits).choose(1, found.stored[0][0], Ask(model).model, room)
 
 
 @quick

@@ -134,7 +134,7 @@ class Oracle:
         seen = {each for sent in self.grounding.values() for each in sent.documents}
         spent = sum(sent.cost for sent in self.grounding.values())
         room = max(0, self.ask.budget - bare)
-        chosen = self.documents.choose(seq, self.ask.model, room, seen, spent=spent)
+        chosen = self.documents.choose(seq, self.talk.stored[0][seq - 1], self.ask.model, room, seen, spent=spent)
         if chosen is not None:
             self.grounding[seq] = chosen
         return self.charge(kept, **lines) <= max(bare, self.ask.budget)

@@ -18,6 +18,7 @@ from sash.core.law.cost import Cost, cost_of
 from sash.core.law.costs import message_costs, written_cost
 from sash.core.law.documents import Documents
 from sash.core.law.explain import Explained, documents_told
+from sash.core.law.grounding import Grounded
 from sash.core.law.lines import line_of
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
@@ -334,6 +335,17 @@ def cheaper(window: Window, less: Mapping[int, int]) -> Window:
     ]
     changed = {**tokens, "total": tokens["total"] - spared, "messages": tokens["messages"] - spared}
     return msgspec.structs.replace(window, tokens=changed, explain=lines)
+
+
+def with_documents_priced(window: Window, priced: Mapping[int, Grounded]) -> Window:
+    """The window with these documents, whose cost was a bound, at the cost that they have."""
+    if not priced:
+        return window
+    grounding = {**window.grounding, **priced}
+    cost = sum(each.cost for each in grounding.values())
+    less = window.tokens["grounding"] - cost
+    tokens = {**window.tokens, "total": window.tokens["total"] - less, "grounding": cost}
+    return msgspec.structs.replace(window, grounding=grounding, tokens=tokens)
 
 
 def edit(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:

@@ -81,13 +81,10 @@ def build(asked: Asked, history: History, documents: Documents) -> Window | Need
         raise
 
 
-def documents_of(asked: Asked, history: History, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
+def documents_of(asked: Asked, bodies: Bodies, grounding: Mapping[int, StoredGrounding]) -> Documents:
     """The documents that a window may send, with the query's limits."""
     return Documents(
-        sources={
-            seq: Source(stored, bodies.body(seq)[stored.start : stored.end], history.record(seq))
-            for seq, stored in grounding.items()
-        }
+        sources={seq: Source(stored, bodies.body(seq)[stored.start : stored.end]) for seq, stored in grounding.items()}
         if grounding
         else {},
         template=asked.parts.template,

@@ -126,7 +126,7 @@ def _with_tools(asked: Asked, first: int, length: int) -> Asked:
 
 def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, History, Documents]:
     """The chosen messages, and the history and the documents with places in place of seqs."""
-    documents, history = documents_of(asked, seen.history, seen.bodies, seen.grounding), seen.history
+    documents, history = documents_of(asked, seen.bodies, seen.grounding), seen.history
     if asked.query.view is not None:
         found = as_seen_by(history, asked.query.view, asked.limits.model, asked.block)
         if found is None:

@@ -5,17 +5,23 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from sash.core.chat.messages import encode_message
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.measures import measure
 from sash.core.counts.models import Model
 from sash.core.law.apart import GAP, StoredMedium, digest_in, fill, stand_in
 from sash.core.law.costs import record_cost, written_cost
+from sash.core.law.document_costs import Content
 from sash.core.law.enclosing import with_records
+from sash.core.law.grounding import Grounded
 from sash.core.law.lines import medium_lines
+from sash.core.law.records import Record
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.window import Window
 from sash.core.providers.enclosures import enclosed, with_lines
+from sash.core.providers.pieces import Object
 from sash.core.providers.turns import is_of
-from sash.windows.answer import Trimmed, cheaper, edit
+from sash.windows.answer import Trimmed, cheaper, edit, with_documents_priced
 
 
 def edited(window: Window, history: History, bodies: Bodies, model: Model) -> tuple[Window, Bodies, Trimmed | None]:
@@ -59,6 +65,7 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
     made: dict[int, bytes] = {}
     spans: dict[int, tuple[int, int]] = {}
     less: dict[int, int] = {}
+    priced: dict[int, Grounded] = {}
     for seq, bound in window.lined.items():
         each, record = window.edits[seq], history.record(seq)
         message = msgspec.json.decode(bodies.body(seq))
@@ -69,4 +76,15 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
         spans[seq] = span[0], span[1]
         if each.limit is None and not each.without_calls:
             less[seq] = record_cost(bound, model) - written_cost(message, model, parallel=record.parallel)
-    return cheaper(window, less), msgspec.structs.replace(bodies, edited=made, spans=spans)
+        if chosen := window.grounding.get(seq):
+            content = Content(_with_content(record, message, model), made[seq][span[0] : span[1]], model)
+            cost = content.cost(chosen.before, chosen.after) - record_cost(content.record, model)
+            priced[seq] = msgspec.structs.replace(chosen, cost=cost)
+    bodies = msgspec.structs.replace(bodies, edited=made, spans=spans)
+    return with_documents_priced(cheaper(window, less), priced), bodies
+
+
+def _with_content(record: Record, message: Object, model: Model) -> Record:
+    """The record of a message as it is written for this window, with all of its content."""
+    said = None if model.vocabulary is None else spoken_tokens(message, model.vocabulary)
+    return msgspec.structs.replace(record, measure=measure(message), said=said, media=())

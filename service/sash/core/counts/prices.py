@@ -220,7 +220,10 @@ def _part(sent: Row, model: Model, by: Arithmetic) -> None:
             whole = by.most(_LISTED_NOTHING, sent["listed" + column] + opens + closes)
             sent["listed" + column] = by.where(is_listed, whole, 0)
     if "parts" in sent:
-        sent["text0"], sent["text1"] = (sum(part[column] for part in sent["parts"]) for column in (0, 1))
+        apart = [sum(part[column] for part in sent["parts"]) for column in (0, 1)]
+        if sent["may_join"]:  # a text may have more tokens than its parts
+            apart = [max(tokens, sent["text" + column]) for tokens, column in zip(apart, COLUMNS, strict=True)]
+        sent["text0"], sent["text1"] = apart
 
 
 def _with_objects(sent: Row, model: Model, by: Arithmetic) -> None:

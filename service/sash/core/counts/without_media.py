@@ -34,7 +34,7 @@ def without_media(measure: Measure, lines: Mapping[int, str]) -> Measure:
     fields: dict[str, Any] = {
         "media": tuple(each for place, each in enumerate(extra.media) if place not in lines),
         "images": tuple(_others(extra.images, _pictures(extra.media, ""), lines)),
-        "mix": _joined(extra.mix, (measure.o200k, measure.cl100k), told),
+        "mix": joined_mix(extra.mix, (measure.o200k, measure.cl100k), told),
         "beside": extra.beside and _beside(extra.beside, extra.media, lines, thought),
         "has_text": extra.has_text or bool(told),
         **{name: getattr(extra, name) - number for name, number in _estimates(extra.media, lines).items()},
@@ -99,13 +99,13 @@ def _beside(beside: Beside, media: Sequence[Medium], lines: Mapping[int, str], t
         estimated=max(0, beside.estimated - sum(each.tokens for each in alone)),
         thoughts=_added(words, _sum(thought)),
         thoughts_images=tuple(_others(beside.thoughts_images, shown, lines)),
-        mix=_joined(beside.mix, words, thought) if thought else beside.mix,
+        mix=joined_mix(beside.mix, words, thought) if thought else beside.mix,
         sent=beside.sent + sum(LINE_BYTES - each.size for each in gone),
     )
 
 
-def _joined(mix: Mix | None, text: Pair, parts: Sequence[Part]) -> Mix | None:
-    """The mix of a text and lines, for forms that join them."""
+def joined_mix(mix: Mix | None, text: Pair, parts: Sequence[Part]) -> Mix | None:
+    """Return the mix of a text and lines, for forms that join them."""
     digits = sum(part[2].digits for part in parts if part[2] is not None)
     if mix is None and not digits:
         return None

@@ -62,10 +62,16 @@ def keeps_reasoning_from(
         if options.grounding == "all":  # a repeated document moves to the newest question
             return behind
         stands = max(stands, history.question + 1)  # documents of earlier questions are not sent again
-        whole = terms.documents.choose(history.question, model, room) if history.question else None
-        asked = whole.room if whole else 0
+        asked = _documents_cost(history, terms, room)
     stands = max(stands, _behind_pressed(view, model, options, room, asked))
     return stands if is_whole or cut is None else max(stands, _behind_cut(view, kept, cut, noted=options.note))
+
+
+def _documents_cost(history: History, terms: Terms, room: int) -> int:
+    """The tokens of the newest question's documents that fit a room."""
+    seq = history.question
+    chosen = terms.documents.choose(seq, history.record(seq), terms.model, room) if seq else None
+    return chosen.cost if chosen else 0
 
 
 def _behind_instructions(history: History) -> int:

@@ -250,7 +250,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
     def _documents(self, seq: int, room: int, state: Walk | None = None) -> Grounded | None:
         """A message's documents that fit the room, without those that the walk has already."""
         seen, spent = (state.seen, state.spent) if state else (frozenset(), 0)
-        return self.terms.documents.choose(seq, self.terms.model, room, seen, spent=spent)
+        record = self.view.history.record(seq)
+        return self.terms.documents.choose(seq, record, self.terms.model, room, seen, spent=spent)
 
     def _refusal(self, summary: Summary | None) -> WindowDoesNotFit:
         """The problem with each part that a window must have, so that a budget of its ``needed`` is enough."""

@@ -1,128 +1,168 @@
-"""Costs of documents: the tokens that they add to their message, for one model.
+"""Costs of documents: a message is priced once, as the text that is sent, with its documents in it.
 
-For most models they follow from the tokens of the encoding. Where scripts, numbers or parts matter, the message is measured
-with its documents and without.
+::
+
+    text before, content, text after ──measure──▶ Measure ──message_tokens──▶ tokens of the message with its documents
+
+A window's sum has the message's own tokens already, so documents cost what is beyond these, and the sum is the price of
+what is sent, whatever the documents would cost by themselves.
 """
 
-import math
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
+from typing import Any
 
 import msgspec
 
 from sash.core.counts.counting import message_tokens
-from sash.core.counts.estimates import estimate_factor
-from sash.core.counts.measures import Extra, Measure, mixes
+from sash.core.counts.estimates import spoken_tokens
+from sash.core.counts.measures import Extra, Measure, Part
 from sash.core.counts.models import Model
-from sash.core.counts.text import both
-from sash.core.counts.unicode_scripts import RATIOS, mix_of
+from sash.core.counts.text import Pair, both
+from sash.core.counts.text.vocabularies import Vocabulary
+from sash.core.counts.unicode_scripts import Mix, mix_of
+from sash.core.counts.without_media import joined_mix
 from sash.core.law.costs import record_cost
-from sash.core.law.grounding import Grounded, Template, added_tokens, content_text, content_texts, trim
-from sash.core.law.levels import Leveled
+from sash.core.law.grounding import Grounded, Template, content_texts, trim
 from sash.core.law.records import Record, StoredGrounding
-from sash.core.providers import PROVIDERS
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A message's documents as stored, with the JSON value of its content and its record."""
+    """A message's documents as stored, with the JSON value of its content."""
 
     grounding: StoredGrounding
     content: bytes
-    record: Record
+
+
+class Content:
+    """The content of one message, for one model. ``record`` is the message's as it is sent without documents, and
+    ``value`` the content's JSON."""
+
+    def __init__(self, record: Record, value: bytes, model: Model) -> None:
+        self.record, self.model = record, model
+        texts = content_texts(value)
+        self.text = "".join(texts)
+        self._texts = sum(map(bool, texts))
+        self._value = value
+        extra = record.measure.extra
+        self._is_own = extra is not None and extra.native_in(model.format) is not None
+
+    def cost(self, before: str, after: str, added: Pair | None = None) -> int:
+        """The tokens of the message as it is sent, with texts before and after its own. ``added`` are as in ``added``."""
+        said = self._said(before, after)
+        ways = self._ways(before, after, added or self.added(before, after))
+        return max(message_tokens(each, self.model, said=said) for each in ways)
+
+    def added(self, before: str, after: str) -> Pair:
+        """The tokens that these texts add to the content's, in both encodings."""
+        sent, own = both(before + self.text + after), self._pair
+        return sent[0] - own[0], sent[1] - own[1]
+
+    @cached_property
+    def _pair(self) -> Pair:
+        return both(self.text)
+
+    def _ways(self, before: str, after: str, added: Pair) -> Iterator[Measure]:
+        """The measures that the message may have as it is sent.
+
+        In a provider's own form its content may be a string or a list, whatever it is in chat form.
+        """
+        measure, is_list = self.record.measure, self._value[:1] == b"["
+        extra, pair = measure.extra or Extra(), (measure.o200k + added[0], measure.cl100k + added[1])
+        own = extra.parts or (((measure.o200k, measure.cl100k, extra.mix),) if measure.o200k else ())
+        mix = self._mix(before, after, pair, own[self._texts :]) if self.model.ratios is not None else None
+        joined = Measure(measure.role, *pair, msgspec.structs.replace(extra, mix=mix, parts=()))
+        if is_list or self._is_own:
+            parts = (*_part(before), *own, *_part(after))
+            more = msgspec.structs.replace(extra, mix=mix, parts=parts if len(parts) > 1 else ())
+            yield msgspec.structs.replace(joined, extra=more)
+        if not is_list or self._is_own:
+            yield joined
+
+    def _mix(self, before: str, after: str, pair: Pair, lines: Sequence[Part]) -> Mix | None:
+        """The mix of the text that is sent, which has these tokens. ``lines`` stand in it for pictures and files."""
+        pair = pair[0] - sum(line[0] for line in lines), pair[1] - sum(line[1] for line in lines)
+        mix = mix_of(before + self.text + after, *pair)
+        return joined_mix(mix, pair, lines) if lines else mix
+
+    def _said(self, before: str, after: str) -> int | None:
+        """The tokens of all that the message says, in the model's own vocabulary, if that counted it."""
+        said, vocabulary = self.record.said, self.model.vocabulary
+        if said is None or vocabulary is None:
+            return None
+        value = msgspec.json.decode(self._value) if self._value else None
+        parts = value or [] if isinstance(value, list) else _text_part(self.text)
+        if isinstance(value, list) or self._is_own:
+            sent: str | list[Any] = [*_text_part(before), *parts, *_text_part(after)]
+        else:
+            sent = before + self.text + after
+        return said + _spoken(sent, vocabulary) - _spoken(parts, vocabulary)
 
 
 class Joining:
-    """What documents add to one message, for one model. ``documents`` are all that may be sent, with their levels."""
+    """A message and its documents, for one model."""
 
-    def __init__(self, source: Source, template: Template, documents: Leveled, model: Model) -> None:
+    def __init__(self, source: Source, record: Record, template: Template, model: Model) -> None:
         self.source, self.template, self.model = source, template, model
-        self.factor = _factor_of(source.record, [text for texts in documents for text in texts], model)
-        self._joined_cost = cache(self._cost_beside)
+        self.content = Content(record, source.content, model)
+        self._own = record_cost(record, model)
+        self._priced = cache(self._more)
+        self._added = cache(self._counted)
 
     def cost(self, texts: Sequence[str]) -> int:
-        """The tokens that these documents add, in the model's tokens."""
-        if self.factor is not None:
-            return self._joined_cost(*self.template.around(self.template.separator.join(texts)))
-        return self._added_cost(self._counted(texts))
-
-    def fits(self, texts: Sequence[str], room: int) -> bool:
-        """Whether these documents fit a room by their tokens of the encoding, too, which is quicker to tell."""
-        return self._added_cost(self._counted(texts)) <= room and (self.factor is None or self.cost(texts) <= room)
+        """The tokens by which the message costs more with these documents than alone, in the model's tokens."""
+        return self._priced(*self._around(texts))
 
     def whole(self, texts: Sequence[str], levels: tuple[int, ...]) -> Grounded:
         """These documents, with their texts uncut. ``levels`` has the level of each text."""
-        before, after = self.template.around(self.template.separator.join(texts))
-        tokens = self._counted(texts)
-        return self._priced(Grounded(before=before, after=after, kept=len(texts), tokens=tokens, levels=levels))
+        before, after = self._around(texts)
+        tokens, cost = self._added(before, after)[self.model.column], self._priced(before, after)
+        return Grounded(before=before, after=after, kept=len(texts), tokens=tokens, cost=cost, levels=levels)
 
     def cut(self, texts: Sequence[str], room: int) -> Grounded | None:
         """The documents, the last of them cut so that they add at most ``room`` of the model's tokens; None if none fits."""
-        content = content_text(self.source.content)
-        tokens = int(room / (self.model.scale if self.factor is None else self.model.margin * self.factor)) + 1
-        while tokens > 0 and self._added_cost(tokens) > room:
-            tokens -= 1
-        while (chosen := trim(self.template, content, texts, self.model.encoding, tokens)) is not None:
-            chosen = self._priced(chosen)
-            if chosen.cost <= room:
-                break
+        tokens = self._most_tokens(texts, room)
+        while (chosen := trim(self.template, self.content.text, texts, self.model.encoding, tokens)) is not None:
+            cost = self._priced(chosen.before, chosen.after)
+            if cost <= room:
+                return msgspec.structs.replace(chosen, cost=cost)
             most = min(tokens, chosen.tokens)
-            tokens = min(most - 1, most * room // chosen.cost)
-        return chosen
+            tokens = min(most - 1, most * room // max(1, cost))
+        return None
 
-    def _counted(self, texts: Sequence[str]) -> int:
-        """The tokens of the encoding that these texts add. Those of all whole documents were counted at the append."""
-        known, stored = self.source.record.grounding, self.source.grounding
-        if known and stored.template == self.template.digest and [*texts] == [text for _, text in stored.documents]:
-            return known[self.model.column]
-        return added_tokens(self.template, content_text(self.source.content), texts, self.model.encoding)
+    def _most_tokens(self, texts: Sequence[str], room: int) -> int:
+        """The tokens of the encoding from which a cut goes down until it fits a room."""
+        if self.model.ratios is None:
+            return room
+        before, after = self._around(texts)
+        of_a_token = self._priced(before, after) / max(1, self._added(before, after)[self.model.column])
+        return int(room / max(0.1, min(self.model.scale, of_a_token))) + 1
 
-    def _priced(self, chosen: Grounded) -> Grounded:
-        needed = self._added_cost(chosen.tokens)
-        cost = needed if self.factor is None else self._joined_cost(chosen.before, chosen.after)
-        return msgspec.structs.replace(chosen, cost=cost, room=max(needed, cost))
+    def _around(self, texts: Sequence[str]) -> tuple[str, str]:
+        return self.template.around(self.template.separator.join(texts))
 
-    def _added_cost(self, tokens: int) -> int:
-        """What ``tokens`` of the encoding add to the message, in the model's tokens."""
-        if self.factor is not None:
-            return math.ceil(tokens * self.factor * self.model.margin)
-        plain = self.source.record.measure
-        larger = Measure(plain.role, plain.o200k + tokens, plain.cl100k + tokens, plain.extra)
-        return message_tokens(larger, self.model) - message_tokens(plain, self.model)
+    def _more(self, before: str, after: str) -> int:
+        return self.content.cost(before, after, self._added(before, after)) - self._own
 
-    def _cost_beside(self, before: str, after: str) -> int:
-        """The tokens that texts add if scripts, numbers or parts matter: the message is measured with and without them.
-
-        If the message is counted in the model's own vocabulary, so is the text with its documents.
-        """
-        record, content = self.source.record, self.source.content
-        texts = content_texts(content)
-        parts = [before, *texts, after]
-        # The content of a message in a provider's own form may be a string or a list, whatever it is in chat form.
-        is_list, extra = content[:1] == b"[", record.measure.extra
-        ways = [parts] if is_list or (extra is not None and extra.beside is not None) else []
-        ways += [] if is_list else [["".join(parts)]]
-        return max(_cost_of(each, texts, record, self.model) for each in ways) - record_cost(record, self.model)
+    def _counted(self, before: str, after: str) -> Pair:
+        """The tokens that texts add, in both encodings. Those of all whole documents were counted at the append."""
+        known, stored = self.content.record.grounding, self.source.grounding
+        is_known = known is not None and stored.template == self.template.digest
+        if known and is_known and (before, after) == self._around([text for _, text in stored.documents]):
+            return known
+        return self.content.added(before, after)
 
 
-def _factor_of(record: Record, texts: Sequence[str], model: Model) -> float | None:
-    """The model's tokens for one token of the documents, if their cost depends on scripts, numbers or parts; else None."""
-    if (ratios := model.ratios) is None:
-        return 1.0 if PROVIDERS[model.format].fills else None
-    extra = record.measure.extra
-    is_mixed = RATIOS[ratios]["latin"][1] or (extra is not None and bool(extra.mix or extra.parts))
-    if is_mixed or any(mix_of(text, *both(text)) is not None for text in texts):
-        return max(estimate_factor(text, ratios) for text in texts)
-    return None
+def _part(text: str) -> tuple[Part, ...]:
+    if not text:
+        return ()
+    pair = both(text)
+    return ((*pair, mix_of(text, *pair)),)
 
 
-def _cost_of(parts: Sequence[str], texts: Sequence[str], record: Record, model: Model) -> int:
-    """The tokens of a message with ``parts`` in place of its ``texts``."""
-    plain, said = record.measure, record.said
-    if said is not None and model.vocabulary is not None:
-        said += sum(map(model.vocabulary.count, parts)) - sum(map(model.vocabulary.count, texts))
-        return message_tokens(plain, model, said=said)
-    joined = "".join(parts)
-    counted = both(joined)
-    unmixed = msgspec.structs.replace(plain.extra or Extra(), mix=None, parts=())
-    mixed = msgspec.structs.replace(unmixed, **mixes(parts, joined, counted))
-    return message_tokens(Measure(plain.role, *counted, mixed), model)
+def _spoken(content: Any, vocabulary: Vocabulary) -> int:
+    return spoken_tokens({"role": "user", "content": content}, vocabulary)
+
+
+def _text_part(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text else []

@@ -33,11 +33,19 @@ class Documents(msgspec.Struct, frozen=True):
     """Messages whose documents were not read, by seq. Their documents take the tokens that were counted, without a text."""
 
     def choose(
-        self, seq: int, model: Model, room: int, seen: AbstractSet[StoredDocument] = frozenset(), *, spent: int = 0
+        self,
+        seq: int,
+        record: Record,
+        model: Model,
+        room: int,
+        seen: AbstractSet[StoredDocument] = frozenset(),
+        *,
+        spent: int = 0,
     ) -> Grounded | None:
         """The documents of message ``seq`` that add at most ``room`` of the model's tokens; None if none fits.
 
-        Documents in ``seen`` are left out. ``spent`` are the tokens of ``max_tokens`` that other messages' documents took.
+        ``record`` is the message's as it is sent without documents. Documents in ``seen`` are left out. ``spent`` are the
+        tokens of ``max_tokens`` that other messages' documents took.
         With ``overflow=error`` the documents are not trimmed and may add more than ``room``; the caller must check.
         """
         source = self.sources.get(seq)
@@ -48,7 +56,7 @@ class Documents(msgspec.Struct, frozen=True):
         if not fresh:
             return None
         given: Leveled = [source.grounding.levels(place) for place in fresh]
-        message = Joining(source, self.template, given, model)
+        message = Joining(source, record, self.template, model)
         left = room
         if self.max_tokens is not None:
             left = max(0, self.max_tokens - spent)
@@ -66,7 +74,7 @@ class Documents(msgspec.Struct, frozen=True):
 
     def _whole_or_cut(self, message: Joining, texts: Sequence[str], room: int) -> Grounded | None:
         """All of them if they fit; else what ``overflow`` says: cut to what fits, none, or all the same."""
-        if self.overflow == "error" or message.fits(texts, room):
+        if self.overflow == "error" or message.cost(texts) <= room:
             return message.whole(texts, (0,) * len(texts))
         return message.cut(texts, room) if self.overflow == "trim" else None
 

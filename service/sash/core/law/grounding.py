@@ -55,8 +55,7 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     """A message's documents that are sent: the texts around its content, and the tokens of the encoding that they add.
 
     ``kept`` is the number of documents of which at least a character is sent. If ``cut``, the last kept document is not
-    whole. ``documents`` are the kept ones. ``cost`` are the tokens that they add for the model, and ``room`` is the room in
-    which they are chosen, in the model's tokens, too: it may be more than they cost.
+    whole. ``documents`` are the kept ones. ``cost`` are the tokens by which their message costs more for the model.
     """
 
     before: str
@@ -66,7 +65,6 @@ class Grounded(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
     documents: tuple[StoredDocument, ...] = ()
     cost: int = 0
-    room: int = 0
     allowed: int = 0
     """The number of documents that their own budget allows; with ``kept`` fewer, the others do not fit the window."""
     levels: tuple[int, ...] = ()
