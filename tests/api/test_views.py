@@ -196,7 +196,7 @@ async def test_recall_brings_nothing_for_others_back(client: httpx.AsyncClient, 
 
 @pytest.mark.parametrize("path", ["/conversations/{0}/search", "/owners/{0}/search"])
 async def test_a_search_finds_nothing_for_others(client: httpx.AsyncClient, conversation: str, path: str) -> None:
-    """A search of a conversation and one of an owner give an agent only what it sees: no message, document or metadata more."""
+    """A search of a conversation and one of an owner give an agent only what it sees, with documents and metadata."""
     await client.post("/conversations", json={"id": conversation, "owner": conversation, "recall": "lexical"})
     hidden = {
         "audience": ["triage"],
