@@ -194,6 +194,39 @@ async def test_recall_brings_nothing_for_others_back(client: httpx.AsyncClient, 
         assert "SECRET" not in json.dumps(found)
 
 
+@pytest.mark.parametrize("path", ["/conversations/{0}/search", "/owners/{0}/search"])
+async def test_a_search_finds_nothing_for_others(client: httpx.AsyncClient, conversation: str, path: str) -> None:
+    """A search of a conversation and one of an owner give an agent only what it sees, with documents and metadata."""
+    await client.post("/conversations", json={"id": conversation, "owner": conversation, "recall": "lexical"})
+    hidden = {
+        "audience": ["triage"],
+        "metadata": {"SECRET": 17},
+        "grounding": {"documents": [{"text": "SECRET zebra"}]},
+    }
+    await append(
+        client,
+        conversation,
+        user("Which zebra code?"),
+        calling("t-1", text="zebra call", author="triage"),
+        result("t-1", "SECRET zebra result"),
+        user("SECRET zebra code 17", **hidden),
+        user("SECRET zebra code 18", **hidden),
+        assistant("The zebra code is 4.", audience=["billing"]),
+    )
+    await indexed(client, conversation)
+
+    async def found(view: str, limit: int) -> list[int]:
+        query = {"query": "SECRET zebra code", "limit": limit, "view": view}
+        answer = await client.get(path.format(conversation), params=query)
+        assert answer.status_code == 200, answer.text
+        assert view == "triage" or "SECRET" not in answer.text
+        return [each["seq"] for each in answer.json()["messages"]]
+
+    assert sorted(await found("billing", 10)) == [1, 2, 6]
+    assert sorted(await found("triage", 10)) == [1, 2, 3, 4, 5]
+    assert len(await found("billing", 2)) == 2
+
+
 async def test_views_are_counted_without_names(client: httpx.AsyncClient, conversation: str) -> None:
     """A view is counted, with what it left out for others, and no metric has an agent's name."""
     await append(client, conversation, *ALL)

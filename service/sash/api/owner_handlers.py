@@ -169,10 +169,10 @@ async def search_owner(request: Req, owner_id: FromPath[str]) -> FoundOfOwner:
     tenant = tenant_of(request)
     listed, _ = await context.store.owners.read(tenant, owner, limit=MOST_CONVERSATIONS)
     standing = [(target_at(tenant, each.id), each.state) for each in listed]
-    hits, conversations, count = await context.recall.recaller.search_each(standing, wanted.query, wanted.limit)
+    hits, conversations, count = await context.recall.recaller.search_each(standing, wanted.query, wanted.most_hits)
     messages = [
         FoundInConversation(**stored, conversation_id=hit.target.id)
-        async for hit, stored in shown_hits(request, hits, wanted.media)
+        async for hit, stored in shown_hits(request, hits, wanted)
     ]
     return FoundOfOwner(messages, SearchedOwner(conversations, count))
 

@@ -33,6 +33,11 @@ class SearchQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     media: MediaForm = "described"
     view: AgentView = None
 
+    @property
+    def most_hits(self) -> int:
+        """The number of messages to find: more for a view, which may not see them all."""
+        return self.limit if self.view is None else WIDER * self.limit
+
 
 class FoundMessage(StoredMessage, frozen=True, omit_defaults=True, kw_only=True):
     """A relevant entry and its score. Scores give the order within one query, and do not compare between queries."""
@@ -53,28 +58,30 @@ async def search_messages(request: Req) -> Found:
     """Messages of this conversation that are relevant to a text, best first. Needs ``recall``."""
     context, target = context_of(request), target_of(request)
     wanted = query_of(request, SearchQuery)
-    most = wanted.limit if wanted.view is None else WIDER * wanted.limit
-    hits, searched = await context.recall.recaller.search(target, wanted.query, most)
-    shown = shown_hits(request, hits, wanted.media, wanted.view)
-    messages = [FoundMessage(**stored) async for _, stored in shown][: wanted.limit]
+    hits, searched = await context.recall.recaller.search(target, wanted.query, wanted.most_hits)
+    messages = [FoundMessage(**stored) async for _, stored in shown_hits(request, hits, wanted)]
     if hits and not messages:
         await context.store.reader.get(target)  # 404 where the conversation was erased since the search
     return Found(messages, searched)
 
 
 async def shown_hits(
-    request: Req, hits: Sequence[Hit], media: MediaForm, view: str | None = None
+    request: Req, hits: Sequence[Hit], wanted: SearchQuery
 ) -> AsyncIterator[tuple[Hit, dict[str, Any]]]:
-    """Each hit with the members of its message and its score, without those that were edited or erased since the search.
+    """Yield at most ``limit`` hits, each with the members of its message and its score, as the query wants them.
 
-    With ``view``, also without those that this agent may not see.
+    Messages that were edited or erased since the search are left out, and so are those that its view may not see.
     """
-    context = context_of(request)
+    context, left = context_of(request), wanted.limit
     for hit, found in await context.recall.recaller.pages(hits):
+        if not left:
+            return
         with suppress(HistoryEdited, NotFound):
-            page = await seen_page(context.store.reader, hit.target, found, view)
+            page = await seen_page(context.store.reader, hit.target, found, wanted.view)
             if not page.messages:
                 continue
-            whole = page if media == "described" else await with_media(request, hit.target, page, STEP_BYTES)
+            is_inline = wanted.media != "described"
+            whole = await with_media(request, hit.target, page, STEP_BYTES) if is_inline else page
             stored = stored_message(whole.messages[0], whole, hit.target)
             yield hit, msgspec.structs.asdict(stored) | {"score": round(hit.score, 3)}
+            left -= 1

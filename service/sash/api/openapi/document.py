@@ -69,8 +69,8 @@ def document(handlers: Sequence[HTTPRouteHandler]) -> bytes:
 class Route:
     """A handler's operation. Parameters and headers follow from its path and method.
 
-    Writes below ``/conversations`` and ``/owners`` take an Idempotency-Key and ``If-Match``, a conversation's reads
-    ``If-None-Match``, and its answers have an ETag.
+    Writes below ``/conversations`` and ``/owners`` take an Idempotency-Key and ``If-Match``. A conversation's answers have
+    an ETag, unless the operation says otherwise, and its reads with one take ``If-None-Match``.
     """
 
     def __init__(self, handler: HTTPRouteHandler) -> None:
@@ -82,7 +82,7 @@ class Route:
         self.of_conversations = self.path.startswith("/conversations")
         is_below = self.of_conversations or self.path.startswith("/owners")
         self.writes = not self.reads and is_below and not is_pure(self.path)
-        self.unchanged = self.reads and self.of_conversations and self.declared.gives_types != EVENTS
+        self.unchanged = self.reads and self.of_conversations and self.declared.etag
 
     def operation(self) -> Json:
         """The OpenAPI operation object."""
