@@ -212,7 +212,6 @@ def test_how_counts_come_about(name: str, counting: str) -> None:
     assert find_model(name).counting == counting
 
 
-@pytest.mark.nightly
 def _dated(since: str) -> Iterator[str]:
     """Yield the bare names of chat models that OpenRouter sells under a date from ``since`` (YYYYMMDD) on."""
     for model in listings._providers()["openrouter"].models:
