@@ -1,4 +1,4 @@
-"""Run all checks and tests of the project, as developers and CI do: ``python -m tests``.
+"""Run all checks and tests of the project, as developers and CI do: ``python -m tests``, or ``--quick`` for a minute's part.
 
 First the checks that need no server, two at once, then the tests with coverage (properties and those marked ``no_cover``
 without it), in four processes as half of their time they wait. A failure does not stop the rest: the failed checks are named
@@ -6,13 +6,19 @@ at the end, and pytest's closing line comes last. To run only some tests, use py
 
 Bounds of time are kept as tight as they are promised, and a busy machine breaks one now and then. So when at most
 ``TRIED_AGAIN`` tests failed, each is tried again, alone and with the same seed. Those that pass then are named.
+
+``--quick`` checks format, lint, arrows and types, and runs the core's tests, the validators and one server, with few
+examples of each property. The last line names what did not run: what this machine lacks, and what has a command of its own.
 """
 
+import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +30,19 @@ CHECKS = {
     "lint": [PYTHON, "-m", "ruff", "check", "."],
     "format": [PYTHON, "-m", "ruff", "format", "--check", "."],
     "arrows": [str(Path(PYTHON).with_name("lint-imports")), "--no-cache"],
+}
+QUICK_CHECKS = ("lint", "format", "arrows")
+APART = {
+    "nightly": (),
+    "clients": ("node", "npm", "java", "javac", "go"),
+    "deploy": ("promtool", "prometheus"),
+}
+"""Marks of tests that only commands of their own run, with the programs that these need."""
+NOT_APART = " and ".join(f"not {mark}" for mark in APART)
+QUICK = [PYTHON, "-m", "pytest", "-q", "--hypothesis-profile=quick", "-m", f"{NOT_APART} and not slow"]
+QUICK_TESTS = {
+    "core": [*QUICK, "tests/core"],
+    "validators and one server": [*QUICK, "tests/validators", "tests/test_one_server.py"],
 }
 OPENAPI = [PYTHON, "-m", "sash", "openapi"]
 TESTS = [PYTHON, "-m", "coverage", "run", "-m", "pytest", "-n", "4", "--dist", "worksteal"]
@@ -52,9 +71,15 @@ def report(name: str, started: float, output: bytes, *, passed: bool) -> bool:
 
 
 def check(name: str, command: list[str]) -> bool:
+    return checked(name, command)[0]
+
+
+def checked(name: str, command: list[str]) -> tuple[bool, str]:
+    """Run a command and report it; return whether it passed, and its output."""
     started = time.monotonic()
     result = run(command)
-    return report(name, started, result.stdout + result.stderr, passed=result.returncode == 0)
+    output = result.stdout + result.stderr
+    return report(name, started, output, passed=result.returncode == 0), output.decode(errors="replace")
 
 
 def check_openapi() -> bool:
@@ -67,10 +92,10 @@ def check_openapi() -> bool:
     return report("openapi.json", started, hint + result.stderr, passed=passed)
 
 
-def run_tests() -> tuple[bool, str]:
-    """Run pytest and print its output except the closing line; return whether all tests passed in the end, and that line."""
+def run_tests() -> tuple[bool, str, Counter[str]]:
+    """Run pytest, print all but its closing line; return whether all passed in the end, that line, and what was skipped."""
     failed: list[str] = []
-    closing = ""
+    closing, skipped = "", Counter[str]()
     with subprocess.Popen(
         TESTS, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
     ) as process:
@@ -78,11 +103,29 @@ def run_tests() -> tuple[bool, str]:
             if closing:
                 print(closing, end="", flush=True)
             closing = line
+            skipped += skips(line)
             if line.startswith(("FAILED ", "ERROR ")):
                 failed.append(line.split(" - ")[0].strip())
     if process.returncode == 1 and 0 < len(failed) <= TRIED_AGAIN and try_again(failed):
-        return True, as_passed(closing)
-    return process.returncode == 0, closing
+        return True, as_passed(closing), skipped
+    return process.returncode == 0, closing, skipped
+
+
+def skips(output: str) -> Counter[str]:
+    """Return how many tests each missing thing left out, from pytest's lines: ``SKIPPED [3] a.py:7: needs curl: …``."""
+    found = Counter[str]()
+    for number, reason in re.findall(r"^SKIPPED \[(\d+)\] \S+: (.*)$", output, re.MULTILINE):
+        found[reason.removeprefix("needs ").partition(":")[0]] += int(number)
+    return found
+
+
+def not_run(skipped: Counter[str], *more: str) -> str:
+    """Return one line that names what the tests did not run: for want of what, and what has a command of its own."""
+    wanting = [f"{number} for want of: {name}" for name, number in sorted(skipped.items())]
+    for mark, programs in APART.items():
+        missing = [name for name in programs if shutil.which(name) is None]
+        wanting.append(f"-m {mark}" + (f" (not here: {', '.join(missing)})" if missing else ""))
+    return f"not run: {'; '.join([*wanting, *more])}"
 
 
 def as_passed(closing: str) -> str:
@@ -110,18 +153,47 @@ def check_coverage() -> bool:
     return result.returncode == 0
 
 
+def run_quickly() -> int:
+    """Run the quick check, two commands at once, and return the exit status."""
+    started = time.monotonic()
+    commands = {"core": QUICK_TESTS["core"], "types": CHECKS["types"], **QUICK_TESTS}  # the longest go first
+    commands |= {name: CHECKS[name] for name in QUICK_CHECKS}
+    with ThreadPoolExecutor(2) as both:
+        running = {name: both.submit(checked, name, command) for name, command in commands.items()}
+    results = {name: each.result() for name, each in running.items()}
+    status = ended({name: passed for name, (passed, _) in results.items()})
+    print(f"{time.monotonic() - started:.0f} s", flush=True)
+    skipped = sum((skips(output) for _, output in results.values()), Counter[str]())
+    print(not_run(skipped, "all else of python -m tests"), flush=True)
+    return status
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests", description="Run all checks and tests.")
+    parser.add_argument("--quick", action="store_true", help="only what takes a minute")
+    return run_quickly() if parser.parse_args().quick else run_all()
+
+
+def run_all() -> int:
+    """Run everything and return the exit status."""
     run([PYTHON, "-m", "coverage", "erase"])
     with ThreadPoolExecutor(2) as both:
         running = {name: both.submit(check, name, command) for name, command in CHECKS.items()}
         running["openapi.json"] = both.submit(check_openapi)
     passed = {name: each.result() for name, each in running.items()}
-    passed["tests"], closing = run_tests()
+    passed["tests"], closing, skipped = run_tests()
     passed["coverage"] = check_coverage()
+    status = ended(passed)
+    print(closing, end="", flush=True)
+    print(not_run(skipped), flush=True)
+    return status
+
+
+def ended(passed: dict[str, bool]) -> int:
+    """Name what failed; return the exit status."""
     failed = [name for name, good in passed.items() if not good]
     if failed:
         print(f"FAILED: {', '.join(failed)}")
-    print(closing, end="", flush=True)
     return 1 if failed else 0
 
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import profiles
 import pytest
 import pytest_asyncio
 import redis
 from api.conformity import conform
-from hypothesis import settings as hypothesis_settings
 from store.key_leaks import conversations_in, leaks
 from store.servers import free_port
 
@@ -34,9 +34,7 @@ from sash.store.data.layout import target_at
 from sash.store.redis.client import Client
 from sash.store.redis.embedded import EmbeddedStore
 
-# A property's example may take as long as it takes on a busy machine; the time of a run says nothing of a property.
-hypothesis_settings.register_profile("patient", parent=hypothesis_settings(), deadline=None)
-hypothesis_settings.load_profile("patient")
+profiles.register()
 
 ROOT = Path(__file__).resolve().parent.parent
 _START_SECONDS = 120

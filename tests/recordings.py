@@ -23,5 +23,5 @@ def _folder() -> Path:
 
 TRUTH = _folder() / "truth"
 DATA = _folder() / "data"
-NO_TRUTH = "the recordings are not here: TEST_DATA names the folder that holds truth/"
-NO_DATA = "the data set is not here: TEST_DATA names the folder that holds data/"
+NO_TRUTH = "needs recordings: TEST_DATA names the folder that holds truth/"
+NO_DATA = "needs the data set: TEST_DATA names the folder that holds data/"

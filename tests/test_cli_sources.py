@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.commands.importing import batches, check, orphans, without_orphans
 from sash.commands.sources import agents_sdk
@@ -468,7 +469,7 @@ def damaged(draw: st.DrawFn) -> Any:
     order="auto",
     as_lines=False,
 )
-@settings(max_examples=300, deadline=None)
+@examples(3)
 def test_whatever_a_file_holds_it_is_read_or_refused(value: Any, order: Any, as_lines: Any) -> None:
     """Any JSON is read as conversations that may be sent, or raises a SourceError."""
     data = lines(*value) if as_lines and isinstance(value, list) else json.dumps(value).encode()

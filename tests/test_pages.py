@@ -39,6 +39,9 @@ RUN_BY = {
         ("### TypeScript", "ts"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
         ("### TypeScript", "sh"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
     },
+    "CONTRIBUTING.md": {
+        ("# Contributing", "sh"): "test_pages.py::test_every_module_and_path_exists",
+    },
     "service/sash/api/README.md": {
         ("## Follow a conversation", "html"): "clients/test_follow_page.py::test_the_page_follows_a_conversation",
         ("## Follow a conversation", "python"): "clients/test_event_source.py::test_the_program_follows_a_conversation",

@@ -22,6 +22,7 @@ from core.provider_types import anthropic_messages, contents, items
 from dialogue import user
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import examples
 from recordings import NO_TRUTH, TRUTH
 
 from sash.core.counts.beside import is_of_vertex
@@ -180,22 +181,12 @@ DRAWN: dict[str, st.SearchStrategy[list[dict[str, Any]]]] = {
     "anthropic": anthropic_messages(),
     "gemini": contents(),
 }
-drawn = settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-        HealthCheck.filter_too_much,
-    ],
-)
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize("form", DRAWN)
 @pytest.mark.parametrize("out", MESSAGES)
-@drawn
+@settings(examples(0.3), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 async def test_generated_messages(client: httpx.AsyncClient, form: str, out: str, data: st.DataObject) -> None:
     """The strings of a provider's generated messages are within the total in every format that can carry them.

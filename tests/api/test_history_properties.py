@@ -6,8 +6,9 @@ from typing import Any
 
 import httpx
 import redis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.chat.messages import links_in
 from sash.core.counts.counting import reference_tokens
@@ -177,7 +178,7 @@ async def check_window(talk: Talk, query: dict[str, Any]) -> None:
         }
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(0.4)
 @given(steps=STEPS, query=QUERIES)
 async def test_what_is_stored_adds_up(
     client: httpx.AsyncClient, store: Any, steps: list[tuple[str, Any]], query: dict[str, Any]
@@ -194,7 +195,7 @@ async def test_what_is_stored_adds_up(
         await client.delete(f"/conversations/{identity}")
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(0.3)
 @given(steps=STEPS, query=QUERIES)
 async def test_a_receipt_holds_whatever_comes(
     client: httpx.AsyncClient, steps: list[tuple[str, Any]], query: dict[str, Any]

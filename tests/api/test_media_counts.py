@@ -12,8 +12,9 @@ import httpx
 import pytest
 import pytest_asyncio
 from conftest import http, lifespan
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from validators import limits
 from validators.albums import album
 from validators.media import FORMS
@@ -137,14 +138,6 @@ async def check(client: httpx.AsyncClient, case: Case) -> None:
     assert [name for name in counted["over_limits"] if name in case.limits] == []
 
 
-drawn = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-drawn_deeper = settings(drawn, max_examples=3000)
-
-
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Draw a chat and a window's parameters, half of them for a model with small limits."""
@@ -153,26 +146,10 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(seed, form, out, is_small, draw(st.fixed_dictionaries({}, optional=QUERIES)))
 
 
-drawn = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-drawn_deeper = settings(drawn, max_examples=3000)
-
-
-@drawn
+@examples(0.6)
 @given(case=cases())
 async def test_a_window_with_media_fits_and_is_counted(small: httpx.AsyncClient, case: Case) -> None:
     """A window of any chat in any form is within its budget and its limits, and never below /count of its request."""
-    await check(small, case)
-
-
-@pytest.mark.nightly
-@settings(drawn, max_examples=1500)
-@given(case=cases())
-async def test_a_window_with_media_fits_deeper(small: httpx.AsyncClient, case: Case) -> None:
-    """The same, for more chats."""
     await check(small, case)
 
 

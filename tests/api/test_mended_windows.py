@@ -6,8 +6,9 @@ from typing import Any
 import httpx
 import pytest
 from dialogue import append, assistant, calling, history, user, window
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from validators import anthropic, gemini
 from validators.conversations import conversations
 from validators.logs import PIXEL
@@ -323,11 +324,7 @@ async def test_contents_in_snake_case_are_sent_in_camel_case(client: httpx.Async
     assert [own for each in kept for own in restore(each["message"])] == messages
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
-)
+@examples(0.4)
 @given(data=st.data())
 @pytest.mark.parametrize("form", JUDGES)
 async def test_windows_of_appended_logs_are_accepted(client: httpx.AsyncClient, form: str, data: st.DataObject) -> None:

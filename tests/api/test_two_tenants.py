@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 from conftest import http, lifespan
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.app import create_app
 from sash.core.law.redaction import REDACTED_TEXT
@@ -139,7 +140,7 @@ async def test_two_tenants_never_meet(store: EmbeddedStore) -> None:
                     headers = {"Authorization": f"Bearer {KEYS[tenant].key}"}
                     await client.delete(f"/conversations/{talk}", headers=headers)
 
-        @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @examples(0.4)
         @given(steps=st.lists(STEPS, max_size=25))
         def run(steps: list[tuple[str, int, str, int]]) -> None:
             asyncio.run_coroutine_threadsafe(play(steps), loop).result(60)

@@ -9,9 +9,10 @@ from typing import Any
 import httpx
 import pytest
 from dialogue import append, assistant, calling, indexed, result, user
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from model.asgi import App, Listener, Request
+from profiles import examples
 from reading_events import applied
 
 pytestmark = pytest.mark.no_cover
@@ -185,15 +186,7 @@ async def followed(app: App, shared: Shared, view: str, after: int, version: int
     return listener.events
 
 
-few = settings(
-    max_examples=15,
-    phases=[Phase.generate],
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-
-
-@few
+@settings(examples(0.15), phases=[Phase.generate])
 @given(drawn=st.lists(ENTRY, min_size=1, max_size=7), edits=EDITS, view=st.sampled_from(AGENTS))
 async def test_nothing_for_others_is_told(
     app: App, client: httpx.AsyncClient, drawn: list[Any], edits: list[tuple[str, int]], view: str

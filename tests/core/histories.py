@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from sash.core.chat.messages import Document, Entry, Grounding, Place, calls_of, places_of
@@ -45,8 +44,6 @@ MODELS = (
     "gemini-2.5-pro",
     "llama-3.3-70b",
 )
-quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-deep = settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TOOL = {
     "type": "function",
@@ -84,6 +81,13 @@ class Talk:
         return records, [entry.body for entry in new], documents
 
     @cached_property
+    def totals(self) -> tuple[list[int], list[int]]:
+        """In each encoding, the tokens of the first n messages, from none to all of them."""
+        costs = [reference_tokens(record.measure, parallel=record.parallel) for record in self.stored[0]]
+        first, second = ([0, *itertools.accumulate(cost[column] for cost in costs)] for column in (0, 1))
+        return first, second
+
+    @cached_property
     def question(self) -> int:
         return max((seq for seq, m in enumerate(self.messages, 1) if m["role"] == "user"), default=0)
 
@@ -92,11 +96,18 @@ class Talk:
         records, bodies, documents = self.stored
         earlier = replace(self, entries=self.entries[:length])
         stored = records[:length], bodies[:length], {seq: d for seq, d in documents.items() if seq <= length}
-        vars(earlier).update(stored=stored, parts=self.parts)
+        vars(earlier).update(stored=stored, parts=self.parts, totals=self.totals)
         return earlier
 
     def history(self, model: Model, first_seq: int = 1) -> History:
-        """Return the history from ``first_seq`` on, with the totals and the older records that a read adds."""
+        """Return the history from ``first_seq`` on, made once, with the totals and the older records that a read adds."""
+        made: dict[tuple[str, str, int], History] = vars(self).setdefault("_histories", {})
+        wanted = (model.encoding, model.format, first_seq)
+        if wanted not in made:
+            made[wanted] = self._history(model, first_seq)
+        return made[wanted]
+
+    def _history(self, model: Model, first_seq: int) -> History:
         records, _, _ = self.stored
         column = 0 if model.encoding == "o200k_base" else 1
         grounded = [record.grounding[column] for record in records if record.grounding]
@@ -105,7 +116,7 @@ class Talk:
             records=Records.of(records[first_seq - 1 :]),
             length=len(records),
             column=column,
-            tokens=sum(reference_tokens(r.measure, parallel=r.parallel)[column] for r in records),
+            tokens=self.totals[column][len(records)],
             grounding_messages=len(grounded),
             grounding_tokens=sum(grounded),
             question=self.question,
@@ -136,11 +147,10 @@ class Talk:
         return (seqs[-1], records[seqs[-1] - 1].measure, bodies[seqs[-1] - 1]) if seqs else None
 
     def documents(self, **limits: Any) -> Documents:
-        records, bodies, documents = self.stored
+        _, bodies, documents = self.stored
         return Documents(
             sources={
-                seq: Source(stored, bodies[seq - 1][stored.start : stored.end])
-                for seq, stored in documents.items()
+                seq: Source(stored, bodies[seq - 1][stored.start : stored.end]) for seq, stored in documents.items()
             },
             template=self.parts.template,
             **limits,

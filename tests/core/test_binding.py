@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from histories import Ask, Talk, calling, grounded, pinned, quick, result, said, talk, words
+from histories import Ask, Talk, calling, grounded, pinned, result, said, talk, words
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -69,7 +69,6 @@ def last_thought(parts: list[dict[str, Any]]) -> str | None:
     return next((part["signature"] for part in reversed(parts) if "signature" in part), None)
 
 
-@quick
 @given(
     turns=st.lists(TURN, min_size=2, max_size=8),
     budget=st.integers(400, 2000),

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 from format_histories import PNG
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.counts.counting import (
     count_request,
@@ -52,7 +53,7 @@ TOOLS = [{"type": "function", "function": FUNCTION}]
 
 
 @given(st.lists(MESSAGES, max_size=30), st.sampled_from([GPT_4O, GPT_4, CLAUDE, find_model("gemini-2.5-flash")]))
-@settings(deadline=None, max_examples=100)
+@examples(1)
 def test_messages_are_measured_and_priced_together_as_alone(messages: list[dict[str, Any]], model: Model) -> None:
     """Many messages have the measures and tokens that each has alone."""
     for alone in {False, model.counts_o200k_alone}:
@@ -77,7 +78,7 @@ def test_golden_counts(row: dict[str, Any]) -> None:
     assert (count.tokens, count.exact) == (row["tokens"], row["exact"])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(0.6)
 @given(
     messages=st.lists(MESSAGES, max_size=6),
     model=st.sampled_from(MODELS),
@@ -95,7 +96,7 @@ def test_a_request_costs_the_sum_of_its_terms(messages: list[Any], model: Any, t
     assert min([count.tools, *count.messages]) >= 0
 
 
-@settings(max_examples=60, deadline=None)
+@examples(0.6)
 @given(message=MESSAGES, form=st.sampled_from(sorted(PROVIDERS)))
 def test_the_one_encoding_of_a_model_is_enough(message: dict[str, Any], form: str) -> None:
     """Models with o200k_base and no estimates count a message alike where it was measured for them alone."""
@@ -104,7 +105,7 @@ def test_the_one_encoding_of_a_model_is_enough(message: dict[str, Any], form: st
         assert message_tokens(measure(message), model) == message_tokens(alone, model)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(0.4)
 @given(message=MESSAGES)
 def test_a_measure_survives_storage(message: dict[str, Any]) -> None:
     """A measure that is stored as msgpack decodes to an equal measure."""
@@ -126,7 +127,7 @@ def test_reference_tokens_are_those_of_gpt_4o_and_gpt_4(role: str) -> None:
     assert reference_tokens(measured) == (message_tokens(measured, GPT_4O), message_tokens(measured, GPT_4))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(0.4)
 @given(margin=st.floats(1.0, 3.0), text=TEXTS)
 def test_a_margin_is_rounded_up_in_every_term(margin: float, text: str) -> None:
     """With a margin, each term is multiplied by it and rounded up, and the terms still sum to the total."""
@@ -178,7 +179,7 @@ def test_a_result_knows_that_it_is_one_of_several() -> None:
     assert alone.messages[1] < min(several.messages[1:])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(1)
 @given(results=st.lists(ARGUMENTS, min_size=2, max_size=5), model=st.sampled_from([GPT_4O, GPT_4, GPT_5]))
 def test_results_of_several_calls_cost_one_list(results: list[str], model: Any) -> None:
     """The results of several calls together cost the tokens of one JSON list of them."""
@@ -391,6 +392,7 @@ def test_measuring_costs_at_most_a_microsecond_a_byte(unit: str) -> None:
     assert max(measuring_seconds(text)) < 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", WORST, ids=ascii)
 def test_measuring_grows_with_the_text_alone(unit: str) -> None:
     """Eight times the text takes less than 24 times as long; a quadratic algorithm would take 64 times as long."""
@@ -438,6 +440,7 @@ def functions_entered(work: Callable[[], object]) -> int:
     return len(entered)
 
 
+@pytest.mark.slow
 def test_the_cache_of_definitions_holds_no_definitions() -> None:
     """The cache keeps only a count and a digest of definitions, so long definitions do not stay in memory."""
     long = [{"function": {"name": "f", "description": "word " * 100_000}}]

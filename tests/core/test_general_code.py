@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.part_kinds import Kinds
 
@@ -78,6 +80,7 @@ def general_files() -> Iterator[Path]:
             yield path
 
 
+@pytest.mark.slow
 def test_no_general_module_names_a_form() -> None:
     """Outside a provider's own files and the registration no module has a form's name, or a name of its members."""
     names = (own_names() | PROVIDERS.keys()) - {CHAT}
@@ -91,6 +94,7 @@ def test_no_general_module_names_a_form() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_no_general_module_needs_a_providers_file() -> None:
     """The general code imports no provider's own file, but those of chat messages, in which everything is stored."""
     own = re.compile(r"sash\.core\.providers\.(?!openai|chat_mends)" + OWN_FILES.pattern)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from histories import Ask, grounded, quick, said, talk, words
+from histories import Ask, grounded, said, talk, words
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,7 +65,6 @@ DOCUMENTS = st.lists(TEXT, min_size=1, max_size=5)
 SEPARATOR = st.sampled_from([DEFAULT_SEPARATOR, "", "\n"])
 
 
-@quick
 @given(st.sampled_from(TEMPLATES), SEPARATOR, TEXT, DOCUMENTS, ENCODING, st.integers(-5, 200))
 def test_trim(template: str, separator: str, content: str, documents: list[str], encoding: Encoding, room: int) -> None:
     """Trimmed documents fit, cost the stated tokens, and are a prefix of the joined documents."""
@@ -80,7 +79,6 @@ def test_trim(template: str, separator: str, content: str, documents: list[str],
     assert chosen.cut == (lengths[-1] < len(joined))
 
 
-@quick
 @given(st.sampled_from(TEMPLATES), TEXT, DOCUMENTS, ENCODING, st.integers(0, 200))
 def test_trim_is_maximal(template: str, content: str, documents: list[str], encoding: Encoding, room: int) -> None:
     """Trimming leaves little room unused: twelve more characters would leave fewer than six tokens."""
@@ -124,7 +122,6 @@ def test_nothing_fits_beside_the_template() -> None:
     assert trim(parsed, "?", ["text"], "o200k_base", 2) is None
 
 
-@quick
 @given(st.sampled_from(TEMPLATES), SEPARATOR, TEXT, DOCUMENTS, st.integers(0, 200))
 def test_own_budget(template: str, separator: str, content: str, documents: list[str], most: int) -> None:
     """Whole documents are taken in their order while they fit their own budget; one more would not."""
@@ -161,7 +158,6 @@ def test_a_separator_that_ends_a_word() -> None:
 CONTENT = TEXT | st.lists(TEXT.map(lambda text: {"type": "text", "text": text}), min_size=1, max_size=3)
 
 
-@quick
 @given(CONTENT, TEXT, TEXT, st.booleans())
 def test_splice(content: Any, before: str, after: str, named: bool) -> None:  # noqa: FBT001 - drawn
     """Splicing text around a stored content gives the JSON of the message with that content, for strings and part lists."""

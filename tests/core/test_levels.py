@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from histories import MODELS, Ask, Talk, grounded, quick, said, talk, words
+from histories import MODELS, Ask, Talk, grounded, said, talk, words
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,7 +67,6 @@ def chosen(found: Talk, model: str, room: int, **limits: Any) -> Grounded | None
     return found.documents(dedupe=False, **limits).choose(1, found.stored[0][0], Ask(model).model, room)
 
 
-@quick
 @given(questions(), st.sampled_from(MODELS), st.integers(0, 400), OVERFLOW, st.sampled_from([None, 10, 60, 200]))
 def test_never_over_the_room(found: Talk, model: str, room: int, overflow: str, most: int | None) -> None:
     """Documents with levels cost no more than the room and their own budget; only ``error`` tells what they would cost."""
@@ -85,7 +84,6 @@ def sent_texts(sent: Grounded | None) -> list[str]:
     return sent.after.removeprefix("\n\nSources:\n").split("\n---\n")
 
 
-@quick
 @given(questions(mixed=False), st.integers(0, 300), st.integers(1, 40), st.sampled_from(["trim", "whole"]))
 def test_more_room_never_sends_less(found: Talk, room: int, more: int, overflow: str) -> None:
     """More room sends as many documents or more, each at the same level or a longer one, and no fewer characters."""
@@ -94,7 +92,6 @@ def test_more_room_never_sends_less(found: Talk, room: int, more: int, overflow:
     assert all(len(before) <= len(after) for before, after in zip(small, large, strict=False))
 
 
-@quick
 @given(questions(), st.sampled_from(MODELS), st.integers(0, 300))
 def test_whole_is_trim_without_the_cut(found: Talk, model: str, room: int) -> None:
     """``whole`` cuts nothing: it sends what ``trim`` sends, without the document that is cut."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from histories import calling, entries, quick, result, said, talk
+from histories import calling, entries, result, said, talk
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,6 +88,7 @@ def test_depth_is_counted_outside_strings(depth: int, text: str, siblings: int) 
             refuse_deep(body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "unit"),
     [(b'"', b'\\"'), (b"", b'"'), (b"", b"\\"), (b"", b'"\\'), (b"", b"[]"), (b"", b"[")],
@@ -310,7 +311,6 @@ def test_digest_tells_values_apart(a: Any, b: Any) -> None:
 # ---- validation of tool groups
 
 
-@quick
 @given(entries())
 def test_valid_groups_pass(drawn: tuple[Entry, ...]) -> None:
     """A result is parallel exactly when its call was one of several."""

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.counts import listings
 from sash.core.counts.counting import count_request
@@ -220,7 +221,7 @@ def test_a_deployment_is_the_model_that_it_is_named_after() -> None:
     ),
     seller=st.sampled_from(["", "azure/", "openrouter/somebody/"]),
 )
-@settings(max_examples=50, deadline=None)
+@examples(0.5)
 def test_any_word_may_tell_deployments_apart(name: str, separator: str, words: str, seller: str) -> None:
     """A listed name, a separator and an operator's words count as the model, unless this is a listed name itself."""
     deployed = f"{seller}{name}{separator}{words}"
@@ -301,7 +302,6 @@ def test_how_counts_come_about(name: str, counting: str) -> None:
     assert find_model(name).counting == counting
 
 
-@pytest.mark.nightly
 def _dated(since: str) -> Iterator[str]:
     """Yield the bare names of chat models that OpenRouter sells under a date from ``since`` (YYYYMMDD) on."""
     for model in listings._sellers()["openrouter"]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from provider_types import anthropic_messages, contents, items
 from recordings import NO_TRUTH, TRUTH
@@ -33,7 +33,6 @@ JUDGES = {"anthropic": anthropic.refused, "gemini": gemini.refused, "responses":
 SOURCES = [("more_anthropic", "anthropic"), ("more_gemini", "gemini"), ("kani_responses", "responses")]
 CALL_ITEM = {"type": "function_call", "name": "look", "arguments": '{"day": 1}'}
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
-slow = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def read(form: str, messages: list[Any]) -> list[dict[str, Any]]:
@@ -96,21 +95,18 @@ def refused_by_gemini(before: dict[str, Any], content: dict[str, Any]) -> bool:
     return "functionResponse" in first & second or (before["role"] == "model" and "functionCall" in second)
 
 
-@slow
 @given(items())
 def test_every_kind_of_item_comes_back(messages: list[dict[str, Any]]) -> None:
     """Each kind of item that OpenAI's types declare is sent in a window as it came."""
     comes_back("responses", messages)
 
 
-@slow
 @given(anthropic_messages())
 def test_every_kind_of_block_comes_back(messages: list[dict[str, Any]]) -> None:
     """Each kind of block that Anthropic's types declare is sent in a window as it came."""
     comes_back("anthropic", messages)
 
 
-@slow
 @given(contents())
 def test_every_kind_of_part_comes_back(messages: list[dict[str, Any]]) -> None:
     """Each kind of part that Google's types declare is sent as it came; contents that Gemini refuses are joined."""
@@ -307,6 +303,7 @@ def test_an_empty_object_beside_an_empty_call_costs_nothing() -> None:
     assert beside.tokens == alone.tokens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", [{"role": "assistant", "content": "a"}, CALL_ITEM], ids=["messages", "calls"])
 def test_reading_a_reply_takes_time_in_proportion_to_its_items(item: dict[str, Any]) -> None:
     """A reply of eight times as many items takes at most ten times as many calls of functions to read."""

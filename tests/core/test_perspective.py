@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from histories import MODELS, PRICES, Talk, deep, entries, quick, tiers, words
-from hypothesis import assume, given, settings
+from histories import MODELS, PRICES, Talk, entries, tiers, words
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.chat.messages import Entry
 from sash.core.counts.price_tiers import PriceTier
@@ -28,7 +29,6 @@ from sash.windows.request import WindowRequest
 from sash.windows.stateless import window_of_request
 
 pytestmark = pytest.mark.no_cover
-few = settings(quick, max_examples=40)
 AGENTS = ("billing", "triage", "Refund Agent")
 PARTIES = (
     *[(None, None)] * 3,
@@ -185,7 +185,6 @@ def check_it_is_the_window_of_what_is_seen(given: tuple[Entry, ...], view: str, 
     ]
 
 
-@quick
 @given(shared(), st.sampled_from(AGENTS), st.integers(100, 900), WAYS)
 def test_it_is_the_window_of_what_is_seen(given: tuple[Entry, ...], view: str, budget: int, ways: Any) -> None:
     """A view's window is that of a conversation that has only what the agent sees, in every form and with every option."""
@@ -193,7 +192,7 @@ def test_it_is_the_window_of_what_is_seen(given: tuple[Entry, ...], view: str, b
 
 
 @pytest.mark.nightly
-@deep
+@examples(3)
 @given(shared(max_turns=25), st.sampled_from(AGENTS), st.integers(100, 2000), WAYS)
 def test_it_is_the_window_of_what_is_seen_deeper(given: tuple[Entry, ...], view: str, budget: int, ways: Any) -> None:
     """The same of more and longer conversations."""
@@ -257,7 +256,7 @@ def reads(draw: st.DrawFn, **kinds: Any) -> Read:
     return Read(found, WindowQuery(model=model, view=view, max_tokens=budget, reserve=0, **ways), draw(tiers(budget)))
 
 
-@few
+@examples(0.4)
 @given(reads(max_turns=12))
 def test_every_tail(read: Read) -> None:
     """A tail asks for older messages, or gives the same window or problem as the whole history, horizon and figures too."""
@@ -265,7 +264,7 @@ def test_every_tail(read: Read) -> None:
 
 
 @pytest.mark.nightly
-@deep
+@examples(3)
 @given(reads(max_turns=25))
 def test_every_tail_deeper(read: Read) -> None:
     """The same of more and longer conversations."""
@@ -311,7 +310,7 @@ def lives(draw: st.DrawFn) -> Read:
     return Read(found, msgspec.structs.replace(query, max_tokens=budget), draw(tiers(budget)))
 
 
-@few
+@examples(0.4)
 @given(lives())
 def test_a_stable_cut_never_moves_back(read: Read) -> None:
     """The first message of a view's stable window never moves back as messages for anybody are appended."""
@@ -319,7 +318,7 @@ def test_a_stable_cut_never_moves_back(read: Read) -> None:
     assert all(before <= after for before, after in pairwise(first for first in firsts if first is not None))
 
 
-@few
+@examples(0.4)
 @given(lives())
 def test_a_price_leaves_out_more_of_a_view_and_never_what_must_be_in(read: Read) -> None:
     """With ``price=auto`` a view has no more than without, and all that must be in; its ``stop_reason`` tells."""
@@ -338,7 +337,6 @@ def test_a_price_leaves_out_more_of_a_view_and_never_what_must_be_in(read: Read)
             assert priced["stop_reason"] in ("price", "horizon")
 
 
-@quick
 @given(shared(), st.sampled_from(AGENTS), st.integers(100, 900), WAYS)
 def test_nothing_for_others_is_in_it(given: tuple[Entry, ...], view: str, budget: int, ways: Any) -> None:
     """No text that is for others is anywhere in a view's window or its problems, whatever the parameters."""

@@ -78,6 +78,7 @@ print("all of it")
 """
 
 
+@pytest.mark.slow
 def test_one_file_is_enough_for_a_provider() -> None:
     """A provider that one file declares is read, written, counted and documented."""
     here = Path(__file__).parent

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from core.histories import Talk, quick
-from hypothesis import given, settings
+from core.histories import Talk
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.chat.messages import Entry
 from sash.core.chat.packed import Packed
@@ -67,7 +68,7 @@ def counted(request: dict[str, Any]) -> int:
     return total
 
 
-@settings(deadline=None, max_examples=60)
+@examples(0.6)
 @given(st.integers(0, 2**32), st.integers(10, 60), st.sampled_from([150, 300, 600]), st.booleans())
 def test_recall_keeps_the_law(seed: int, turns: int, budget: int, stable: bool) -> None:  # noqa: FBT001
     """Totals are exact and in the budget, order is kept, and recalled results and answers have their calls and questions.
@@ -96,7 +97,7 @@ def test_recall_keeps_the_law(seed: int, turns: int, budget: int, stable: bool) 
             assert not asked or asked[-1] in kept
 
 
-@settings(deadline=None, max_examples=30)
+@examples(0.3)
 @given(st.integers(0, 2**32), st.sampled_from([200, 400]))
 def test_without_tokens_for_it_nothing_changes(seed: int, budget: int) -> None:
     """``recall_max_tokens=0`` gives the same window as no parameter of recall."""
@@ -104,7 +105,7 @@ def test_without_tokens_for_it_nothing_changes(seed: int, budget: int) -> None:
     assert window(said, max_tokens=budget, recall_max_tokens=0, recall_query="lake") == window(said, max_tokens=budget)
 
 
-@settings(deadline=None, max_examples=15)
+@examples(0.15)
 @given(st.integers(0, 2**32))
 def test_a_stable_window_with_recall_keeps_its_prefix(seed: int) -> None:
     """The next window begins with all messages before the recalled block unless the cut moved; the cut never moves back."""
@@ -192,7 +193,6 @@ def test_a_long_question_costs_its_rarest_words() -> None:
     st.lists(st.dictionaries(st.integers(1, 40), st.integers(1, 15), max_size=12)),
     st.lists(st.integers(1, 45), max_size=40),
 )
-@quick
 def test_scores_depend_on_words_and_not_on_their_numbers(texts: list[dict[int, int]], question: list[int]) -> None:
     """Messages have the same scores and matches if the numbers of all words begin alike as if each begins differently."""
     alike, different = (scores_by(texts, question, shift) for shift in (4, 20))

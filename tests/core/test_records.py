@@ -3,7 +3,7 @@
 import struct
 
 import numpy as np
-from histories import MODELS, Talk, calling, quick, result, said, talk, talks
+from histories import MODELS, Talk, calling, result, said, talk, talks
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -18,7 +18,6 @@ from sash.store.data.entries import prepare
 from sash.store.data.layout import pack, unpack_many
 
 
-@quick
 @given(talks())
 def test_what_is_packed_comes_back(found: Talk) -> None:
     """Records and identities are the same after they are packed into the store's bytes and unpacked."""
@@ -34,7 +33,6 @@ MAKES_DETAILS = b"\x94\xc4\x08"
 """Bytes with which details begin."""
 
 
-@quick
 @given(talks(), st.binary(min_size=8, max_size=8) | st.just((MAKES_DETAILS * 3)[:8]), st.data())
 def test_details_are_found_without_decoding(found: Talk, digest: bytes, data: st.DataObject) -> None:
     """Details that are stored one behind the other are found, whole and as a slice."""
@@ -64,7 +62,6 @@ def test_bytes_that_look_like_details_are_not_counted_as_details() -> None:
     assert [details.id for details in StoredDetails.read(joined, 200)] == [name] * 200
 
 
-@quick
 @given(talks(), st.sampled_from(MODELS))
 def test_costs_as_a_column(found: Talk, name: str) -> None:
     """A column of costs has the cost of each message of a request, for every family."""
@@ -74,7 +71,6 @@ def test_costs_as_a_column(found: Talk, name: str) -> None:
     assert [record_cost(record, model) for record in records] == expected
 
 
-@quick
 @given(talks())
 @example(talk(said("user", "Look."), calling("a", "b", "c"), *map(result, "abc")))
 def test_bytes_as_a_column(found: Talk) -> None:
@@ -84,7 +80,6 @@ def test_bytes_as_a_column(found: Talk) -> None:
     assert text_bytes(records, model, "openai").tolist() == [text_bytes_of(record, "openai") for record in records]
 
 
-@quick
 @given(talks(), st.sampled_from((0, 1)))
 def test_totals_do_not_depend_on_neighbours(found: Talk, column: int) -> None:
     """A message's tokens in a conversation's totals do not depend on its neighbours."""
@@ -94,7 +89,6 @@ def test_totals_do_not_depend_on_neighbours(found: Talk, column: int) -> None:
     ]
 
 
-@quick
 @given(talks(), st.data())
 def test_a_stretch(found: Talk, data: st.DataObject) -> None:
     """A slice of the columns equals the slice of the records, and two adjacent slices join to the whole."""
@@ -109,7 +103,6 @@ def test_a_stretch(found: Talk, data: st.DataObject) -> None:
     assert list(columns[:start].before(columns[start:])) == records
 
 
-@quick
 @given(talks())
 def test_what_a_flag_says(found: Talk) -> None:
     """Pinned and rich messages are found by their flags; sizes are the bodies' lengths in bytes."""

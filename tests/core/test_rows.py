@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from histories import MODELS, Talk, quick, talks
+from histories import MODELS, Talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,7 +71,6 @@ EXTRAS = st.builds(
 MEASURES = st.builds(Measure, st.integers(0, 5), st.integers(0, 900), st.integers(0, 900), st.none() | EXTRAS)
 
 
-@quick
 @given(EXTRAS)
 def test_a_stored_row_has_all_that_it_was_made_from(extra: Extra) -> None:
     """What a message has beside plain text comes back from its row; images and a fourth script have no row."""
@@ -81,7 +80,6 @@ def test_a_stored_row_has_all_that_it_was_made_from(extra: Extra) -> None:
     assert row is None or extra_of(row) == extra
 
 
-@quick
 @given(st.lists(MEASURES, min_size=1, max_size=12), st.sampled_from(MODELS), st.sampled_from(sorted(PROVIDERS)))
 def test_many_cost_what_each_costs(measures: list[Measure], name: str, form: str) -> None:
     """The columns of many messages have the cost and the reasoning of each message, in every form."""
@@ -96,7 +94,6 @@ def test_many_cost_what_each_costs(measures: list[Measure], name: str, form: str
     assert thoughts.tolist() == [reasoning_tokens(each, model, form) for each in given]
 
 
-@quick
 @given(talks(), st.sampled_from(MODELS), st.sampled_from(sorted(PROVIDERS)))
 def test_a_part_costs_what_it_costs_in_the_whole(found: Talk, name: str, form: str) -> None:
     """The columns of a stretch of messages are a stretch of the columns."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
-from histories import Ask, Talk, calling, quick, result, said, talk, words
+from histories import Ask, Talk, calling, result, said, talk, words
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,7 +51,6 @@ def sent(found: Talk, ask: Ask) -> tuple[Window, dict[str, Any]]:
     return window, msgspec.json.decode(found.request(window, ask))
 
 
-@quick
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.text(max_size=40), MEMBERS), max_size=5), MEMBERS)
 def test_every_string_that_is_sent_is_counted(
     turns: list[tuple[str, str, dict[str, Any]]], call: dict[str, Any]
@@ -241,7 +240,6 @@ def test_only_the_newest_results_are_kept() -> None:
     assert window.stop_reason == "complete"
 
 
-@quick
 @given(
     st.lists(st.integers(0, 300), min_size=1, max_size=6),
     st.sampled_from([10, 60, 150]),
@@ -262,7 +260,6 @@ def test_cut_results_are_counted_exactly(
     assert in_request == window.tokens["messages"] + window.tokens["reasoning"]
 
 
-@quick
 @given(st.lists(st.integers(0, 200), min_size=3, max_size=14), st.integers(200, 900), st.sampled_from([None, 0, 2]))
 def test_a_stable_prefix_stays_while_the_cut_stands(sizes: list[int], budget: int, kept: int | None) -> None:
     """With results cut and cleared, a stable window begins with the previous one while its first two messages stay."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from core.histories import quick
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +49,6 @@ def made(body: dict[str, Any]) -> dict[str, Any] | None:
 
 
 @given(messages, parameters)
-@quick
 def test_a_chats_window_is_that_of_the_whole_history(chat: list[Any], asked: dict[str, Any]) -> None:
     """A window has the same messages and figures if all of the chat is read, which ``explain`` does, and as entries."""
     window = made({**asked, "messages": chat})

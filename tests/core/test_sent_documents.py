@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.api.count_handlers import count_in_format
 from sash.api.schemas import CountRequest
@@ -144,7 +145,7 @@ def requests(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return sent_as, draw(more)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(1.5)
 @given(st.sampled_from(MODELS), requests())
 def test_a_message_is_priced_as_it_is_sent_with_its_documents(model: str, asked: tuple[str, dict[str, Any]]) -> None:
     """The total is at least the count of the request as it is sent, at most the budget, and equal where it is exact."""

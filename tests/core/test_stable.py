@@ -15,11 +15,9 @@ from histories import (
     Ask,
     Talk,
     calling,
-    deep,
     grounded,
     needed,
     pinned,
-    quick,
     result,
     said,
     talk,
@@ -27,8 +25,9 @@ from histories import (
     tiers,
     words,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.stable import Before, EarlierQuestion, Spans, stable_cut
@@ -65,7 +64,6 @@ def check_never_moves_back(life: tuple[Talk, Ask]) -> None:
     assert all(before <= after for before, after in pairwise(firsts))
 
 
-@quick
 @given(lives(max_turns=14))
 def test_never_moves_back(life: tuple[Talk, Ask]) -> None:
     """The first kept message never moves back as messages of any kind and size are appended."""
@@ -73,7 +71,7 @@ def test_never_moves_back(life: tuple[Talk, Ask]) -> None:
 
 
 @pytest.mark.nightly
-@deep
+@examples(3)
 @given(lives(max_turns=30))
 def test_never_moves_back_deeper(life: tuple[Talk, Ask]) -> None:
     """The first kept message never moves back, in more and longer conversations."""
@@ -86,7 +84,6 @@ def optional(found: Talk, window: Window) -> list[int]:
     return [seq for seq in window.seqs if seq not in must]
 
 
-@quick
 @given(lives(max_turns=14))
 def test_nothing_after_the_cut_is_left_out(life: tuple[Talk, Ask]) -> None:
     """After the first kept optional message, only calls without their results are left out."""
@@ -99,7 +96,7 @@ def test_nothing_after_the_cut_is_left_out(life: tuple[Talk, Ask]) -> None:
         assert left <= {"a call without its results"}
 
 
-@settings(quick, max_examples=40)
+@examples(0.4)
 @given(lives(max_turns=10))
 def test_a_price_leaves_out_more_and_never_what_must_be_in(life: tuple[Talk, Ask]) -> None:
     """With ``price=auto`` a window is below the tier, unless what must be in is above it; and ``stop_reason`` tells.
@@ -155,7 +152,6 @@ SPANS = st.lists(
 )
 
 
-@quick
 @given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]))
 def test_cut_moves_at_most_once_a_step(spans: list[Span], room: int, step: float) -> None:
     """The cut takes at most about one place for each step of sent tokens and two for each block, and never moves back."""
@@ -169,7 +165,6 @@ def test_cut_moves_at_most_once_a_step(spans: list[Span], room: int, step: float
     assert all(before <= after for before, after in pairwise(cuts))
 
 
-@quick
 @given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]))
 def test_cut_knows_since_when_it_stands(spans: list[Span], room: int, step: float) -> None:
     """The span that moved the cut is not after the first span that has this cut."""
@@ -188,7 +183,6 @@ def cut_of(line: list[Span], end: int, room: int, step: float) -> tuple[int, int
     return found.cut, found.since
 
 
-@quick
 @given(SPANS, st.integers(0, 150), st.sampled_from([5.0, 12.5, 40.0]), st.integers(0, 10_000))
 def test_cut_is_the_same_from_any_tail(spans: list[Span], room: int, step: float, before: int) -> None:
     """The last spans of a line give the cut of the whole line, or ask for more."""
@@ -225,7 +219,6 @@ STEPS_OF_TURNS = st.one_of(
 )
 
 
-@quick
 @given(
     st.lists(STEPS_OF_TURNS, min_size=3, max_size=16),
     st.sampled_from(["turn", "turn", "all", "none"]),
@@ -249,6 +242,7 @@ def test_the_cut_leaves_room_for_an_opening_turn() -> None:
     assert [window.seqs[0] for window in lived(talk(*messages), ask)] == [1, 1, 2, 3, 4, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gemini-2.5-pro", "qwen3-max", "mistral-large-2407", "claude-sonnet-4-5"])
 @pytest.mark.parametrize("table", [" 31415 926 5358979" * 40, "3" * 400, "9 talks" * 50])
 def test_documents_of_numbers_do_not_move_the_cut_back(name: str, table: str) -> None:
@@ -282,6 +276,7 @@ def chat(turns: int, size: int = 10) -> Talk:
     return talk(*(said(role, words(size)) for _ in range(turns) for role in ("user", "assistant")), system="Be brief.")
 
 
+@pytest.mark.slow
 def test_a_step_of_a_quarter() -> None:
     """A chat of equal messages keeps its first message for a quarter of the budget, then leaves a quarter out."""
     windows = lived(chat(150), Ask(budget=1400, options=stable()))
@@ -307,6 +302,7 @@ def test_documents_that_come_and_go() -> None:
     assert before.seqs[0] < with_documents.seqs[0] == after.seqs[0]
 
 
+@pytest.mark.slow
 def test_a_question_that_an_agent_outgrows() -> None:
     """The question stays the first message, while the tool groups after it are left out in steps."""
     rounds = [m for i in range(60) for m in (calling(f"c{i}"), result(f"c{i}", words(20)))]
@@ -333,6 +329,7 @@ def test_pins_stand_before_the_cut() -> None:
     assert windows[-1].seqs[1] > 60
 
 
+@pytest.mark.slow
 def test_a_pinned_group_that_nobody_finishes() -> None:
     """A pinned group leaves the window if another message follows before its results, but the cut does not move back."""
     waiting = [calling("a", "b", "c"), result("a"), pinned(result("b")), said("assistant", "well"), said("user", "so?")]
@@ -348,6 +345,7 @@ def assert_never_back(found: Talk, budgets: range) -> None:
         assert firsts == sorted(firsts), budget
 
 
+@pytest.mark.slow
 def test_a_long_pinned_result_is_cut_from_the_beginning() -> None:
     """A pinned result over half the room is cut at once: cut later, it would let history begin earlier again."""
     group = (calling("a"), pinned(result("a", words(70))), pinned(said("user", "yes")))
@@ -367,6 +365,7 @@ def test_a_budget_of_nothing() -> None:
     assert found.window(Ask("gemini-2.5-pro", 0, stable(grounding="all"))).tokens["total"] == 0
 
 
+@pytest.mark.slow
 def test_steps_are_of_the_model_s_tokens() -> None:
     """For an estimated model, the step is a share of the budget in its own tokens: windows stay over 70 % full."""
     windows = lived(chat(150), Ask("claude-sonnet-4-5", 2000, stable()))
@@ -379,6 +378,7 @@ def test_an_empty_history_has_no_cut() -> None:
     assert talk(system="Be brief.").window(Ask(options=stable())).seqs == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama-3.3-70b", "claude-sonnet-4-5", "gemini-2.5-pro"])
 def test_documents_in_another_script_take_as_much_room_before(name: str) -> None:
     """The cut stays when a question with documents in another script than Latin is no longer the newest."""

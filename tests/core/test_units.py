@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from histories import calling, entries, groups, quick, result, said, talk
+from histories import calling, entries, groups, result, said, talk
 from hypothesis import given
 
 from sash.core.chat.messages import Entry
@@ -31,7 +31,6 @@ def units(*messages: dict[str, object]) -> list[Unit]:
     return units_of(talk(*messages).stored[0])
 
 
-@quick
 @given(entries(documents=False))
 def test_every_record_once(drawn: tuple[Entry, ...]) -> None:
     """Units contain every record once, in order, and are the groups that the messages form."""

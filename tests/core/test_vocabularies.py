@@ -177,6 +177,7 @@ def test_a_file_that_is_no_vocabulary_says_so(tmp_path: Path) -> None:
         assert not vocabulary.is_loaded
 
 
+@pytest.mark.slow
 def test_an_installed_vocabulary_is_never_above_its_estimate() -> None:
     """An estimate, which is used until a text was counted, is never below the count."""
     for name in INSTALLED:

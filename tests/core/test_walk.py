@@ -2,7 +2,7 @@
 
 from itertools import accumulate, takewhile
 
-from histories import MODELS, Talk, quick, talks
+from histories import MODELS, Talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +11,6 @@ from sash.core.law.view import view_history
 from sash.core.law.walk import Bounds, Walk, walk
 
 
-@quick
 @given(talks(), st.sampled_from(MODELS), st.data())
 def test_the_newest_units_that_fit_are_kept(found: Talk, name: str, data: st.DataObject) -> None:
     """For any room, bound and tail: the units behind the bound whose running sum, from the newest, is within the room."""

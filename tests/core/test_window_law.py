@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from histories import Ask, Talk, calling, cases, deep, groups, needed, quick, said, talk
+from histories import Ask, Talk, calling, cases, groups, needed, said, talk
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from profiles import examples
 from window_oracle import Oracle
 
 from sash.core.counts.counting import count_request, reference_tokens
@@ -39,7 +40,6 @@ def check_against_the_oracle(case: Case) -> None:
     assert msgspec.json.encode(expected.request) == case[0].request(window)
 
 
-@quick
 @given(cases(fits=False))
 def test_oracle(case: Case) -> None:
     """A window equals the oracle's window, or both find that the required messages do not fit."""
@@ -57,14 +57,13 @@ def test_a_summary_in_place_of_what_is_left_out_for_a_note() -> None:
 
 
 @pytest.mark.nightly
-@deep
+@examples(3)
 @given(cases(kinds={"max_turns": 25}, fits=False))
 def test_oracle_deeper(case: Case) -> None:
     """A window equals the oracle's window, for more and longer histories."""
     check_against_the_oracle(case)
 
 
-@quick
 @given(cases())
 def test_never_over_budget(case: Case) -> None:
     """A window's tokens are within its budget."""
@@ -72,7 +71,6 @@ def test_never_over_budget(case: Case) -> None:
     assert window.tokens["total"] <= case[1].budget
 
 
-@quick
 @given(cases())
 def test_total_is_a_fresh_count_of_the_request(case: Case) -> None:
     """A window's total, computed from records, equals the count of its rendered request."""
@@ -80,7 +78,6 @@ def test_total_is_a_fresh_count_of_the_request(case: Case) -> None:
     assert count_request(case[1].model, **sent(case, window)).tokens == window.tokens["total"]
 
 
-@quick
 @given(cases())
 def test_total_is_the_sum_of_its_parts(case: Case) -> None:
     """The parts of a window's tokens sum to the total, and none is negative."""
@@ -89,7 +86,6 @@ def test_total_is_the_sum_of_its_parts(case: Case) -> None:
     assert min(tokens.values()) >= 0
 
 
-@quick
 @given(cases())
 def test_no_orphans(case: Case) -> None:
     """Every result follows its call, and every call has its result unless the result may still come."""
@@ -106,7 +102,6 @@ def test_no_orphans(case: Case) -> None:
     assert not waiting or messages[-1]["role"] in ("assistant", "tool")
 
 
-@quick
 @given(cases())
 def test_groups_are_whole(case: Case) -> None:
     """A tool group is in the window with all of its messages or with none; a legacy call and its result too."""
@@ -115,7 +110,6 @@ def test_groups_are_whole(case: Case) -> None:
         assert kept.isdisjoint(group) or kept.issuperset(group)
 
 
-@quick
 @given(cases())
 def test_what_must_be_in_is_in(case: Case) -> None:
     """System and developer messages, the newest question and message, and complete pinned groups are in every window."""
@@ -130,14 +124,12 @@ def test_what_must_be_in_is_in(case: Case) -> None:
     assert must <= kept
 
 
-@quick
 @given(cases())
 def test_order_is_kept(case: Case) -> None:
     """Messages are sent in the order in which they were appended, each once."""
     assert all(a < b for a, b in pairwise(case[0].window(case[1]).seqs))
 
 
-@quick
 @given(cases())
 def test_spliced_json_is_reencoded_json(case: Case) -> None:
     """The request that is spliced from stored bytes equals the encoded request, byte for byte."""
@@ -148,7 +140,6 @@ def test_spliced_json_is_reencoded_json(case: Case) -> None:
     assert msgspec.json.encode(decoded) == case[0].request(window)
 
 
-@quick
 @given(cases(overflow=st.just("stop"), start=st.just("any"), dedupe=st.just("none"), limit=st.none(), turns=st.none()))
 def test_maximal(case: Case) -> None:
     """If a window stops because of its budget, the next older unit would not fit."""
@@ -172,7 +163,6 @@ def sent_characters(window: Window, question: int) -> int:
 MONOTONE = {"grounding": st.sampled_from(["latest", "none"]), "summary": st.sampled_from(["never", "always"])}
 
 
-@quick
 @given(cases(overflow=st.just("stop"), **MONOTONE), st.integers(1, 40))
 def test_more_budget_never_keeps_less(case: Case, more: int) -> None:
     """A larger budget sends no less of the question's documents, and keeps all messages if the documents stay the same."""
@@ -189,7 +179,6 @@ def test_more_budget_never_keeps_less(case: Case, more: int) -> None:
     assert before < after or set(small.seqs) <= set(large.seqs)
 
 
-@quick
 @given(cases(overflow=st.just("skip"), start=st.just("any"), **MONOTONE), st.integers(1, 40))
 def test_more_budget_never_skips_a_newer_message(case: Case, more: int) -> None:
     """With ``skip``, the newest message on which two budgets differ is kept by the larger budget."""
@@ -207,7 +196,6 @@ def test_more_budget_never_skips_a_newer_message(case: Case, more: int) -> None:
     assert before < after or not differ or max(differ) in large.seqs
 
 
-@quick
 @given(cases())
 def test_summary_stands_for_what_it_covers(case: Case) -> None:
     """With a summary in the window, the messages that it covers are left out, except for required ones."""
@@ -216,7 +204,6 @@ def test_summary_stands_for_what_it_covers(case: Case) -> None:
     assert {seq for seq in window.seqs if seq <= through} <= Oracle(*case).must
 
 
-@quick
 @given(cases(summary=st.sampled_from(["never", "always"])))
 def test_summary_as_asked(case: Case) -> None:
     """``always`` adds the summary if there is one, and ``never`` does not."""
@@ -224,7 +211,6 @@ def test_summary_as_asked(case: Case) -> None:
     assert wanted == (case[0].window(case[1]).summary is not None)
 
 
-@quick
 @given(cases(limit=st.integers(1, 6)))
 def test_limit(case: Case) -> None:
     """Only the last ``limit`` messages and required messages are in the window."""
@@ -233,7 +219,6 @@ def test_limit(case: Case) -> None:
     assert {seq for seq in window.seqs if seq <= len(case[0].messages) - limit} <= Oracle(*case).must
 
 
-@quick
 @given(cases(turns=st.integers(1, 3)))
 def test_turns(case: Case) -> None:
     """Only the last ``turns`` user messages, what follows them, and required messages are in the window."""
@@ -243,7 +228,6 @@ def test_turns(case: Case) -> None:
     assert {seq for seq in case[0].window(case[1]).seqs if seq < first} <= Oracle(*case).must
 
 
-@quick
 @given(cases(dedupe=st.just("messages")))
 def test_dedupe_messages(case: Case) -> None:
     """With ``dedupe=messages``, two messages with the same text are in the window only if one of them is required."""
@@ -253,7 +237,6 @@ def test_dedupe_messages(case: Case) -> None:
     assert len(said) == len(set(said))
 
 
-@quick
 @given(cases(start=st.just("user")))
 def test_start_with_user(case: Case) -> None:
     """With ``start=user``, the first message that is not system or developer is a user message or required."""
@@ -262,7 +245,6 @@ def test_start_with_user(case: Case) -> None:
     assert not spoken or roles[spoken[0]] == "user" or spoken[0] in Oracle(*case).must
 
 
-@quick
 @given(cases(grounding=st.sampled_from(["latest", "none"])))
 def test_documents_only_with_the_newest_question(case: Case) -> None:
     """With ``latest`` only the newest question has documents, and with ``none`` no message has any."""
@@ -270,7 +252,6 @@ def test_documents_only_with_the_newest_question(case: Case) -> None:
     assert set(case[0].window(case[1]).grounding) <= allowed
 
 
-@quick
 @given(cases(grounding=st.just("all"), dedupe=st.sampled_from(["grounding", "messages"])))
 def test_each_document_once(case: Case) -> None:
     """With ``all`` and deduplication, each document is sent once."""
@@ -278,7 +259,6 @@ def test_each_document_once(case: Case) -> None:
     assert len(sent) == len(set(sent))
 
 
-@quick
 @given(cases())
 def test_documents_stay_within_their_own_budget(case: Case) -> None:
     """All documents of a window together cost at most ``grounding_max_tokens``."""
@@ -286,7 +266,6 @@ def test_documents_stay_within_their_own_budget(case: Case) -> None:
     assert window.tokens["grounding"] <= case[1].limits.get("max_tokens", window.tokens["grounding"])
 
 
-@quick
 @given(cases())
 def test_explained(case: Case) -> None:
     """``explain`` has one line for each message: its role, its tokens, whether it is kept. It changes nothing else."""
@@ -301,7 +280,6 @@ def test_explained(case: Case) -> None:
     assert all(line.role == message["role"] for line, message in zip(lines, talk.messages, strict=True))
 
 
-@quick
 @given(cases())
 def test_left_out_is_told(case: Case) -> None:
     """``dropped`` has the number and the tokens of all messages that are left out; a note has the same number."""
@@ -314,7 +292,6 @@ def test_left_out_is_told(case: Case) -> None:
     assert window.dropped["tokens"] == sum(reference_tokens(r.measure, parallel=r.parallel)[column] for r in left)
 
 
-@quick
 @given(cases(summary=st.just("never"), grounding=st.just("none")), st.integers(1, 200))
 def test_error_figures_add_up(case: Case, short: int) -> None:
     """If required messages do not fit, the costs sum to ``needed``, which is the budget plus the shortfall."""

@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from histories import PRICES, Ask, Talk, calling, cases, deep, grounded, pinned, quick, result, said, talk, words
+from histories import PRICES, Ask, Talk, calling, cases, grounded, pinned, result, said, talk, words
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.window import NeedOlder, Window
@@ -37,7 +38,6 @@ def check_every_tail(case: Case) -> None:
             assert tail == whole
 
 
-@quick
 @given(cases(**CUTS))
 def test_every_tail(case: Case) -> None:
     """A tail asks for older messages, or gives the same window or problem as the whole history."""
@@ -45,14 +45,13 @@ def test_every_tail(case: Case) -> None:
 
 
 @pytest.mark.nightly
-@deep
+@examples(3)
 @given(cases(kinds={"max_turns": 25}, **CUTS))
 def test_every_tail_deeper(case: Case) -> None:
     """In more and longer histories, a tail asks for older messages, or gives the result of the whole history."""
     check_every_tail(case)
 
 
-@quick
 @given(cases(kinds={"max_turns": 6}, **CUTS))
 def test_explained_from_a_tail(case: Case) -> None:
     """Every explain line from a tail is also a line from the whole history."""
@@ -65,7 +64,6 @@ def test_explained_from_a_tail(case: Case) -> None:
             assert [line for line in tail.explain or () if line not in whole.explain] == []
 
 
-@quick
 @given(cases(**CUTS))
 def test_asking_again_ends(case: Case) -> None:
     """Reading older messages as often as a tail asks for them ends with the result of the whole history."""

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import redis
 from conftest import opened
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from store.entries import said
 
 from sash.core.chat.messages import Entry
@@ -79,7 +80,7 @@ def told(reply: AppendReply | type[Problem], count: int) -> Any:
 
 @pytest.mark.parametrize("pinned", [False, True])
 @given(role=st.sampled_from(["user", "system"]), requests=REQUESTS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(0.6)
 async def test_both_ways_do_the_same(
     store: EmbeddedStore,
     role: str,

@@ -4,8 +4,9 @@ from itertools import count
 from typing import Any
 
 from conftest import opened
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.chat.messages import Entry
 from sash.core.law.conversation_settings import ConversationSettings, encode_settings
@@ -77,7 +78,7 @@ class Story:
             self.note(put.version, messages)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(0.6)
 @given(st.integers(0, 1), st.lists(STEP, min_size=1, max_size=40))
 async def test_changes_lead_from_each_version_to_the_last(
     store: EmbeddedStore, is_created: int, steps: list[tuple[str, int]]

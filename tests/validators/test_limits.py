@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.counts.models import find_model
 from sash.core.providers.request_limits import RequestLimits
@@ -19,9 +20,6 @@ from validators.test_histories import JUDGES, assert_counted, entries_of, refusa
 
 MODELS = ("gpt-4o-mini", "gpt-5", "claude-haiku-4-5", "claude-opus-5", "gemini-3-pro-preview", "llama-3.3-70b")
 SIDES = ((1, 1), (40, 30), (900, 900), (2500, 100))
-many = settings(
-    max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True
-)
 
 
 @st.composite
@@ -87,7 +85,7 @@ def window_of(form: str, model: str, said: list[Group], limit: Object, **ways: A
     return found
 
 
-@many
+@examples(1, same=True)
 @given(albums(), most(), WAYS, st.sampled_from(MODELS))
 @pytest.mark.parametrize("form", JUDGES)
 def test_a_window_is_inside_every_limit(form: str, said: list[Group], limit: Object, ways: Object, model: str) -> None:
@@ -109,7 +107,7 @@ def test_a_window_is_inside_every_limit(form: str, said: list[Group], limit: Obj
         assert dropped["images"] + dropped["files"] + dropped["messages"] > 0
 
 
-@many
+@examples(1, same=True)
 @given(albums(), most(), st.sampled_from(MODELS), st.integers(1, 8), st.integers(0, 100_000))
 @pytest.mark.parametrize("form", JUDGES)
 def test_a_larger_limit_never_keeps_fewer(

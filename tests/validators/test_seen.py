@@ -5,14 +5,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.chat.messages import Entry
 from validators.conversations import conversations
 from validators.logs import Group, Object
 from validators.test_histories import (
-    HISTORIES,
     JUDGES,
     MODELS,
     assert_counted,
@@ -27,12 +27,6 @@ PARTIES = st.tuples(
     st.sampled_from([None, None, *AGENTS]),
     st.one_of(st.none(), st.none(), st.lists(st.sampled_from(AGENTS), min_size=1, max_size=2)),
 )
-some = settings(
-    max_examples=max(1, HISTORIES // 10 // len(JUDGES)),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    database=None,
-)
 
 
 def named(entries: list[Entry], data: st.DataObject) -> list[Entry]:
@@ -44,7 +38,7 @@ def named(entries: list[Entry], data: st.DataObject) -> list[Entry]:
     return found
 
 
-@some
+@examples(0.6)
 @given(conversations(), parameters(), st.sampled_from(MODELS), st.sampled_from(AGENTS), st.data())
 @pytest.mark.parametrize("form", JUDGES)
 def test_a_view_is_a_request_that_its_provider_takes(

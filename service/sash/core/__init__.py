@@ -24,5 +24,5 @@ Where to begin, by what you want to know::
     a request   law.render          stored bodies spliced into it
     recall      law.recall          older messages, found by ``words`` and ``ranking``
 
-The way of one message from its reading to its cost, with a test: tests/README.md, "From a message to its cost".
+The way of one message from its reading to its cost, with a test: CONTRIBUTING.md, "From a message to its cost".
 """
