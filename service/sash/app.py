@@ -54,10 +54,11 @@ from sash.operations.embedder import Embedder
 from sash.operations.eraser import Eraser
 from sash.operations.indexer import Indexer
 from sash.operations.logging import RequestLog, get_logger, log_request
+from sash.operations.media_watch import MediaWatch
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.readiness import judged
-from sash.operations.registry import ended
+from sash.operations.registry import WORKER_VARIABLE, ended
 from sash.operations.requests import Requests
 from sash.operations.statistics import Statistics
 from sash.operations.summarizer import Summarizer
@@ -277,7 +278,9 @@ def _watching(store: Stores, metrics: Metrics, models: Mapping[str, Model], log:
         metrics,
         pseudonyms,
         ready=lambda: judged(store.client, store.data_keys),
-        erasures=lambda: store.erasures.waiting,
+        media=MediaWatch(
+            store.media, store.erasures, metrics.registry, leads=os.environ.get(WORKER_VARIABLE, "0") == "0"
+        ),
         data_dir=datafiles.folder_of(os.environ.get(datafiles.VARIABLE, "")),
     )
     return Watching(metrics, requests, statistics, watch)

@@ -262,20 +262,44 @@ class ReplyGone(Problem):
 
 
 ReceiptReason = Annotated[
-    Literal["redacted", "rewound", "replaced", "amended", "erased", "settings", "summary", "rules", "index", "history"],
+    Literal[
+        "redacted",
+        "rewound",
+        "replaced",
+        "amended",
+        "erased",
+        "settings",
+        "summary",
+        "rules",
+        "index",
+        "history",
+        "medium",
+    ],
     Meta(title="ReceiptReason", description="Why the window of a receipt cannot be made again.", examples=["redacted"]),
 ]
 RECEIPT_REASONS: tuple[str, ...] = ReceiptReason.__origin__.__args__  # type: ignore[attr-defined] # an Annotated Literal
+
+
+class MediumGone(Problem):
+    """A message has this picture or file, but the storage has lost its bytes, or has other bytes than were stored. Windows
+    have one line of text in its place, told as `lost_medium`; exports and forks go on without it.
+
+    Append the same picture again, in any message of the conversation: it is then written anew, for all messages that have
+    it. The operator may restore it from a backup.
+    """
+
+    slug, title, status = "medium-gone", "The storage has lost this picture or file", 410
 
 
 class ReceiptGone(Problem):
     """The window that a receipt names cannot be made again with the same bytes. ``reason`` says why: a message of its
     history was `redacted`, `rewound` away, `replaced` (a reply that was in progress) or `amended` (its pin); the
     conversation was `erased`, and may have begun anew; its `settings` or its `summary` of that day are not kept any more;
-    the `rules` of this release differ, or the `index` of recall; or the `history` was changed too often since to say more,
-    or the store lost its newest messages.
+    the storage has lost a `medium` of it, such as a picture; the `rules` of this release differ, or the `index` of recall;
+    or the `history` was changed too often since to say more, or the store lost its newest messages.
 
-    It does not come back. Keep the answers themselves where they must outlive such changes.
+    It does not come back, except with a picture that was lost. Keep the answers themselves where they must outlive such
+    changes.
     """
 
     slug, title, status = "receipt-gone", "The window of this receipt cannot be made again", 410

@@ -55,6 +55,10 @@ class S3:
             self.process.kill()
             self.process.wait()
 
+    def put(self, name: str) -> None:
+        """Write an empty object under this key."""
+        assert httpx.put(f"{self.endpoint}/{BUCKET}/{name}", content=b"", timeout=10).status_code == 200
+
     def names(self) -> list[str]:
         """Return the keys of all objects."""
         found: list[str] = []

@@ -243,14 +243,14 @@ async def test_what_is_erased_while_a_search_reads_its_picture_is_not_found(
     """A search leaves out a message that is redacted meanwhile, and is 404 if its whole conversation is erased."""
     await client.post("/conversations", json={"id": conversation, "recall": "lexical", "owner": f"o-{conversation}"})
     await append(client, conversation, {"id": "a", "message": pictured("the harbour", 1)})
-    filled = MediaContents.filled
+    read = MediaContents.read
 
     async def edited_first(contents: MediaContents, *given: Any, **named: Any) -> Any:
         assert (await client.delete(f"/conversations/{conversation}{edit}")).status_code == 204
-        return await filled(contents, *given, **named)
+        return await read(contents, *given, **named)
 
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(MediaContents, "filled", edited_first)
+        meanwhile.setattr(MediaContents, "read", edited_first)
         answer = await client.get(f"{where.format(conversation)}/search?query=harbour&media=inline")
 
     assert (answer.status_code, answer.json().get("messages", [])) == (status, [])
@@ -571,15 +571,18 @@ async def test_a_picture_of_8_kb_stays(client: httpx.AsyncClient, conversation: 
 
 
 async def test_a_lost_picture_is_told(client: httpx.AsyncClient, conversation: str, raw: redis.Redis) -> None:
-    """Where the store lost the pictures, a window is 500 with the part, and never without them; pages go on."""
+    """Where the store lost the key of the pictures, a window tells one line for each; the same picture brings it back."""
     await append(client, conversation, {"id": "a", "message": pictured("look", 1)})
     raw.delete(keys_of(f"default/{conversation}").media)
 
     window = await client.get(f"/conversations/{conversation}/window", params=WINDOW)
     page = await client.get(f"/conversations/{conversation}/messages")
+    await append(client, conversation, {"id": "b", "message": pictured("again", 1)})
 
-    assert (window.status_code, window.json()["part"]) == (500, "media")
+    assert window.json()["mended"] == {"messages": 1, "reasons": {"lost_medium": 1}}
+    assert "not stored any more" in window.json()["request"]["messages"][0]["content"][1]["text"]
     assert page.status_code == 200
+    assert await sent(client, conversation) == [pictured("look", 1), pictured("again", 1)]
 
 
 async def test_a_page_of_whole_pictures_is_short(client: httpx.AsyncClient, conversation: str) -> None:

@@ -21,6 +21,7 @@ from faults.wire import Wire
 from faults.writers import Writers
 from store.servers import Server
 
+from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.object_storage import open_objects
 from sash.store.redis.client import Client
@@ -143,7 +144,9 @@ async def _checked(writers: Writers, service: Service, store: Server, url: str, 
     client = Client(store.url)
     await client.open()
     try:
-        erasures = MediaErasures(client, open_objects(url, 5.0))
+        objects = open_objects(url, 5.0)
+        assert objects is not None
+        erasures = MediaErasures(client, MarkedStorage(client, objects))
         swept = await erasures.sweep(datetime.now(UTC) + timedelta(days=2))
     finally:
         await client.close()

@@ -26,6 +26,7 @@ from store.servers import Cluster, binaries, server
 
 from sash.app import create_app
 from sash.settings import ApiKey, Settings
+from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.object_storage import open_objects
 from sash.store.redis.client import Client
@@ -114,7 +115,9 @@ async def _sweep(store_url: str, folder: Path) -> None:
     client = Client(store_url, durability="fast")
     await client.open()
     try:
-        its = MediaErasures(client, open_objects(folder.as_uri(), timeout_seconds=5))
+        objects = open_objects(folder.as_uri(), timeout_seconds=5)
+        assert objects is not None
+        its = MediaErasures(client, MarkedStorage(client, objects))
         await its.sweep(datetime.now(UTC) + timedelta(days=2))
     finally:
         await client.close()

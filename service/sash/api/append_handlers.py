@@ -180,11 +180,14 @@ async def _append_after(
     """Forget the messages after an entry, and append, in one step; also read the tail for a window of ``query``."""
     context = context_of(request)
 
-    async def append(forgotten: Forgotten | None) -> tuple[AppendReply, Tail | Problem | None]:
+    async def append(forgotten: Forgotten | None) -> tuple[tuple[AppendReply, Tail | Problem | None], bool]:
         writing["after"] = forgotten
+        tail = None
         if query is not None:
-            return await context.windows.append(target, query, entries, **writing)
-        return await context.store.conversations.append(target, entries, **writing), None
+            reply, tail = await context.windows.append(target, query, entries, **writing)
+        else:
+            reply = await context.store.conversations.append(target, entries, **writing)
+        return (reply, tail), bool(reply.freed)
 
     return await context.store.histories.append_after(target, after, append, partial(extend_deadline, request))
 

@@ -87,6 +87,7 @@ class ImportEntry(Entry, kw_only=True):
     digest: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}(?:[0-9a-f]{16})?\Z")] | None = None
     tokens: EncodingTokens | None = None
     grounding_tokens: EncodingTokens | None = None
+    lost: list[Any] | None = None
 
 
 class ImportMessage(ImportEntry, BareEntry):

@@ -24,10 +24,11 @@ _SAFE = re.compile(r"image/(?:png|jpeg|gif|webp|avif)|(?:audio|video)/[a-z0-9.+-
     gives=bytes,
     gives_types=ANY_TYPE,
     also=(206, "The part that Range names."),
-    errors=(416,),
+    errors=(410, 416),
 )
 async def get_media(request: Req, digest: FromPath[str]) -> Response[bytes]:
-    """A picture, a file or a sound that a message of the conversation has, by the ``digest`` that pages show."""
+    """A picture, a file or a sound that a message of the conversation has, by the ``digest`` that pages show; 410 if the
+    storage has lost it."""
     target, context = target_of(request), context_of(request)
     if not _DIGEST.fullmatch(digest):
         raise NotFound("The conversation has no such picture or file.")

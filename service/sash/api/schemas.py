@@ -179,6 +179,16 @@ class AppendedMessages(msgspec.Struct):
     window_error: ProblemObject | msgspec.UnsetType = msgspec.UNSET
 
 
+class LostMedium(msgspec.Struct, frozen=True):
+    """A picture, a file or a sound whose bytes the storage has lost."""
+
+    digest: str
+    type: str
+    bytes: int
+    width: int | None
+    height: int | None
+
+
 class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """An entry as it is stored."""
 
@@ -201,6 +211,10 @@ class StoredMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     audience: Audience | None = None
     receipt: Annotated[
         ReceiptText | None, Meta(description="The receipt of the window that this message answered, if it was told.")
+    ] = None
+    lost: Annotated[
+        list[LostMedium] | None,
+        Meta(description="Pictures and files that the storage has lost: the message has one line of text for each."),
     ] = None
 
 

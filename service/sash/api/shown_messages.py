@@ -1,7 +1,7 @@
 """Stored messages as clients read them: their pictures and files by their facts, or in their places."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
@@ -10,10 +10,11 @@ from msgspec import Meta
 
 from sash.api.context import Req, context_of, exchange_of
 from sash.api.conversation_handlers import timestamp
-from sash.api.schemas import EncodingTokens, StoredMessage
+from sash.api.schemas import EncodingTokens, LostMedium, StoredMessage
 from sash.core.chat.messages import Document, Grounding
 from sash.core.counts.counting import reference_tokens
-from sash.core.law.apart import Shown
+from sash.core.law.apart import Shown, StoredMedium, Text
+from sash.core.law.lost_media import filled_with, lost_among, told
 from sash.core.law.records import Flags, StoredGrounding
 from sash.core.providers import CHAT
 from sash.core.providers.members import FOREIGN, as_it_came
@@ -41,23 +42,24 @@ def media_path(target: Target) -> str:
 async def with_media(request: Req, target: Target, page: Page, limit_bytes: int, *, newest_first: bool = False) -> Page:
     """A page with pictures and files in their places. It has at most ``limit_bytes``, or one message.
 
-    Raises HistoryEdited, ConversationDamaged.
+    Raises HistoryEdited.
     """
     messages = page.messages[::-1] if newest_first else page.messages
     (first, *_) = [*in_parts(messages, limit_bytes)] or [[]]
     media = {message.seq: message.record.media for message in first if message.record.media}
     if media:
         await exchange_of(request).make_room(sum(each.length for found in media.values() for each in found))
-        bodies = {message.seq: message.body for message in first}
-        whole = await context_of(request).store.media.filled(target, bodies, media, made=page.made)
-        first = [
-            _whole(message, b"".join(whole[message.seq])) if message.seq in media else message for message in first
-        ]
+        wanted = (each for found in media.values() for each in found)
+        contents = await context_of(request).store.media.read(target, wanted, made=page.made)
+        first = [_whole(message, contents) if message.seq in media else message for message in first]
     return msgspec.structs.replace(page, messages=first[::-1] if newest_first else first)
 
 
-def _whole(message: Message, body: bytes) -> Message:
-    return msgspec.structs.replace(message, body=body, record=msgspec.structs.replace(message.record, media=()))
+def _whole(message: Message, contents: Mapping[bytes, Text]) -> Message:
+    """The message with its media in their places, and a line of text for each that is lost."""
+    media = message.record.media
+    body, record = told(message.record, filled_with(message.body, media, contents), message.seq)
+    return msgspec.structs.replace(message, body=body, record=record, lost=lost_among(message.body, media, contents))
 
 
 def in_parts(messages: list[Message], limit_bytes: int) -> Iterator[list[Message]]:
@@ -96,7 +98,12 @@ def stored_message(message: Message, page: Page, target: Target, form: str = CHA
         author=record.party.author,
         audience=[*record.party.audience] or None,
         receipt=receipt,
+        lost=[_lost(*each) for each in message.lost.items()] or None,
     )
+
+
+def _lost(digest: str, medium: StoredMedium) -> LostMedium:
+    return LostMedium(digest, medium.type, medium.size, medium.width or None, medium.height or None)
 
 
 def _documents(stored: StoredGrounding) -> Grounding:

@@ -77,7 +77,7 @@ def examine(variables: Mapping[str, str]) -> Iterator[Finding]:
     else:
         yield from _check_settings(settings)
         if settings.media_place is not None:
-            yield _check_media(settings.media_place, settings.store_timeout_seconds)
+            yield _check_media(settings, settings.media_place)
         if settings.redis_url is not None:
             yield Finding("store address", "good", mask_url(settings.redis_url))
         findings = asyncio.run(check_store(settings.redis_url, settings.data_dir.absolute(), settings.durability))
@@ -150,15 +150,31 @@ def _check_settings(settings: Settings) -> Iterator[Finding]:
             yield Finding("SASH_MODELS_FILE", "good", f"{len(models)} models")
 
 
-def _check_media(url: str, seconds: float) -> Finding:
-    """Return the finding about object storage, in which an object is written, read and erased."""
+def _check_media(settings: Settings, url: str) -> Finding:
+    """Return the finding about object storage, in which an object is written, read and erased.
+
+    Nothing is written where the mark of the settings' store is missing. Whether there should be one is known while the store
+    runs.
+    """
     from sash.problems import Problem  # noqa: PLC0415 - help needs no storage
+    from sash.store.data.marked_storage import expected_mark, without_mark  # noqa: PLC0415
     from sash.store.data.object_storage import open_objects, try_objects  # noqa: PLC0415
 
+    async def expected(client: Any, _: Settings) -> str:
+        return await expected_mark(client)
+
     name, shown = "SASH_MEDIA_URL", mask_url(url)
+    mark: str | None = None
+    with contextlib.suppress(StoreUnavailable):  # another finding says why
+        mark = with_running_store(settings, expected)
     try:
-        objects = open_objects(url, seconds)
+        objects = open_objects(url, settings.store_timeout_seconds)
         assert objects is not None  # noqa: S101 - there is a URL
+        if mark and not asyncio.run(objects.has(mark)):
+            away, _, action = without_mark(shown, mark).removeprefix("The object storage is away: ").partition(". ")
+            return Finding(name, "problem", away, action.rstrip("."))
+        if objects.folder is not None and not objects.folder.is_dir():
+            return Finding(name, "good", f"{shown} is made at the first start")
         asyncio.run(try_objects(objects))
     except ValueError as error:
         found, change = halves(str(error).removeprefix(f"{name} "))

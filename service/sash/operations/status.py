@@ -36,6 +36,13 @@ class StoreStatus(msgspec.Struct, frozen=True):
             description="Erasures of pictures and files that wait for object storage, 1,000 at most; null without one."
         ),
     ]
+    media_storage_away: Annotated[
+        str | None,
+        Meta(
+            description="Why the object storage of pictures and files cannot be used, and what was expected there; null "
+            "where it can, and without one."
+        ),
+    ]
 
 
 class OfWorker(msgspec.Struct, frozen=True):
@@ -75,7 +82,9 @@ def status(watch: Watch, requests: Requests, client: Client, *, keys_required: b
         uptime_seconds=int(time.time() - _BEGAN),
         condition=watch.condition,
         keys_required=keys_required,
-        store=StoreStatus(client.load, watch.memory, watch.disk, watch.backwards.went_back, watch.erasures_waiting),
+        store=StoreStatus(
+            client.load, watch.memory, watch.disk, watch.backwards.went_back, watch.media.waiting, watch.media.away
+        ),
         worker=OfWorker(
             PROCESSOR.waiting,
             followers,

@@ -34,6 +34,7 @@ from sash.operations.conditions import (
     memory_of,
 )
 from sash.operations.logging import describe, get_logger
+from sash.operations.media_watch import MediaWatch
 from sash.operations.metrics import Metrics
 from sash.operations.pseudonyms import Pseudonyms
 from sash.operations.registry import WORKER_VARIABLE, Registry
@@ -68,10 +69,7 @@ _log = get_logger()
 
 
 class Watch:
-    """The store's condition. ``ready`` raises if the service is not ready; ``data_dir`` is the embedded store's folder.
-
-    ``erasures`` returns the number of erasures that wait for object storage, 1,000 at most; None without one.
-    """
+    """The store's condition. ``ready`` raises if the service is not ready; ``data_dir`` is the embedded store's folder."""
 
     def __init__(
         self,
@@ -80,14 +78,14 @@ class Watch:
         pseudonyms: Pseudonyms,
         *,
         ready: Callable[[], Awaitable[object]],
-        erasures: Callable[[], int | None],
+        media: MediaWatch,
         data_dir: Path | None,
     ) -> None:
         self._client = client
         self._metrics = metrics
         self._pseudonyms = pseudonyms
         self._ready = ready
-        self._erasures = erasures
+        self.media = media
         self._data_dir = data_dir
         self._gauges = _Gauges(metrics.registry)
         self._leads = os.environ.get(WORKER_VARIABLE, "0") == "0"
@@ -103,7 +101,6 @@ class Watch:
         self.condition = STARTING
         self.memory = Memory()
         self.disk: Disk | None = None
-        self.erasures_waiting: int | None = None
 
     async def run(self) -> None:
         """Call ``look`` every LOOK_SECONDS until cancelled."""
@@ -142,8 +139,8 @@ class Watch:
                 not_ready=self._not_ready,
             )
         )
-        self.erasures_waiting = self._erasures()
-        self._gauges.set(self.condition, self.memory, self.disk, self.erasures_waiting)
+        self.media.look()
+        self._gauges.set(self.condition, self.memory, self.disk)
         if self._leads:
             primaries = {each.found.info.get("run_id", "") for each in servers if each.found is not None}
             for event, level, fields in self._story.goes_on(self.condition, primaries, time.monotonic()):
@@ -243,17 +240,12 @@ class _Gauges:
             "sash_store_evicted_keys", "Keys that the store evicted since its start.", workers="livemax"
         )
         self._lag = gauge("sash_store_replication_lag_bytes", "The slowest replica's lag.", workers="livemax")
-        self._erasures = gauge(
-            "sash_media_erasures_waiting",
-            "Erasures of pictures and files that wait for object storage, 1,000 at most.",
-            workers="livemax",
-        )
         self._keys = gauge("sash_store_keys", "Keys by kind, estimated from a sample.", "kind", workers="livemax")
         self._bytes = gauge(
             "sash_store_key_bytes", "Memory of keys by kind, estimated from a sample.", "kind", workers="livemax"
         )
 
-    def set(self, now: Condition, memory: Memory, disk: Disk | None, erasures: int | None) -> None:
+    def set(self, now: Condition, memory: Memory, disk: Disk | None) -> None:
         self._ready.set(now.rank < NAMES.index("not-ready"))
         for name in NAMES:
             self._condition(name).set(name == now.name)
@@ -261,7 +253,6 @@ class _Gauges:
         self._memory("max").set(memory.max)
         self._evicted.set(memory.evicted_keys)
         self._lag.set(memory.replication_lag_bytes or 0)
-        self._erasures.set(erasures or 0)
         if disk is not None:
             self._disk("free").set(disk.free)
             self._disk("total").set(disk.total)

@@ -14,6 +14,7 @@ import msgspec
 
 from sash.core.counts.models import Model
 from sash.core.law.conversation_settings import decode_settings
+from sash.core.law.lost_media import lost_seqs
 from sash.core.law.parameters import WindowQuery
 from sash.problems import Problem, ReceiptGone, Unprocessable, edited_too_fast
 from sash.store.data.earlier import EarlierStates, Past
@@ -22,7 +23,7 @@ from sash.store.data.replies import Tail
 from sash.store.data.script_calls import HistoryEdited
 from sash.windows.answer import Made
 from sash.windows.asked import limits_of
-from sash.windows.gone import changed, differs, erased
+from sash.windows.gone import changed, differs, erased, lost
 from sash.windows.model_rules import ModelRules
 from sash.windows.receipts import Receipt, packed_parameters
 from sash.windows.stored import Windows, reach_of_query
@@ -63,13 +64,18 @@ class ServedWindows:
                         raise
                     made = None  # the receipt's figures contradict the log
                 if made is None or made.receipt != receipt.text.encode():
-                    raise await self._gone(target, receipt, past, recalls=query.recall_max_tokens > 0)
+                    raise await self._gone(target, receipt, past, made, recalls=query.recall_max_tokens > 0)
                 return made
         raise edited_too_fast()
 
-    async def _gone(self, target: Target, receipt: Receipt, past: Past, *, recalls: bool) -> ReceiptGone:
+    async def _gone(
+        self, target: Target, receipt: Receipt, past: Past, made: Made | None, *, recalls: bool
+    ) -> ReceiptGone:
         """Why there is no such window any more. Raises HistoryEdited."""
         problem = changed(receipt, past)
+        seqs = [] if problem is not None or made is None else lost_seqs(made.window, made.history)
+        if seqs:
+            return lost(seqs[0])
         return problem or differs(stood=await self._earlier.stood(target, receipt.then), recalls=recalls)
 
     async def _made(self, target: Target, receipt: Receipt, query: WindowQuery, tail: Tail, room: Room) -> Made | None:

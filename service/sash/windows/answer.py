@@ -20,6 +20,7 @@ from sash.core.law.documents import Documents
 from sash.core.law.explain import Explained, documents_told
 from sash.core.law.grounding import Grounded
 from sash.core.law.lines import line_of
+from sash.core.law.lost_media import lost_seqs
 from sash.core.law.recall import Recollection, Searched
 from sash.core.law.records import StoredGrounding
 from sash.core.law.render import Bodies, Body, Marked, chat_messages, chat_request, other_messages
@@ -29,7 +30,7 @@ from sash.core.law.window import Window
 from sash.core.providers import PROVIDERS, render_request
 from sash.core.providers.interrupted import calls_in, text_alone, without_calls
 from sash.core.providers.members import FOREIGN
-from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, TOOL_SCHEMA, UNANSWERED_CALL, Mends
+from sash.core.providers.mends import FOREIGN_MEMBERS, LATE_RESULT, LOST_MEDIUM, TOOL_SCHEMA, UNANSWERED_CALL, Mends
 from sash.core.providers.openai import OPENAI
 from sash.core.providers.own_parts import without_reasoning
 from sash.core.providers.pieces import Object
@@ -189,6 +190,8 @@ def made(
     mends = Mends()
     if history.order is not None:
         _note(mends, history.order, history, window)
+    for seq in lost_seqs(window, history):
+        mends.add(LOST_MEDIUM, seq)
     seqs = window.names.values() or window.seqs
     request = _request(asked, history, window, bodies, documents, mends)
     if hints is not None:

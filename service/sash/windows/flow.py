@@ -42,8 +42,10 @@ from sash.windows.needs import (
     Searchable,
     SeenHistory,
     Texts,
+    Whole,
     WholeRecords,
     WithMedia,
+    with_lost,
 )
 from sash.windows.recalling import (
     NOTHING,
@@ -104,11 +106,10 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             continue
         if asked.recollection is not None:
             choice = recollected(choice, in_places_of(asked.recollection, history))
-        bodies = seen.bodies
-        if seen.has_media or history.names is not None:
-            bodies = yield from _bodies(choice, history, seen)
-        elif not bodies.have(choice.seqs):
-            bodies = yield Texts(choice.seqs, history)
+        bodies, lost = yield from _bodies(choice, history, seen)
+        if lost != seen.history.lost:  # each time there are more: lines take less room, and older messages come in
+            seen = seen._replace(history=with_lost(seen.history, lost))
+            continue
         if history.order is not None:
             choice = with_result_lines(choice, history, history.order, bodies, asked.limits.model)
         trimmed = None
@@ -154,21 +155,23 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
     return choice, history, documents
 
 
-def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Bodies]:
-    """The bodies of a window's messages, with their pictures and files, by their places."""
+def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Whole]:
+    """The bodies of a window's messages, with their pictures and files, by their places; and the media that are lost."""
+    bodies, lost = seen.bodies, seen.history.lost
+    if not seen.has_media and history.names is None:
+        return Whole(bodies if bodies.have(choice.seqs) else (yield Texts(choice.seqs, history)), lost)
     seqs: Sequence[int] = sorted(choice.names.values()) if history.names is not None else choice.seqs
-    bodies = seen.bodies
     if seen.has_media:
         lines = {choice.name(place) for place, each in choice.edits.items() if each.limit == 0}
         lined = {choice.name(place): each.media for place, each in choice.edits.items() if each.media}
-        bodies = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
+        bodies, lost = yield WithMedia(seqs, [seq for seq in seqs if seq not in lines], lined, seen.history)
     elif not bodies.have(seqs):
         bodies = yield Texts(seqs, seen.history)
     if not (history.names is not None and seqs):
-        return bodies
+        return Whole(bodies, lost)
     places, found = choice.seqs, bodies.of(choice.names.values())
     run = bisect_left(places, last_left_out(places, places[-1]) + 1)
-    return Bodies(places[run], found[run:], dict(zip(places[:run], found[:run], strict=True)))
+    return Whole(Bodies(places[run], found[run:], dict(zip(places[:run], found[:run], strict=True))), lost)
 
 
 def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Generator[Need, Any, SeenHistory]:
@@ -183,7 +186,11 @@ def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Ge
         return seen
     grounding = yield DocumentsOf(given)
     seqs = sorted(given)
-    bodies = yield WithMedia(seqs, seqs, {}, history) if has_media else Texts(seqs, history)
+    if has_media:
+        bodies, lost = yield WithMedia(seqs, seqs, {}, history)
+        seen = seen._replace(history=with_lost(history, lost))
+    else:
+        bodies = yield Texts(seqs, history)
     return seen._replace(grounding={**seen.grounding, **grounding}, bodies=bodies)
 
 

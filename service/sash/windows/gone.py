@@ -47,6 +47,15 @@ def changed(receipt: Receipt, past: Past) -> ReceiptGone | None:
     return None
 
 
+def lost(seq: int) -> ReceiptGone:
+    """The problem of a window with a picture, a file or a sound that the storage has lost since."""
+    detail = (
+        f"The storage has lost a picture, a file or a sound of message {seq}. An append that brings it again, or a backup, "
+        "brings this window back."
+    )
+    return ReceiptGone(detail, members={"reason": "medium", "seq": seq})
+
+
 def differs(*, stood: bool | None, recalls: bool) -> ReceiptGone:
     """The problem of a window that has other bytes now, or is refused, although no change is known.
 
@@ -65,8 +74,8 @@ def differs(*, stood: bool | None, recalls: bool) -> ReceiptGone:
         return ReceiptGone(detail, members={"reason": "index"})
     detail = (
         "The rules by which this window was made are not these any more: this release, the model's figures or the "
-        "deployment's settings differ; or this is not the receipt as it was given; or the store lost its newest messages, "
-        "and others with as many tokens came in their place."
+        "deployment's settings differ; or a picture that was lost then is there again; or this is not the receipt as it was "
+        "given; or the store lost its newest messages, and others with as many tokens came in their place."
     )
     return ReceiptGone(detail, members={"reason": "rules"})
 

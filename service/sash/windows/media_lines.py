@@ -8,17 +8,18 @@ from sash.core.chat.messages import encode_message
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.measures import measure
 from sash.core.counts.models import Model
-from sash.core.law.apart import GAP, StoredMedium, digest_in, fill, stand_in
+from sash.core.law.apart import StoredMedium, stand_in
 from sash.core.law.costs import record_cost, written_cost
 from sash.core.law.document_costs import Content
 from sash.core.law.enclosing import with_records
 from sash.core.law.grounding import Grounded
 from sash.core.law.lines import medium_lines
+from sash.core.law.lost_media import enclosed_names
 from sash.core.law.records import Record
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
 from sash.core.law.window import Window
-from sash.core.providers.enclosures import enclosed, with_lines
+from sash.core.providers.enclosures import with_lines
 from sash.core.providers.pieces import Object
 from sash.core.providers.turns import is_of
 from sash.windows.answer import Trimmed, cheaper, edit, with_documents_priced
@@ -41,14 +42,11 @@ def instead_of(body: bytes, media: Sequence[StoredMedium], lined: Sequence[int])
 
     ``lined`` are the numbers of what is sent as lines. A medium that the message sends elsewhere, too, is read.
     """
-    words = {digest_in(body, each).decode(): each.name for each in media}
-    filled = fill(body, media, {name: stand_in(word) for word, name in words.items()})
-    sent: set[str] = set()
-    replaced: set[str] = set()
-    for number, each in enumerate(enclosed(msgspec.json.decode(filled))):
-        word = each.data.rpartition(",")[2][:GAP]
-        (replaced if number in lined else sent).add(word)
-    return {words[word]: stand_in(word) for word in words.keys() & replaced - sent}
+    sent: set[bytes | None] = {None}
+    replaced: set[bytes | None] = set()
+    for number, name in enumerate(enclosed_names(body, media)):
+        (replaced if number in lined else sent).add(name)
+    return {each.name: stand_in(each.name.hex()) for each in media if each.name in replaced - sent}
 
 
 def _saving(window: Window, saved: Mapping[int, int], sign: int) -> Window:
@@ -69,7 +67,9 @@ def _lined(window: Window, history: History, bodies: Bodies, model: Model) -> tu
     for seq, bound in window.lined.items():
         each, record = window.edits[seq], history.record(seq)
         message = msgspec.json.decode(bodies.body(seq))
-        message = with_lines(message, medium_lines(record, each.media, history.name(seq), window.place))
+        name = history.name(seq)
+        lines = medium_lines(record, each.media, name, window.place, history.lost.get(name, ()))
+        message = with_lines(message, lines)
         if not is_of(message, model.format):
             message.pop("native", None)
         made[seq], *span = encode_message(message)

@@ -38,13 +38,20 @@ class Texts(msgspec.Struct, frozen=True):
 
 class WithMedia(msgspec.Struct, frozen=True):
     """The bodies of messages in a history, with the pictures and files of ``filled`` in their places. Both are ascending.
-    ``lined`` are the numbers of those that are sent as lines, by seq, which need not be read. The answer is the Bodies that
-    were read so far."""
+    ``lined`` are the numbers of those that are sent as lines, by seq, which need not be read. The answer is a Whole."""
 
     seqs: Sequence[int]
     filled: Sequence[int]
     lined: Mapping[int, Sequence[int]]
     history: History
+
+
+class Whole(NamedTuple):
+    """The answer to a WithMedia: the bodies that were read so far, and the numbers of media that turned out to be lost, by
+    the seq of their message."""
+
+    bodies: Bodies
+    lost: Mapping[int, Sequence[int]]
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -81,3 +88,8 @@ class Apart(msgspec.Struct, frozen=True):
 
 
 Need = Older | Texts | WithMedia | Search | WholeRecords | DocumentsOf | Apart
+
+
+def with_lost(history: History, lost: Mapping[int, Sequence[int]]) -> History:
+    """The history with the numbers of lost media, by the seq of their message."""
+    return msgspec.structs.replace(history, lost={**lost}) if lost else history

@@ -41,8 +41,10 @@ from sash.windows.needs import (
     Searchable,
     SeenHistory,
     Texts,
+    Whole,
     WholeRecords,
     WithMedia,
+    with_lost,
 )
 from sash.windows.recaller import Recaller, is_long, require_recall
 from sash.windows.receipts import Stub, packed_parameters, receipt_of
@@ -216,7 +218,7 @@ class Windows:
             case WithMedia(seqs, filled, lined, history):
                 await read.read_bodies(seqs, history)
                 await read.fill(filled, lined, {seq: history.record(seq) for seq in history.before})
-                return read.bodies
+                return Whole(read.bodies, {**read.lost})
             case Search(text, last_seq):
                 mode = asked.recall or ""
                 return await self._recaller.read(read.target, text, mode, last_seq, read.state, ahead=read.indexed)
@@ -243,6 +245,7 @@ class Windows:
         has_media = bool(read.records.details or read.outside) and read.has_media
         if has_media and grounding:
             await read.fill(grounding)  # their documents' places are those in the whole message
+            history = with_lost(history, read.lost)
         return SeenHistory(history, read.bodies, grounding, has_media)
 
 

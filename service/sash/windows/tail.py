@@ -8,8 +8,9 @@ from typing import Final
 import msgspec
 
 from sash.core.counts.families import TOOL
-from sash.core.law.apart import StoredMedium, pieces_of
+from sash.core.law.apart import Pieces, StoredMedium, Text, pieces_of
 from sash.core.law.compaction import newest_summary
+from sash.core.law.lost_media import fillers_of
 from sash.core.law.records import Flags, Record, Records, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
@@ -64,6 +65,9 @@ class GrowingTail:
         self._filled: set[int] = set()
         self._bare: dict[int, bytes] = {}
         """Bodies as they were read, of which only some pictures and files were put into their places."""
+        self._lost: set[bytes] = set()
+        self.lost: dict[int, Sequence[int]] = {}
+        """The numbers of media that turned out to be lost, by the seq of their message."""
         self.filled_bytes = 0
         """Bytes of the bodies that have their pictures and files in their places."""
 
@@ -138,21 +142,28 @@ class GrowingTail:
         """Put the pictures and files of messages into their bodies, which were read. All are read in one round trip.
 
         ``recalled`` are messages before the tail that only this window has. In place of those that are ``lined``, by their
-        numbers, there is something else, which the lines replace.
+        numbers, there is something else, which the lines replace, and so in place of those that are lost.
         """
         media = self.media(seqs, recalled)
         if not media:
             return
         bodies = {seq: self._bare.get(seq) or self.bodies.body(seq) for seq in media}
-        instead = {seq: instead_of(bodies[seq], media[seq], lined[seq]) for seq in media.keys() & lined.keys()}
-        wanted = {
-            each.name: each for seq, found in media.items() for each in found if each.name not in instead.get(seq, ())
+        instead: dict[int, Mapping[bytes, Text]] = {
+            seq: instead_of(bodies[seq], media[seq], lined[seq]) for seq in media.keys() & lined.keys()
         }
+        known = {seq: self._lost | instead.get(seq, {}).keys() for seq in media}
+        wanted = {each.name: each for seq, found in media.items() for each in found if each.name not in known[seq]}
         size = sum(each.length for each in wanted.values())
         await self._room(size)
         contents = await self._media.read(self.target, wanted.values(), made=self.state.made)
-        whole = {seq: pieces_of(bodies[seq], media[seq], {**contents, **instead.get(seq, {})}) for seq in media}
-        self._bare = {seq: bodies[seq] for seq in instead}
+        self._lost |= wanted.keys() - contents.keys()
+        whole: dict[int, Pieces] = {}
+        for seq, found in media.items():
+            if lost := self._lost.intersection(each.name for each in found):
+                fillers, self.lost[seq] = fillers_of(bodies[seq], found, lost)
+                instead[seq] = {**fillers, **instead.get(seq, {})}
+            whole[seq] = pieces_of(bodies[seq], found, {**contents, **instead.get(seq, {})})
+        self._bare |= {seq: bodies[seq] for seq in instead}
         tail, outside = [*self.bodies.tail], {**self.bodies.outside}
         for seq, body in whole.items():
             if seq >= self.bodies.first_seq:
@@ -220,6 +231,7 @@ class GrowingTail:
             question=state.question,
             summary=summary,
             pause_ms=self._pause_ms,
+            lost={**self.lost},
         )
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.text.vocabularies import Vocabulary
+from sash.core.law.lost_media import filled_with
 from sash.core.law.records import Flags, Record, Records
 from sash.core.law.render import Bodies
 from sash.core.law.runs import runs
@@ -91,10 +92,17 @@ class Counts:
     ) -> None:
         """Count the messages of ``left`` in a thread, block by block. Raises HistoryEdited."""
         for first, records in _blocks(left):
+            short: set[int] = set()
             for step in in_steps([(first, records)], SMALL_STEP_BYTES):
-                bodies = await self._bodies(target, step[0][0], step[0][1], state)
+                bodies, lacking = await self._bodies(target, step[0][0], step[0][1], state)
                 await PROCESSOR.run(_count, column, step[0][0], bodies, vocabulary)
+                short |= lacking
+            whole = {seq - column.first_seq: column.counts[seq - column.first_seq] for seq in short}
+            for place in whole:  # a file that is lost may come back
+                column.counts[place] = 0
             await self._keep(target, column, range(first, first + len(records)), state)
+            for place, count in whole.items():
+                column.counts[place] = count
 
     async def _keep(self, target: Target, column: Column, counted: Sequence[int], state: State) -> None:
         """Store counts. A store that cannot take them fails no window."""
@@ -102,15 +110,20 @@ class Counts:
             with suppress(Problem):
                 await self._columns.write(target, column, counted[0], counted[-1], made=state.made)
 
-    async def _bodies(self, target: Target, first: int, records: Records, state: State) -> list[bytes]:
-        """The bodies of messages from ``first`` on, with their text files, which are counted, too. Raises HistoryEdited."""
+    async def _bodies(
+        self, target: Target, first: int, records: Records, state: State
+    ) -> tuple[list[bytes], AbstractSet[int]]:
+        """The bodies of messages from ``first`` on, with their text files, which are counted, too; and the seqs of those
+        whose file is lost. Raises HistoryEdited."""
         bodies = await self._reader.bodies(target, [(first, records)], state=state)
         media = {place: records.details[place].media for place in records.where(Flags.MEDIA)}
         texts = {place: found for place, found in media.items() if any(each.is_text for each in found)}
-        if texts:
-            whole = await self._media.filled(target, {place: bodies[place] for place in texts}, texts, made=state.made)
-            bodies = [b"".join(whole[place]) if place in whole else body for place, body in enumerate(bodies)]
-        return bodies
+        if not texts:
+            return bodies, frozenset()
+        contents = await self._media.read(target, (each for found in texts.values() for each in found), made=state.made)
+        whole = {place: b"".join(filled_with(bodies[place], found, contents).pieces) for place, found in texts.items()}
+        lacking = {first + place for place, found in texts.items() if any(each.name not in contents for each in found)}
+        return [whole.get(place, body) for place, body in enumerate(bodies)], lacking
 
 
 def _count_at_once(

@@ -105,6 +105,11 @@ class _Found(NamedTuple):
     is_base64: bool
 
 
+def name_of(text: Text) -> bytes:
+    """Return the name of a medium, by its text in the message."""
+    return sha256(text).digest()[:NAME_BYTES]
+
+
 def split(message: Mapping[str, Any]) -> Split:
     """Return a message without its media. One whose JSON is not longer than ``LARGE`` has none."""
     found: list[_Found] = []
@@ -113,7 +118,7 @@ def split(message: Mapping[str, Any]) -> Split:
 
     def take(each: _Found) -> str:
         text = msgspec.json.encode(each.data)[1:-1]
-        name = sha256(text).digest()[:NAME_BYTES]
+        name = name_of(text)
         contents[name] = text
         found.append(each)
         names.append(name)

@@ -2,7 +2,8 @@
 
 What must be in the window counts first; if that is over a limit, there is no window. Then pictures, files and sounds are
 taken from the newest to the oldest, as long as the limits have room. The others become one line of text each
-(``medium_line``), before any message is left out. A picture that the provider would refuse by itself is always a line.
+(``medium_line``), before any message is left out. A picture that the provider would refuse by itself, or whose bytes are
+lost, is always a line.
 
 Pictures are chosen before messages, and bytes depend on the messages that are kept. So a window is made, measured, and made
 again with fewer pictures if it is too large. Each time, less room is given to pictures, so that a larger limit never leads
@@ -25,7 +26,7 @@ from sash.core.law.enclosing import bytes_of, with_records
 from sash.core.law.explain import Explained
 from sash.core.law.history_media import HistoryMedia
 from sash.core.law.lines import medium_lines
-from sash.core.law.media_room import Left, Room, newest_first
+from sash.core.law.media_room import LOST, Left, Room, newest_first
 from sash.core.law.media_steps import lines_in_steps
 from sash.core.law.records import Record
 from sash.core.law.results import Edit
@@ -129,7 +130,8 @@ class _Fitting:
         media = tuple(record.enclosed)
         if media != extra.media:
             measure = msgspec.structs.replace(measure, extra=msgspec.structs.replace(extra, media=media))
-        lines = medium_lines(record, numbers, self.history.name(place), self.place)
+        name = self.history.name(place)
+        lines = medium_lines(record, numbers, name, self.place, self.history.lost.get(name, ()))
         said = record.said
         if said is not None and self.model.vocabulary is not None:
             said += sum(map(self.model.vocabulary.count, lines.values())) + 2 * len(lines)
@@ -150,7 +152,7 @@ class _Fitting:
         found = {each.key: each.medium for each in self.media.all}
         media = [found[key] for key, _ in told]
         images = sum(medium.kind == IMAGE for medium in media)
-        why = {reason for _, reason in told} - {"images_kept"}
+        why = {reason for _, reason in told} - {"images_kept", LOST}
         stop = window.stop_reason
         if stop == "complete" and why:
             stop = "bytes" if "bytes" in why else "images"

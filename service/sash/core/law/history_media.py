@@ -11,7 +11,7 @@ from sash.core.counts.media_facts import Medium
 from sash.core.counts.models import Model
 from sash.core.law.enclosing import Enclosed, bytes_of, enclosures, is_sent, text_bytes
 from sash.core.law.fixed import Fixed
-from sash.core.law.media_room import Left, Load, Room, refused
+from sash.core.law.media_room import LOST, Left, Load, Room, refused
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.request_size import ASIDE_MESSAGES, fixed_bytes, fixed_messages, told_bytes
@@ -27,8 +27,8 @@ class HistoryMedia:
     """The media of the messages that can be in a window, in the order of the messages, and the required places.
 
     ``all`` is what any message that was read encloses. Of what may be sent, ``refused`` are those that the provider takes in
-    no request, and ``found`` the others. ``fixed`` is what the parts before the messages have. Raises WindowDoesNotFit if
-    the required parts are over a limit.
+    no request, or that are lost, and ``found`` the others. ``fixed`` is what the parts before the messages have. Raises
+    WindowDoesNotFit if the required parts are over a limit.
     """
 
     def __init__(self, history: History, units: Units, model: Model, fixed: Fixed, options: WindowQuery) -> None:
@@ -41,7 +41,7 @@ class HistoryMedia:
         given = enclosures(history, options.format)
         self.all = [each for each in given if not each.medium.in_thought or each.place >= thinks_from]
         found = [each for each in self.all if self._may_be_sent(each.place)]
-        self.refused: Left = {each.key: name for each in found if (name := refused(each.medium, self.limits))}
+        self.refused: Left = {each.key: name for each in found if (name := self._why_line(each))}
         self.found = [each for each in found if each.key not in self.refused]
         shots = ((each.role, each.extra.media) for each in fixed.few_shots if each.extra is not None)
         self._shots = [each for role, media in shots for each in media if is_sent(each, role, options.format)]
@@ -49,6 +49,11 @@ class HistoryMedia:
         self.fixed.bytes = fixed_bytes(fixed) + told_bytes(history, options)  # with those of the few-shots
         self._fixed_messages = fixed_messages(fixed)
         self._check()
+
+    def _why_line(self, each: Enclosed) -> str | None:
+        """The reason why a medium is a line in every window; None if it may be whole."""
+        is_lost = each.number in self.history.lost.get(self.history.name(each.place), ())
+        return LOST if is_lost else refused(each.medium, self.limits)
 
     def _may_be_sent(self, place: int) -> bool:
         """Whether the message at a place can be in the window: it is no unanswered call, and no reply in progress."""

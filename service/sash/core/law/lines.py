@@ -22,8 +22,8 @@ NO_RESULT: Final = "No result was recorded: the call was interrupted."
 _KINDS: Final = ("image", "file", "audio", "audio")
 
 
-def medium_line(medium: Medium, seq: int, place: str) -> str:
-    """The text in place of a picture, file or sound: its kind and size, and where it is kept.
+def medium_line(medium: Medium, seq: int, place: str, *, is_lost: bool = False) -> str:
+    """The text in place of a picture, file or sound: its kind and size, and where it is kept, or that it is lost.
 
     ``place`` is the path of the conversation's messages, or empty. The line depends on the stored message alone, so that a
     provider's prompt cache holds.
@@ -32,13 +32,18 @@ def medium_line(medium: Medium, seq: int, place: str) -> str:
     facts += [medium.media_type] if medium.media_type else []
     facts += [f"{medium.width}x{medium.height}"] if medium.width else []
     facts += [] if medium.is_linked else [f"{-(-medium.size * 3 // 4000)} kB"]
+    if is_lost:
+        return f"[{', '.join(facts)}, not stored any more]\n"
     where = f"; it is at {place}{seq}" if place else ""
     return f"[{', '.join(facts)}, left out{where}]\n"
 
 
-def medium_lines(record: Record, numbers: Sequence[int], seq: int, place: str) -> dict[int, str]:
-    """The texts in place of a message's media of these numbers, as ``medium_line`` writes them."""
-    return {number: medium_line(record.enclosed[number], seq, place) for number in sorted(numbers)}
+def medium_lines(
+    record: Record, numbers: Sequence[int], seq: int, place: str, lost: Sequence[int] = ()
+) -> dict[int, str]:
+    """The texts in place of a message's media of these numbers, as ``medium_line`` writes them; some are ``lost``."""
+    media = record.enclosed
+    return {number: medium_line(media[number], seq, place, is_lost=number in lost) for number in sorted(numbers)}
 
 
 class Gap(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """The room that a request's limits give to pictures, files and sounds, and the choice of those that have it."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -9,7 +10,9 @@ from sash.core.law.enclosing import Enclosed, bytes_of
 from sash.core.providers.request_limits import RequestLimits
 
 Left = dict[tuple[int, int], str]
-"""What is sent as a line, by place and number: the limit or the parameter that is the reason."""
+"""What is sent as a line, by place and number: the limit or the parameter that is the reason, or ``LOST``."""
+LOST: Final = "lost"
+"""The reason of a medium whose bytes the storage has lost."""
 
 
 class Load(msgspec.Struct):

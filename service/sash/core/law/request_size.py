@@ -26,13 +26,15 @@ _OTHER_BYTES: Final = 4
 
 
 def is_far_below(history: History, model: Model, fixed: Fixed, options: WindowQuery, documents: Documents) -> bool:
-    """Whether no limit but that of tokens can matter: as in nearly every chat. It is quick to tell.
+    """Whether no limit but that of tokens can matter, and no medium is lost: as in nearly every chat. It is quick to tell.
 
     Raises WindowDoesNotFit for tools that are over a limit.
     """
     limits, records = model.limits, history.records
     if fixed.tools:
         check_tools(fixed.tools, model)
+    if history.lost:
+        return False
     if limits is NO_LIMITS and options.images_kept is None:
         return True
     if fixed.has_media or (records.details and records.media):

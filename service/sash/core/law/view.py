@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -51,6 +52,8 @@ class History(msgspec.Struct, frozen=True, dict=True):
     """The number of messages of the tail that an agent does not see. ``length`` is without them."""
     names: Number = None
     """The seq in the log of each of the records, as an array; None where its seqs are those of the log."""
+    lost: Mapping[int, Sequence[int]] = MappingProxyType({})
+    """The numbers of media whose bytes the storage has lost, by the seq of their message in the log."""
     seen: "Perspective | None" = None
     """What one agent sees, if not all is for it. Then this history's seqs are numbers of the messages that it sees."""
     order: "Order | None" = None

@@ -77,6 +77,13 @@ LEFT_OUT: Final = Mend(
     sent="The message without the part",
     evidence="Each provider's list of content types",
 )
+LOST_MEDIUM: Final = Mend(
+    name="lost_medium",
+    refused="A picture, a file or a sound of which the storage has lost the bytes, or has others than were stored",
+    sent="One line of text in its place, with its type and its size. The same picture, appended again, brings it back",
+    evidence="A name in the log is no proof that the bytes are there: objects are removed by hand, by rules of a bucket, or "
+    "lost with a disk",
+)
 TOOL_SCHEMA: Final = Mend(
     name="tool_schema",
     refused="In a tool's definition: `null`; a tool named twice; parameters by reference, without `type` or `properties`, "
@@ -89,5 +96,5 @@ TOOL_SCHEMA: Final = Mend(
     "(spring-projects/spring-ai 4776); Anthropic: 'input_schema does not support oneOf, allOf, or anyOf at the top level' "
     "(anthropics/claude-code 40075), 'It must match JSON Schema draft 2020-12' (Dokploy/mcp 74, kintone/mcp-server 553)",
 )
-OF_ALL: Final = (UNANSWERED_CALL, LATE_RESULT, FOREIGN_MEMBERS, AS_TEXT, LEFT_OUT, TOOL_SCHEMA)
+OF_ALL: Final = (UNANSWERED_CALL, LATE_RESULT, FOREIGN_MEMBERS, AS_TEXT, LEFT_OUT, LOST_MEDIUM, TOOL_SCHEMA)
 """Mends of all forms."""

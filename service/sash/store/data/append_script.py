@@ -46,6 +46,8 @@ class AppendReply(msgspec.Struct, frozen=True):
     waiting: list[str]
     entries: list[Appended]
     tail: TailReply | None = None
+    freed: tuple[str, ...] = ()
+    """Objects in object storage that no message has any more."""
 
 
 class EntryRest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -197,18 +199,24 @@ def _packed(rest: msgspec.Struct, nothing: msgspec.Struct) -> bytes:
     return b"" if rest == nothing else _encode(rest)
 
 
+def _appended(reply: list[Any], tail: list[Any] | None) -> AppendReply:
+    freed = reply.pop() if isinstance(reply[-1], list) else ()
+    entries = [
+        Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
+        for at in range(6, len(reply), 3)
+    ]
+    waiting = _read_open(reply[5]).p if reply[5] else []
+    read = TailReply(*tail[1:]) if tail else None
+    objects = tuple(each.decode() for each in freed)
+    return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries, read, objects)
+
+
 def _read_append(reply: list[Any]) -> AppendReply:
     tail = None
     if reply and isinstance(reply[0], list):
         reply, tail = reply
     if reply[:1] == [b"ok"]:
-        entries = [
-            Appended(reply[at], reply[at + 1] == 1, reply[at + 2] == 1)  # seq, duplicate, parallel
-            for at in range(6, len(reply), 3)
-        ]
-        waiting = _read_open(reply[5]).p if reply[5] else []
-        read = TailReply(*tail[1:]) if tail else None
-        return AppendReply(int(reply[1]), reply[2].decode(), reply[3], reply[4], waiting, entries, read)
+        return _appended(reply, tail)
     match reply:
         case [b"conflict", index, why]:
             kind, detail, advice = _CONFLICTS[why]

@@ -9,11 +9,22 @@ import msgspec
 
 from sash.core.law.details import decode_details
 from sash.core.law.records import Flags
-from sash.problems import Conflict, ConversationExists, Internal, PreconditionFailed, Problem, ReplyGone, Unprocessable
+from sash.problems import (
+    Conflict,
+    ConversationExists,
+    Internal,
+    PreconditionFailed,
+    Problem,
+    ReplyGone,
+    StoreFull,
+    StoreUnavailable,
+    Unprocessable,
+)
 from sash.store.data import append_script, write_scripts
 from sash.store.data.append_script import AppendReply, EntryArguments, EntryRest, Forgotten
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target, id_field
+from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_contents import MediaContents
 from sash.store.data.media_erasures import MediaErasures
 from sash.store.data.media_texts import kept_media
@@ -21,7 +32,7 @@ from sash.store.data.object_storage import ObjectStorage
 from sash.store.data.read_scripts import Known, Reach
 from sash.store.data.reading import Reader
 from sash.store.data.replies import Tail, visible_owner
-from sash.store.data.script_calls import MediaMoved
+from sash.store.data.script_calls import HistoryEdited, MediaMoved
 from sash.store.data.sealing import PLAIN, PLAIN_JSON, AnySealer, Kind
 from sash.store.data.stored_messages import NewEntry, seal_message
 from sash.store.data.write_scripts import Written
@@ -50,13 +61,14 @@ class Conversations:
         data_keys: DataKeys | None = None,
         objects: ObjectStorage | None = None,
     ) -> None:
+        storage = MarkedStorage(client, objects) if objects is not None else None
         self._client = client
         self._retention_ms = retention_ms
         self.data_keys = data_keys or DataKeys(client)
         self.reader = Reader(client, self.data_keys)
-        self._objects = objects
-        self.media = MediaContents(client, self.data_keys, objects)
-        self.erasures = MediaErasures(client, objects)
+        self._has_objects = storage is not None
+        self.media = MediaContents(client, self.data_keys, storage)
+        self.erasures = MediaErasures(client, storage)
 
     def ttl_ms(self, ttl_seconds: int | None) -> int | None:
         """Return how long a conversation is kept after its last change, in milliseconds; None for ever."""
@@ -125,7 +137,7 @@ class Conversations:
         """Append; with ``reach``, the reply has the tail that a window likely needs."""
         sealer = PLAIN if self.data_keys.plain else await self.data_keys.sealer(target.tenant, target.name)
         entries = list(entries)
-        if self._objects is not None:
+        if self._has_objects:
             entries = await self.media.placed(target, sealer, entries, target.keys.media)
         if sealer.active:
             writing = {**writing, "settings": sealer.seal(Kind.SETTINGS, writing["settings"])}
@@ -146,12 +158,31 @@ class Conversations:
                         entries[index] = msgspec.structs.replace(entries[index], as_before=True)
                         continue
             try:
-                return await self._opened(target, call.read(reply))
+                appended = call.read(reply)
             except MediaMoved:
+                await self.erasures.note(target)  # what was written for places that nothing has now
                 entries = await self.media.placed(target, sealer, entries, target.keys.media, again=True)
-            except (Conflict, PreconditionFailed, ReplyGone, Unprocessable):
+            except (Conflict, HistoryEdited, PreconditionFailed, ReplyGone, Unprocessable):
                 await self.media.discard(target, sealer, entries)
                 raise
+            else:
+                await self._erase_unused(target, sealer, entries, appended)
+                return await self._opened(target, appended)
+
+    async def _erase_unused(
+        self, target: Target, sealer: AnySealer, entries: Sequence[NewEntry], appended: AppendReply
+    ) -> None:
+        """Erase the objects that no message has after an append: of forgotten messages, and of duplicates."""
+        if not self._has_objects:
+            return
+        held, twice = set[str](), set[str]()
+        for entry, step in zip(entries, appended.entries, strict=True):
+            if entry.contents:
+                (twice if step.duplicate else held).update(self.media.written(target, sealer, [entry]))
+        unused = [each.removeprefix(f"{target.name}/") for each in twice - held]
+        if unused or appended.freed:
+            with contextlib.suppress(StoreUnavailable, StoreFull):  # the append is stored; what stays is swept
+                await self.erasures.erase(target, [*appended.freed, *unused])
 
     async def _opened(self, target: Target, reply: AppendReply) -> AppendReply:
         """The reply with its settings opened; with none where they cannot be opened, because the turn is stored already."""
@@ -230,6 +261,6 @@ def entry_arguments(sealer: AnySealer, entry: NewEntry) -> EntryArguments:
         progress=bool(entry.record.flags & Flags.IN_PROGRESS),
         continues=entry.continues,
         compaction=entry.compaction,
-        media=kept_media(sealer, entry.record.media, entry.contents) if entry.record.media else (),
+        media=kept_media(sealer, entry.record.media, entry.contents, entry.lost) if entry.record.media else (),
     )
     return EntryArguments(id_field(entry.identity.id), *entry.tokens, stored, rest)

@@ -123,6 +123,7 @@ def stored_entry(
         record=msgspec.structs.replace(record, flags=record.flags & ~placed, links=calls.links, media=media),
         body=body,
         contents=texts,
+        lost=frozenset(each.name for each in media) - texts.keys(),
         grounding=grounding,
         metadata=metadata,
         makes=None if record.flags & Flags.IN_PROGRESS else calls.opens or None,

@@ -205,12 +205,13 @@ class Histories:
         self,
         target: Target,
         to: int | str,
-        append: Callable[[Forgotten], Awaitable[T]],
+        append: Callable[[Forgotten], Awaitable[tuple[T, bool]]],
         progress: Callable[[], None],
     ) -> T:
         """Return what ``append`` gives, which forgets the messages after an entry, and appends, in one script.
 
-        The entry is named by its seq or ``id:`` and its id. ``append`` gets what is forgotten. Raises NotFound,
+        The entry is named by its seq or ``id:`` and its id. ``append`` gets what is forgotten; beside its result it gives
+        whether the reply named objects that no message has any more. Raises NotFound,
         Unprocessable, Conflict, and what ``append`` raises.
         """
         for _ in range(_ATTEMPTS):
@@ -220,19 +221,20 @@ class Histories:
                 if to != 0:
                     raise
                 with suppress(HistoryEdited):  # another request began the conversation first
-                    return await append(NOTHING_STOOD)
+                    return (await append(NOTHING_STOOD))[0]
                 continue
             to_seq = await self.known_seq(target, to, state, "#/after_seq")
             try:
                 gone, forgotten = await self._forgotten(target, to_seq, state, progress)
-                if gone.media:
-                    await self._erasures.note(target)
-                appended = await append(forgotten)
+                noted = await self._erasures.note(target) if gone.media else ""
+                appended, freed = await append(forgotten)
             except HistoryEdited:
                 continue  # another write came first: compute the figures again
             with suppress(
                 StoreUnavailable
             ):  # the append is stored, and reads pass over what is left of forgotten messages
+                if noted and freed:  # they are erased, or noted by themselves
+                    await self._erasures.forget(noted)
                 await self._clean(target, state.life, gone, to_seq, progress, stale=state.length - to_seq > _CHUNK)
             return appended
         raise _busy()

@@ -11,46 +11,56 @@ that have a medium, and the scripts that redact, rewind and erase drop it after 
 its messages, in every step. Its place is ``-`` in the store; an object's is a random word, which is used once.
 
 An object is written before the append that names it. What no message has, is erased by ``media_erasures.py``.
+
+A name in the log is no proof that the bytes are there. What is read is compared with its name, and an append that brings a
+medium again writes it where it is not there, or is another. A medium without its bytes is lost: all but it is still read.
 """
 
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from sash.core.law.apart import Pieces, StoredMedium, Text, pieces_of
-from sash.problems import NotFound, Problem, StoreUnavailable
+from sash.core.law.apart import StoredMedium, Text
+from sash.problems import CannotOpen, MediumGone, NotFound, Problem, StoreUnavailable
+from sash.processor import PROCESSOR
 from sash.store.data import script_calls
 from sash.store.data.datakeys import DataKeys
 from sash.store.data.layout import Target
-from sash.store.data.media_texts import HERE, About, about_of, open_text, seal_text
-from sash.store.data.object_storage import ObjectStorage
+from sash.store.data.marked_storage import MarkedStorage
+from sash.store.data.media_texts import HERE, About, about_of, open_text, plain_names, seal_text
 from sash.store.data.replies import Made, check_history
-from sash.store.data.sealing import AnySealer, Purpose
+from sash.store.data.sealing import PLAIN, AnySealer, Purpose, UnknownKey, is_sealed
 from sash.store.data.stored_messages import SMALL_STEP_BYTES, NewEntry
 from sash.store.redis.client import Client
 
 _PLACE_BYTES = 9
+_AT_ONCE_BYTES = 65_536
+"""Texts whose names are computed on the event loop: it takes 40 µs."""
 
 
 class MediaContents:
     """The contents of all conversations' media: in ``objects`` where that is given, else in the store."""
 
-    def __init__(self, client: Client, data_keys: DataKeys, objects: ObjectStorage | None = None) -> None:
+    def __init__(self, client: Client, data_keys: DataKeys, objects: MarkedStorage | None = None) -> None:
         self._client = client
         self._data_keys = data_keys
         self._objects = objects
+        self.lost: Counter[str] = Counter()
+        """How often media were read that are lost: ``missing`` ones, and ``altered`` ones."""
 
     # ---- reading
 
     async def read(self, target: Target, media: Iterable[StoredMedium], *, made: Made) -> dict[bytes, Text]:
-        """Return the texts of media in their messages, by their stored names, together in one round trip.
+        """Return the texts of media in their messages, by their stored names, together in one round trip. Those that are
+        lost are not among them.
 
         The store takes one for each ``SMALL_STEP_BYTES``: for many large ones at once it takes three times as long.
-        ``made`` names the history that has them. Raises HistoryEdited, ConversationDamaged, StoreUnavailable.
+        ``made`` names the history that has them. Raises HistoryEdited, StoreUnavailable.
         """
         wanted = {each.name: each for each in media}
         if not wanted:
@@ -92,13 +102,6 @@ class MediaContents:
         check_history(history, made)
         return found | dict(zip(names, texts, strict=True))
 
-    async def filled(
-        self, target: Target, bodies: Mapping[int, bytes], media: Mapping[int, Sequence[StoredMedium]], *, made: Made
-    ) -> dict[int, Pieces]:
-        """Return the bodies of messages, by seq, with their ``media`` in their places. Raises what ``read`` raises."""
-        contents = await self.read(target, (each for found in media.values() for each in found), made=made)
-        return {seq: pieces_of(bodies[seq], found, contents) for seq, found in media.items()}
-
     async def about(self, target: Target, digest: bytes) -> About:
         """Return a medium's facts, by the digest that clients know. Raises NotFound."""
         (identity,) = await self._client.commands([("HGET", target.keys.conversation, "id")])
@@ -112,14 +115,20 @@ class MediaContents:
         raise _no_medium()
 
     async def text(self, target: Target, about: About) -> Text:
-        """Return a medium's text in its message. Raises NotFound, ConversationDamaged, StoreUnavailable."""
+        """Return a medium's text in its message. Raises NotFound, MediumGone, StoreUnavailable."""
         text = None
         if about.place != HERE:
             text = await self._object(object_path(target, about.name, about.place))
         ((stands, here),) = await self._client.commands([("HMGET", target.keys.media, about.name, b":" + about.name)])
         if stands is None:
             raise _no_medium()
-        return (await self._opened(target, {about.name: here if about.place == HERE else text}))[about.name]
+        found = await self._opened(target, {about.name: here if about.place == HERE else text})
+        if about.name not in found:
+            raise MediumGone(
+                "The storage has lost this picture or file, or has other bytes than were stored. An append that brings it "
+                "again brings it back."
+            )
+        return found[about.name]
 
     async def _object(self, path: str) -> Text | None:
         if self._objects is None:
@@ -127,14 +136,28 @@ class MediaContents:
         return await self._objects.get(path)
 
     async def _opened(self, target: Target, stored: Mapping[bytes, Text | None]) -> dict[bytes, Text]:
+        """Return the texts of stored values, without those that are lost."""
         there = {name: value for name, value in stored.items() if value is not None}
-        if len(there) < len(stored):
-            raise script_calls.damaged("media")
+        is_short = sum(map(len, there.values())) <= _AT_ONCE_BYTES
+        names = plain_names(there) if is_short else await PROCESSOR.run(plain_names, there)
 
-        def opened(sealer: AnySealer) -> dict[bytes, Text]:
-            return {name: open_text(sealer, name, value) for name, value in there.items()}
+        async def opened(wanted: Mapping[bytes, Text]) -> dict[bytes, Text | None]:
+            def read(sealer: AnySealer) -> dict[bytes, Text | None]:
+                return {name: open_text(sealer, name, value, names.get(name)) for name, value in wanted.items()}
 
-        return await self._data_keys.reading(target.tenant, target.name, opened)
+            return await self._data_keys.reading(target.tenant, target.name, read)
+
+        try:
+            texts = await opened(there)
+        except CannotOpen:  # a key that one of them names is unknown
+            texts = {}
+            for name, value in there.items():
+                with contextlib.suppress(CannotOpen):
+                    texts |= await opened({name: value})
+        found = {name: text for name, text in texts.items() if text is not None}
+        self.lost["missing"] += len(stored) - len(there)
+        self.lost["altered"] += len(there) - len(found)
+        return found
 
     # ---- writing
 
@@ -148,9 +171,10 @@ class MediaContents:
         Raises StoreUnavailable, StoreFull.
         """
         contents = {name: text for entry in entries for name, text in entry.contents.items()}
-        if not contents or (self._objects is None and not again):
+        lost = {name for entry in entries for name in entry.lost}
+        if not (contents or lost) or (self._objects is None and not again):
             return list(entries)
-        names = {name: sealer.digest(Purpose.MEDIA, name) for name in contents}
+        names = {name: sealer.digest(Purpose.MEDIA, name) for name in contents.keys() | lost}
         (found,) = await self._client.commands([("HMGET", key, *names.values())])
         standing = {
             name: "" if place == HERE else place
@@ -161,33 +185,69 @@ class MediaContents:
         fresh = {name: secrets.token_urlsafe(_PLACE_BYTES) for name in names if name not in standing}
         if self._objects is None:
             fresh = dict.fromkeys(fresh, "")
-        else:
-            await self._write(target, sealer, {name: (names[name], fresh[name], contents[name]) for name in fresh})
         places = standing | fresh
-        return [_placed(entry, places, standing.keys()) if entry.contents else entry for entry in entries]
+        if self._objects is not None:
+            wanted = {
+                name: (names[name], object_path(target, names[name], place))
+                for name, place in places.items()
+                if place and name in contents
+            }
+            await self._write(sealer, wanted, contents, fresh)
+        return [_placed(entry, places, standing) if entry.record.media else entry for entry in entries]
 
-    async def _write(self, target: Target, sealer: AnySealer, wanted: Mapping[bytes, tuple[bytes, str, Text]]) -> None:
+    async def _write(
+        self,
+        sealer: AnySealer,
+        wanted: Mapping[bytes, tuple[bytes, str]],
+        contents: Mapping[bytes, Text],
+        fresh: Container[bytes],
+    ) -> None:
+        """Write media, each by its stored name and its path, to object storage. One that is not ``fresh`` is written where
+        its object is not there, or is another."""
         objects = self._objects
         assert objects is not None  # noqa: S101 - asked before
-        writes = [
-            objects.put(object_path(target, stored, place), seal_text(sealer, name, text))
-            for name, (stored, place, text) in wanted.items()
-        ]
-        for each in await asyncio.gather(*writes, return_exceptions=True):
+
+        async def write(name: bytes) -> None:
+            stored, path = wanted[name]
+            if name not in fresh and _is(contents[name], sealer, stored, await objects.get(path)):
+                return
+            await objects.put(path, seal_text(sealer, name, contents[name]))
+
+        for each in await asyncio.gather(*map(write, wanted), return_exceptions=True):
             if isinstance(each, BaseException):
                 raise each
 
-    async def discard(self, target: Target, sealer: AnySealer, entries: Sequence[NewEntry]) -> None:
-        """Remove the objects of entries that were refused. What is left of them is swept later."""
-        paths = {
+    async def discard(self, target: Target, sealer: AnySealer, entries: Iterable[NewEntry]) -> None:
+        """Remove the objects that were written for entries which were refused. What is left of them is swept later."""
+        await self.remove(self.written(target, sealer, entries))
+
+    async def remove(self, paths: Collection[str]) -> None:
+        """Remove objects that no message has, if object storage answers; else they are swept later."""
+        if self._objects is not None and paths:
+            with contextlib.suppress(Problem):
+                await self._objects.delete(paths)
+
+    @staticmethod
+    def written(target: Target, sealer: AnySealer, entries: Iterable[NewEntry]) -> set[str]:
+        """Return the paths of the objects that were written for placed entries."""
+        return {
             object_path(target, sealer.digest(Purpose.MEDIA, each.name), each.place)
             for entry in entries
             for each in entry.record.media
             if each.place and each.name in entry.contents
         }
-        if self._objects is not None and paths:
-            with contextlib.suppress(Problem):
-                await self._objects.delete(paths)
+
+
+def _is(text: Text, sealer: AnySealer, name: bytes, value: Text | None) -> bool:
+    """Return whether a stored value is this text."""
+    if value is None:
+        return False
+    if not is_sealed(value):
+        return bytes(value) == seal_text(PLAIN, name, text)
+    try:
+        return open_text(sealer, name, value, None) == text
+    except UnknownKey:
+        return False
 
 
 def _history(target: Target) -> tuple[str, ...]:
@@ -200,11 +260,11 @@ def object_path(target: Target, name: bytes, place: str) -> str:
     return f"{target.name}/{name.hex()}-{place}"
 
 
-def _placed(entry: NewEntry, places: Mapping[bytes, str], standing: Iterable[bytes]) -> NewEntry:
-    """Return the entry with the places of its media; it brings the text of none that stands."""
-    replace, known = msgspec.structs.replace, set(standing)
+def _placed(entry: NewEntry, places: Mapping[bytes, str], standing: Mapping[bytes, str]) -> NewEntry:
+    """Return the entry with the places of its media; it brings the text of none that stands as an object."""
+    replace = msgspec.structs.replace
     media = tuple(replace(each, place=places[each.name]) for each in entry.record.media)
-    contents = {name: text for name, text in entry.contents.items() if name not in known}
+    contents = {name: text for name, text in entry.contents.items() if not standing.get(name)}
     return replace(entry, record=replace(entry.record, media=media), contents=contents)
 
 

@@ -4,8 +4,9 @@
 
     sash:{media}:erasures   sorted set   what is to be erased -> when it is due, milliseconds since 1970: an object's path,
                                          or tenant/conversation and when the erasure began
-    sash:{media}:store      string       the name of this store's objects; object storage has it too, at sash-store/<name>
     sash:{media}:swept      string       expires when all objects are to be looked through again
+
+Where object storage is away (``marked_storage.py``), every erasure waits.
 
 An erasure is noted before the script that takes messages away. The script names the objects that no message has then, and
 they are erased at once. Where that fails, each is noted by its path, and tried again until it is gone. Where the process
@@ -27,15 +28,14 @@ from typing import Final
 from sash.problems import Problem, StoreFull, StoreUnavailable
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX, Target, keys_of, new_name
+from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_texts import about_of
-from sash.store.data.object_storage import ObjectStorage, StoredObject
+from sash.store.data.object_storage import StoredObject
 from sash.store.data.write_scripts import Freed
 from sash.store.redis.client import Client
 
 ERASURES: Final = f"{PREFIX}{{media}}:erasures"
-_STORE: Final = f"{PREFIX}{{media}}:store"
 _SWEPT: Final = f"{PREFIX}{{media}}:swept"
-_NAMES: Final = "sash-store"
 _OBJECT: Final = re.compile(r"([^/]+/[^/]+)/([0-9a-f]{32})-([A-Za-z0-9_-]{12})")
 _GRACE_MS: Final = 10 * 60 * 1000
 """Longer than a request takes: an append whose objects are written by then has ended."""
@@ -53,11 +53,16 @@ _AT_ONCE_SECONDS: Final = 2.0
 class MediaErasures:
     """The erasures of a deployment. Without ``objects`` there is nothing to erase beside the store."""
 
-    def __init__(self, client: Client, objects: ObjectStorage | None) -> None:
+    def __init__(self, client: Client, objects: MarkedStorage | None) -> None:
         self._client = client
         self._objects = objects
         self.waiting = None if objects is None else 0
         """How many erasures were due and not done when ``run`` last looked; None without object storage."""
+
+    @property
+    def away(self) -> str | None:
+        """Why object storage cannot be used; empty where it can, None without one."""
+        return None if self._objects is None else self._objects.away
 
     async def after(self, target: Target, change: Callable[[], Awaitable[Freed | None]]) -> Freed | None:
         """Return the result of a change that takes messages away, once their objects are erased, or noted for it."""
@@ -68,8 +73,9 @@ class MediaErasures:
         is_known = freed is None or freed.version  # else it was damaged: its objects are looked for later
         if is_known:
             with suppress(StoreUnavailable, StoreFull):  # the change is made; a note that stays is looked at once more
-                await self._erase([f"{target.name}/{each}" for each in freed.objects] if freed is not None else [])
-                await self._client.commands([("ZREM", ERASURES, noted)])
+                await self.erase(target, freed.objects if freed is not None else ())
+                if freed is None or freed.objects:  # else they may have been in a reply that was lost
+                    await self.forget(noted)
         return freed
 
     async def note(self, target: Target) -> str:
@@ -79,10 +85,16 @@ class MediaErasures:
             await self._client.commands([("ZADD", ERASURES, wall_ms() + _GRACE_MS, noted)], erases=True)
         return noted
 
-    async def _erase(self, paths: Sequence[str]) -> None:
-        """Erase objects, or note them, so that they are erased later."""
-        if not paths or self._objects is None:
+    async def forget(self, noted: str) -> None:
+        """Forget a note, because what was freed is erased, or noted by itself."""
+        if self._objects is not None:
+            await self._client.commands([("ZREM", ERASURES, noted)])
+
+    async def erase(self, target: Target, objects: Sequence[str]) -> None:
+        """Erase objects of a conversation that no message has, or note them, so that they are erased later."""
+        if not objects or self._objects is None:
             return
+        paths = [f"{target.name}/{each}" for each in objects]
         try:
             async with asyncio.timeout(_AT_ONCE_SECONDS):
                 await self._objects.delete(paths)
@@ -94,9 +106,9 @@ class MediaErasures:
         """Erase what is due, sweep what no message has, and count what waits, again and again."""
         while self._objects is not None:
             try:
+                await self._objects.look()
                 await self.erase_due(wall_ms())
-                if await self._is_turn():
-                    await self.sweep(datetime.now(UTC))
+                await self._sweep_in_turn()
             except Problem:
                 pass  # the store or object storage is down: later
             with suppress(Problem):
@@ -126,7 +138,7 @@ class MediaErasures:
 
     async def sweep(self, now: datetime) -> int:
         """Erase the objects of which no message has had use for a day. Returns their number. Raises StoreUnavailable."""
-        if self._objects is None or not await self._is_ours():
+        if self._objects is None or not await self._objects.is_alone():
             return 0
         return await self._erase_unused("", now - UNUSED)
 
@@ -155,18 +167,13 @@ class MediaErasures:
                     unused.append(path)
         return unused
 
-    async def _is_turn(self) -> bool:
-        """Whether this process is to sweep now: one of a deployment's does so every six hours."""
+    async def _sweep_in_turn(self) -> None:
+        """Sweep, if no process of the deployment has done so for six hours. Where it fails, another one tries."""
         (said,) = await self._client.commands([("SET", _SWEPT, wall_ms(), "NX", "PX", _SWEEP_MS)])
-        return said is not None
-
-    async def _is_ours(self) -> bool:
-        """Whether the objects are this store's alone."""
-        assert self._objects is not None  # noqa: S101 - asked before
-        _, name = await self._client.commands([("SET", _STORE, new_name(), "NX"), ("GET", _STORE)])
-        mine = f"{_NAMES}/{name.decode()}"
-        found = [each.path async for batch in self._objects.list(_NAMES) for each in batch if each.path.count("/") == 1]
-        if not found:
-            await self._objects.put(mine, b"Pictures and files of one store of Sash.\n")
-            return True
-        return found == [mine]
+        if said is None:
+            return
+        try:
+            await self.sweep(datetime.now(UTC))
+        except Problem:
+            await self._client.commands([("UNLINK", _SWEPT)])
+            raise

@@ -1,11 +1,14 @@
 """A medium's text as the store keeps it: named, sealed, with its facts. Without I/O."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
 
-from sash.core.law.apart import StoredMedium, Text, renamed
+from sash.core.law.apart import StoredMedium, Text, name_of, renamed
+from sash.problems import CannotOpen
 from sash.store.data.sealing import AnySealer, Kind, Purpose, is_sealed
 
 HERE = "-"
@@ -39,10 +42,16 @@ def about_of(name: bytes, value: bytes) -> About:
     return About(name, int(size), place, kind.removesuffix("%"), not kind.endswith("%"))
 
 
-def kept_media(sealer: AnySealer, media: Sequence[StoredMedium], contents: Mapping[bytes, Text]) -> list[KeptMedium]:
+def kept_media(
+    sealer: AnySealer,
+    media: Sequence[StoredMedium],
+    contents: Mapping[bytes, Text],
+    lost: AbstractSet[bytes] = frozenset(),
+) -> list[KeptMedium]:
     """Return the media of a message as the append script takes them, each once.
 
-    ``contents`` are by plain name, of those that are new in the conversation.
+    ``contents`` are by plain name, of those that are new in the conversation, and ``lost`` the names of those that come
+    without their text.
     """
     return [
         KeptMedium(
@@ -51,7 +60,7 @@ def kept_media(sealer: AnySealer, media: Sequence[StoredMedium], contents: Mappi
             _as_string(
                 seal_text(sealer, each.name, contents[each.name]) if each.name in contents and not each.place else b""
             ),
-            int(each.name in contents),
+            int(each.name in contents or each.name in lost),
         )
         for each in {each.name: each for each in media}.values()
     ]
@@ -71,9 +80,13 @@ def stored_media(sealer: AnySealer, media: Sequence[StoredMedium]) -> tuple[Stor
 def plain_contents(
     body: bytes, media: Sequence[StoredMedium], contents: Mapping[bytes, Text]
 ) -> tuple[tuple[StoredMedium, ...], dict[bytes, Text]]:
-    """Return a stored message's media and contents with their plain names, as those of a new entry."""
+    """Return a stored message's media and contents with their plain names, as those of a new entry.
+
+    Media that ``contents`` lacks are lost.
+    """
     plain = renamed(body, media)
-    return plain, {each.name: contents[stored.name] for each, stored in zip(plain, media, strict=True)}
+    pairs = zip(plain, media, strict=True)
+    return plain, {each.name: contents[stored.name] for each, stored in pairs if stored.name in contents}
 
 
 def seal_text(sealer: AnySealer, name: bytes, text: Text) -> bytes:
@@ -83,6 +96,21 @@ def seal_text(sealer: AnySealer, name: bytes, text: Text) -> bytes:
     return sealer.seal(Kind.MEDIA, bytes(text), sealer.digest(Purpose.MEDIA, name))
 
 
-def open_text(sealer: AnySealer, name: bytes, value: Text) -> Text:
-    """Return the text of a stored value; ``name`` is the stored one. Raises CannotOpen, UnknownKey."""
-    return sealer.open(Kind.MEDIA, bytes(value), name) if is_sealed(value) else memoryview(value)[len(_PLAIN) :]
+def plain_names(stored: Mapping[bytes, Text]) -> dict[bytes, bytes]:
+    """Return the plain name of each text that is not sealed, by the stored name."""
+    return {name: name_of(memoryview(value)[len(_PLAIN) :]) for name, value in stored.items() if value[:1] == _PLAIN}
+
+
+def open_text(sealer: AnySealer, name: bytes, value: Text, plain: bytes | None) -> Text | None:
+    """Return the text of a stored value; ``name`` is the stored one, and ``plain`` as in ``plain_names``. None if it is not
+    the text that was stored under this name.
+
+    Raises UnknownKey.
+    """
+    if is_sealed(value):
+        if sealer.active:
+            with suppress(CannotOpen):
+                return sealer.open(Kind.MEDIA, bytes(value), name)
+        return None
+    is_true = plain is not None and name in (plain, sealer.digest(Purpose.MEDIA, plain))
+    return memoryview(value)[len(_PLAIN) :] if is_true else None

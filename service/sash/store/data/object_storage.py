@@ -42,9 +42,42 @@ class ObjectStorage:
 
     def __init__(self, url: str, *, timeout_seconds: float) -> None:
         self._seconds = timeout_seconds
-        self._folder = folder_of(url)
-        self._store = _open(url, self._folder, timeout_seconds)
+        self.folder = folder_of(url)
+        """The folder of a ``file:`` URL; None for another."""
+        self.place = str(self.folder) if self.folder is not None else url
+        """What people call it."""
+        self._opened = _folder(self.folder) if self.folder is not None else _bucket(url, timeout_seconds)
         self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    @property
+    def _store(self) -> "ObjectStore":
+        """The storage. A folder is opened each time, because its path may lead elsewhere by now.
+
+        Raises FileNotFoundError where the folder is not there.
+        """
+        opened = _folder(self.folder) if self.folder is not None else self._opened
+        if opened is None:
+            raise FileNotFoundError(self.place)
+        return opened
+
+    async def make(self) -> None:
+        """Make the folder, where it is one."""
+        async with self._answering():
+            if self.folder is not None:
+                await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
+
+    async def has(self, path: str) -> bool:
+        """Return whether an object is there."""
+        import obstore  # noqa: PLC0415
+
+        async with self._answering():
+            if self.folder is not None:
+                return await asyncio.to_thread((self.folder / path).is_file)
+            try:
+                await obstore.head_async(self._store, path)
+            except FileNotFoundError:
+                return False
+            return True
 
     async def put(self, path: str, content: bytes) -> None:
         """Write an object, durably. Raises StoreFull."""
@@ -52,8 +85,8 @@ class ObjectStorage:
 
         async with self._slots, self._answering():
             await obstore.put_async(self._store, path, content, use_multipart=False)
-            if self._folder is not None:
-                await asyncio.to_thread(_sync, self._folder / path, self._folder)
+            if self.folder is not None:
+                await asyncio.to_thread(_sync, self.folder / path, self.folder)
 
     async def get(self, path: str) -> memoryview | None:
         """Return an object, without a copy of its bytes; None where there is none."""
@@ -83,7 +116,8 @@ class ObjectStorage:
         """Yield the objects whose paths begin with these whole parts, some hundreds at a time."""
         import obstore  # noqa: PLC0415
 
-        batches = obstore.list(self._store, prefix=prefix or None, chunk_size=500).__aiter__()
+        async with self._answering():
+            batches = obstore.list(self._store, prefix=prefix or None, chunk_size=500).__aiter__()
         while True:
             async with self._answering():
                 try:
@@ -141,12 +175,19 @@ def folder_of(url: str) -> Path | None:
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
-def _open(url: str, folder: Path | None, seconds: float) -> "ObjectStore":
-    from obstore.store import LocalStore, from_url  # noqa: PLC0415
+def _folder(folder: Path) -> "ObjectStore | None":
+    """Return the storage in a folder; None where there is no folder. Raises NotADirectoryError where there cannot be one."""
+    from obstore.store import LocalStore  # noqa: PLC0415
 
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        return LocalStore(folder, automatic_cleanup=True)
+    found = next(each for each in (folder, *folder.parents) if each.exists())
+    if not found.is_dir():
+        raise NotADirectoryError(f"{found} is no folder")
+    return LocalStore(folder, automatic_cleanup=True) if found == folder else None
+
+
+def _bucket(url: str, seconds: float) -> "ObjectStore":
+    from obstore.store import from_url  # noqa: PLC0415
+
     wait = timedelta(seconds=seconds)
     named = _AZURE.fullmatch(url)  # obstore's URL has no account
     return from_url(

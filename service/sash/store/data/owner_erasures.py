@@ -3,10 +3,12 @@
 ::
 
     sash:{erasures}:open        sorted set   id of an erasure that is not done -> when a worker may take it, milliseconds
-    sash:{erasures}:id/<id>     hash         tenant, began, done, left; owner until it is done, finished from then on
+    sash:{erasures}:id/<id>     hash         tenant, began, done, left, total (done and left at first); owner until it is
+                                             done, finished from then on
 
-A worker takes an erasure for ten seconds at a time. If it dies, another takes it then. An erasure that is done is known
-for a day, without its owner.
+A worker takes an erasure for ten seconds at a time. If it dies, another takes it then. What it had erased and not yet
+counted is counted at the end, when nothing is left: all that the list had is gone. An erasure that is done is known for a
+day, without its owner.
 """
 
 from typing import Final
@@ -53,7 +55,7 @@ class OwnerErasures:
 
     async def begin(self, identity: str, tenant: str, owner: str, *, left: int, now_ms: int) -> OwnerErasure:
         """Note an erasure, which a worker then takes; the same ``identity`` again is the same erasure."""
-        fields = (("tenant", tenant), ("owner", owner), ("began", now_ms), ("done", 0), ("left", left))
+        fields = (("tenant", tenant), ("owner", owner), ("began", now_ms), ("done", 0), ("left", left), ("total", left))
         new = [("HSETNX", _key(identity), *field) for field in fields]
         await self._client.commands([*new, ("ZADD", _OPEN, "NX", 0, identity)], erases=True)
         return OwnerErasure(identity, tenant, owner, now_ms, 0, left)
@@ -100,7 +102,13 @@ class OwnerErasures:
     async def finish(self, erasure: OwnerErasure, now_ms: int) -> None:
         """Note that nothing is left, and forget the owner."""
         key = _key(erasure.id)
-        ended = [("HSET", key, "left", 0, "finished", now_ms), ("HDEL", key, "owner"), ("PEXPIRE", key, _KNOWN_MS)]
+        (total,) = await self._client.commands([("HGET", key, "total")])
+        done = erasure.done + erasure.left if total is None else int(total)  # None: begun by an earlier version
+        ended = [
+            ("HSET", key, "done", done, "left", 0, "finished", now_ms),
+            ("HDEL", key, "owner"),
+            ("PEXPIRE", key, _KNOWN_MS),
+        ]
         await self._client.commands([*ended, ("ZREM", _OPEN, erasure.id)], erases=True)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sash.core.law.apart import StoredMedium
 from sash.core.law.conversation_settings import decode_settings
 from sash.core.law.details import decode_details, times_in
 from sash.core.law.identities import Identity
@@ -77,6 +78,8 @@ class Message(msgspec.Struct, frozen=True):
     record: Record
     body: bytes
     standing: bytes = b""
+    lost: Mapping[str, StoredMedium] = MappingProxyType({})
+    """Its media that are lost, by their digests, where they were put into their places."""
 
 
 class Shut(msgspec.Struct, frozen=True):

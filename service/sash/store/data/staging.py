@@ -56,6 +56,8 @@ class Staging:
         self._token = token
         self.length = 0
         """Messages added so far."""
+        self._objects: set[str] = set()
+        """Paths of the objects that were written for it; empty once it may have its name."""
         self._may_see: list[tuple[int, frozenset[str] | None]] = [(0, None)]
         """The agents that may see all messages up to the next one in the list, each with the seq of the message before."""
 
@@ -65,6 +67,7 @@ class Staging:
             return
         sealer = await self._data_keys.sealer(self._target.tenant, self._target.name)
         entries = await self._media.placed(self._target, sealer, entries, self._staged[_MEDIA])
+        self._objects |= self._media.written(self._target, sealer, entries)
         call = append_script.append(
             self._staged,
             name=self._target.name,
@@ -120,11 +123,14 @@ class Staging:
             now_ms=updated_ms,
             fields=fields,
         )
+        objects, self._objects = self._objects, set()
         if await self._client.run(call) is None:
+            self._objects = objects
             raise _lost()
 
     async def abandon(self) -> None:
-        """Drop the staged keys now, before they expire."""
+        """Drop the staged keys now, before they expire, and the objects that were written for them."""
+        await self._media.remove(self._objects)
         await self._client.commands([("UNLINK", *self._staged)])
 
 

@@ -54,6 +54,8 @@ class NewEntry(msgspec.Struct, frozen=True):
     """Whether to compare it with an entry that was stored before encryption had a key."""
     contents: Mapping[bytes, Text] = {}
     """The texts of its media in the message, by name."""
+    lost: frozenset[bytes] = frozenset()
+    """The names of its media whose texts are lost, in a copy of a stored message."""
 
 
 class Stored(NamedTuple):

@@ -29,7 +29,7 @@ from sash.problems import Problem, StoreFull, StoreUnavailable
 from sash.store.redis import datafiles
 from sash.store.redis.lua import Effect
 from sash.store.redis.permissions import CHECK, denial, denied_commands
-from sash.store.redis.reserve import Shortage, shortage
+from sash.store.redis.reserve import Shortage, make_room, shortage
 from sash.store.redis.versions import LAYOUT_KEY, unreadable
 
 Level = Literal["fast", "durable", "replicated", "assume"]
@@ -129,6 +129,10 @@ class Durability:
     def shortage(self) -> Shortage | None:
         """Return why the disk of the embedded store refuses writes; None where it has room, and for other stores."""
         return shortage(self._data_dir)
+
+    def make_room(self) -> None:
+        """Make room for an erasure on the full disk of the embedded store."""
+        make_room(self._data_dir)
 
     def judge(self, replies: Sequence[Any]) -> Inspection:
         """Return the inspection from a server's answers to INSPECT; an answer may be an error."""

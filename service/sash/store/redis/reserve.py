@@ -3,11 +3,15 @@
 ::
 
     sash.reserve     16 MiB, or a sixteenth of a small disk: there while the disk has room
+    sash.erasures    half as much: there while there is no need of it, of which erasures take a piece at a time
 
 A store that cannot write to its append-only file ends (``appendfsync always``), or keeps what it acknowledged in memory
 (``everysec``). So the process that runs the store removes the reserve when the disk has less room than the reserve takes.
 The store can then still write what it acknowledged, and erasures. The workers see that the reserve is gone, and refuse all
 other writes. It comes back when the disk has three times its size.
+
+Others may take the room that the reserve gave back. So erasures have a reserve of their own: where less than a piece of it
+is free, a worker cuts a piece off the file right before it sends an erasure. They are refused once all of it is used.
 """
 
 import contextlib
@@ -16,11 +20,11 @@ from pathlib import Path
 
 import msgspec
 
-_NAME = "sash.reserve"
+_NAME, _OF_ERASURES = "sash.reserve", "sash.erasures"
 _LARGEST_BYTES = 16 << 20
 _SHARE = 16  # of the disk: one part in so many
 _BACK = 3  # times the reserve's size must be free before it comes back
-_ERASURES_BYTES = 256 << 10
+_PIECE_BYTES = 256 << 10
 """With less than this, erasures are refused too: one that does not fit would end the store."""
 
 
@@ -45,21 +49,34 @@ class Reserve:
                 if free_bytes < size_bytes:
                     self.release()
             elif free_bytes >= _BACK * size_bytes:
-                self._make(size_bytes)
+                _make(self._path, size_bytes)
+            of_erasures = self._path.with_name(_OF_ERASURES)
+            if free_bytes >= _BACK * size_bytes and _size(of_erasures) < size_bytes // 2:
+                _make(of_erasures, size_bytes // 2)
 
     def release(self) -> None:
         """Give the reserve's room to the store."""
         with contextlib.suppress(OSError):
             self._path.unlink()
 
-    def _make(self, size_bytes: int) -> None:
-        made = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            _allocate(made, size_bytes)
-        except OSError:
-            self.release()
-        finally:
-            os.close(made)
+
+def _make(path: Path, size_bytes: int) -> None:
+    """Make a file of this size, or none."""
+    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _allocate(made, size_bytes)
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    finally:
+        os.close(made)
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file; 0 where there is none."""
+    with contextlib.suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def shortage(data_dir: Path | None) -> Shortage | None:
@@ -75,7 +92,19 @@ def shortage(data_dir: Path | None) -> Shortage | None:
         f"the disk of {data_dir} is full, {free_bytes / 1e6:,.1f} MB are free: make room there, writes begin again by "
         f"themselves with {megabytes} MB"
     )
-    return Shortage(why, erasures=free_bytes < _ERASURES_BYTES)
+    return Shortage(why, erasures=free_bytes < _PIECE_BYTES and not _size(data_dir / _OF_ERASURES))
+
+
+def make_room(data_dir: Path | None) -> None:
+    """Make room for an erasure on a full disk, of the reserve that only erasures have."""
+    if data_dir is None:
+        return
+    with contextlib.suppress(OSError):  # such as another worker that cuts it, too: the next erasure looks again
+        free_bytes, _ = _sizes(data_dir)
+        path = data_dir / _OF_ERASURES
+        left = _size(path)
+        if free_bytes < _PIECE_BYTES and left:
+            os.truncate(path, max(0, left - _PIECE_BYTES))
 
 
 def _sizes(folder: Path) -> tuple[int, int]:

@@ -224,6 +224,8 @@ class Server:
         """
         batch = make_batch(self._loop, commands, deadline, effect=effect)
         if self._found is not None and self._found.shortage is not None:
+            if effect == "erases":
+                self._durability.make_room()
             problem = self._found.problem_of(effect)
             if problem is not None:
                 batch.fail(problem)

@@ -16,7 +16,8 @@
 --         continues (it may only replace an entry in progress), compaction
 --         (the form of the compaction that it is), media (as in media.lua); tokens as {o200k, cl100k}
 -- Gives {'ok', version, etag, settings, edited, the tool group that waits for results (JSON) or '', then for each entry: seq,
---        1 for a duplicate, 1 for a parallel result}; with `reach`, {this reply, the tail, or {} where it cannot be read}
+--        1 for a duplicate, 1 for a parallel result; and last, if there are any, a list of the objects that no message has any
+--        more, as in media.lua}; with `reach`, {this reply, the tail, or {} where it cannot be read}
 --    or {'moved', version, etag} {'conflict', index, 1 if a longer text of this entry in progress is stored, 2 if its part in
 --       the totals is unknown, 3 if it has another role, 4 if what it continues is not there,
 --       5 if it has another author or audience} {'orphan', index}
@@ -171,8 +172,12 @@ for _, step in ipairs(plan) do
   told[last + 1], told[last + 2], told[last + 3] = step.seq, step.duplicate and 1 or 0, step.parallel and 1 or 0
 end
 local function reply()
+  if #freed > 0 then told[#told + 1] = freed end
   if not with_tail then return told end
   return with_tail(told, read_fields('created', 'updated', 'g0', 'g1', 'summary'), redis.call('LLEN', log))
+end
+for _, step in ipairs(plan) do
+  if step.duplicate then restore_media(step.rest) end
 end
 if #added == 0 and not replaced then return reply() end
 if not is_expected then return {'moved', version, etag} end

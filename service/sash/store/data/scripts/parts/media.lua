@@ -22,12 +22,27 @@ local function lacks_media(entry)
   return false
 end
 
+-- Write the text of a medium, unless it is there. Of a sealed one only the length can be compared: its nonce is a new one.
+local function write_text(each)
+  if each[3] == '' then return end
+  local standing = redis.call('HGET', media, ':' .. each[1])
+  local is_there = standing and #standing == #each[3] and (standing == each[3] or string.byte(standing) == 1)
+  if not is_there then redis.call('HSET', media, ':' .. each[1], each[3]) end
+end
+
 -- Note that one more message has these media.
 local function hold_media(entry)
   for _, each in ipairs(entry.media or {}) do
     local count, about = held(each[1])
     redis.call('HSET', media, each[1], (count + 1) .. ' ' .. (about or each[2]))
-    if not about and each[3] ~= '' then redis.call('HSET', media, ':' .. each[1], each[3]) end
+    write_text(each)
+  end
+end
+
+-- Write the texts of media that messages have, and that are lost.
+local function restore_media(entry)
+  for _, each in ipairs(entry.media or {}) do
+    if held(each[1]) > 0 then write_text(each) end
   end
 end
 
