@@ -19,7 +19,6 @@ from faults.runs import FULL, Row, Scale, default_binary  # noqa: E402
 from faults.scenarios import SCENARIOS  # noqa: E402
 from store.servers import binaries  # noqa: E402
 
-
 _OWN = {"fuzz": command.main, "mixed": mixed.main}
 
 

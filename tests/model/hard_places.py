@@ -69,7 +69,7 @@ class HardPlaces(Machine):
 
     @step(place=PLACES, via=numbers(2), which=numbers(4096), agent=one_of(*AGENTS), query=QUERY)
     def agents_at_work(self, place: Any, via: int, which: int, agent: str, query: int) -> None:
-        """An agent compacts, calls tools with large results and is asked, with documents for one agent each; it sees all this."""
+        """An agent compacts, calls tools with large results, and is asked with documents for one agent each."""
         name, chance = self.name(place), random.Random(which)
         for entries in self._work(name, agent, chance):
             self.do(via, Op("append", name, {"entries": entries}))
@@ -129,7 +129,7 @@ class HardPlaces(Machine):
 
     @step(grown=True, place=PLACES, via=numbers(2), which=ANY, comes_back=numbers(2), query=maybe(QUERY))
     def media_vanish(self, place: Any, via: int, which: int, comes_back: int, query: int | None) -> None:
-        """An object is gone from the storage: the picture is a line that is told, and nothing else fails; then it comes back.
+        """An object is gone from the storage: its picture is a line that is told, and nothing fails; then it comes back.
 
         It comes back from a copy of the storage, or because the same picture is sent again.
         """
@@ -202,7 +202,7 @@ class HardPlaces(Machine):
 
         listener = self._run(followed())
         versions = [event["version"] for event in listener.events]
-        assert versions and versions[-1] == talk.version, self._told(
+        assert versions[-1:] == [talk.version], self._told(
             f"from {since} on, {listener.status} and {versions}, not {talk.version}"
         )
         self._check_followed(name, since, since, listener.events, talk.life, view)

@@ -1,16 +1,16 @@
-"""The night's fuzz: ``python -m tests.faults fuzz`` plays scripts of every feature on two deployments, and judges each answer.
+"""``python -m tests.faults fuzz`` plays scripts of every feature on two deployments, and judges each answer.
 
-Nothing is drawn twice: the seed and the number of a script give the script. What fails is made smaller and saved as JSON;
+The seed and the number of a script give the script. What fails is made smaller and saved as JSON;
 ``--again FILE`` plays it once more.
 """
 
 import argparse
 import asyncio
+import signal
 import tempfile
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any
 
 from faults.fuzz.features import FEATURES, script
 from faults.fuzz.judge import KINDS, MEANINGS, Wrong
@@ -75,6 +75,14 @@ class Run:
             lines.append(f"| {name or 'all'} | {' | '.join(f'{figure:,}' for figure in figures)} |")
         return "\n".join(lines)
 
+    def sums(self, places: tuple[Place, Place]) -> str:
+        """Return the run's totals, and how long the services' signs of life took."""
+        asked, slowest = sum(place.requests for place in places), max(place.slowest_livez for place in places)
+        return (
+            f"{self.windows.total():,} windows, {asked:,} requests; `/livez` answered within {slowest:.2f} s; "
+            f"{self.otherwise.total()} scripts have messages that are taken together and refused alone, or the reverse"
+        )
+
     def _figure(self, counter: Counter[str], name: str) -> int:
         return counter[name] if name else counter.total()
 
@@ -128,21 +136,16 @@ async def _smaller(made: Script, wrong: Wrong, places: tuple[Place, Place]) -> S
     return await smallest(made, wrong, fails, seconds=_SMALLER_SECONDS * (3 if wrong.kind == "hangs" else 1))
 
 
-async def _run(options: argparse.Namespace) -> int:
+async def _run(options: argparse.Namespace, again: Script | None) -> int:
     run, began = Run(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         async with staged(Path(folder), options.deadline) as places:
-            if options.again:
-                return await _again(options.again, places)
+            if again is not None:
+                return await _again(again, places)
             await fuzz(options, run, places)
             seconds = time.monotonic() - began
             print(run.table())
-            slowest = max(place.slowest_livez for place in places)
-            print(
-                f"\n{run.windows.total():,} windows, {sum(place.requests for place in places):,} requests, seed {options.seed}, "
-                f"{seconds:.0f} s; `/livez` answered within {slowest:.2f} s; "
-                f"{run.otherwise.total()} scripts had messages that are taken together and refused alone, or the other way round"
-            )
+            print(f"\n{run.sums(places)}, seed {options.seed}, {seconds:.0f} s")
             await _report(options, run, places)
     return 1 if run.failures else 0
 
@@ -158,9 +161,8 @@ async def _report(options: argparse.Namespace, run: Run, places: tuple[Place, Pl
         print(f"{len(cases)}x {kind} ({MEANINGS[kind]}), {made.feature}: {wrong.detail}\n   {path}")
 
 
-async def _again(path: Path, places: tuple[Place, Place]) -> int:
+async def _again(made: Script, places: tuple[Place, Place]) -> int:
     """Play one saved script, and print what is wrong."""
-    made = script_of(path.read_text())
     if said := await hangs(made, places):
         print(f"hangs: {said}")
         return 1
@@ -183,10 +185,6 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--smaller", action=argparse.BooleanOptionalAction, default=True, help="make failing scripts smaller"
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the services end, too
     options = parser.parse_args(words)
-    return asyncio.run(_run(options))
-
-
-def figures(words: list[str]) -> dict[str, Any]:
-    """Run the fuzz and return its exit status with its arguments; for tests."""
-    return {"status": main(words), "words": words}
+    return asyncio.run(_run(options, script_of(options.again.read_text()) if options.again else None))

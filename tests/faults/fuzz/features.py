@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from core.format_histories import PDF, PNG
+from faults.fuzz.agents import grounding, views
 from faults.fuzz.broken import broken
 from faults.fuzz.logs import TURNS, PlainLog, drawn, entry, joined, late, mixed
-from faults.fuzz.parameters import AGENTS, FORMS, window, windows
+from faults.fuzz.parameters import FORMS, window, windows
 from faults.fuzz.scripts import Object, Script, Sent
+from faults.fuzz.stopped import broken_off
 from validators import (
     albums,
     chat_turns,
@@ -103,79 +105,6 @@ def late_results(chance: random.Random) -> Script:
     return Script("late results", _fixed(chance), drawn(chance, turns, 10), windows=windows(chance, form))
 
 
-def views(chance: random.Random) -> Script:
-    """Several agents, whose calls have large results, whose documents and compactions are for some of them."""
-    sent: list[Sent] = []
-    for number in range(chance.randint(2, 9)):
-        sent += _agents_turn(chance, number)
-    view = {"view": chance.choice((*AGENTS, "user", "nobody"))}
-    asked = [window(chance, **(view if n else {})) for n in range(4)]
-    for each in asked:
-        if chance.random() < 0.6:
-            each |= {"format": "openai", "model": "gpt-4o", "max_tokens": chance.choice((60, 100, 150, 200, 300, 600))}
-        if chance.random() < 0.3:
-            each["cache"] = "auto"
-    return Script("views", _fixed(chance), sent, windows=asked)
-
-
-def _parties(chance: random.Random) -> Object:
-    found: Object = {}
-    if chance.random() < 0.6:
-        found["author"] = chance.choice(AGENTS)
-    if chance.random() < 0.35:
-        found["audience"] = chance.sample((*AGENTS, "user"), chance.randint(1, 2))
-    return found
-
-
-def _agents_turn(chance: random.Random, number: int) -> list[Sent]:
-    parties = _parties(chance)
-    text = f"zq{number}z " + "day " * chance.choice((0, 3, 30, 200))
-    kind = chance.choice(("question", "question", "reply", "calls", "calls", "compaction", "items", "system"))
-    if kind == "question":
-        parties = {name: value for name, value in parties.items() if name == "audience"}
-        return [("openai", [entry({"role": "user", "content": text}, **parties, grounding=_grounding(chance))])]
-    if kind in ("reply", "system"):
-        role = "assistant" if kind == "reply" else "system"
-        return [("openai", [entry({"role": role, "content": text}, **parties)])]
-    if kind == "compaction":
-        block = {"type": "compaction", "content": text}
-        return [("anthropic", [entry({"role": "assistant", "content": [block]}, **parties)])]
-    if kind == "items":
-        item = {"type": "compaction", "id": f"cmp_{number}", "encrypted_content": "gAAAAA" + "d" * 200}
-        return [("responses", [entry(item, **parties)])]
-    ids = [f"c{number}-{n}" for n in range(chance.randint(1, 3))]
-    functions = [{"id": each, "type": "function", "function": {"name": "look", "arguments": "{}"}} for each in ids]
-    asked = {"role": "assistant", "content": chance.choice((None, text)), "tool_calls": functions}
-    told = [
-        entry(
-            {"role": "tool", "tool_call_id": each, "content": "word " * chance.choice((1, 5, 60, 400, 1800))}, **parties
-        )
-        for each in ids[: len(ids) - (chance.random() < 0.2)]
-    ]
-    sent: list[Sent] = [("openai", [entry(asked, **parties)]), *(("openai", [each]) for each in told)]
-    return sent
-
-
-def _grounding(chance: random.Random, share: float = 0.4) -> Object:
-    if chance.random() > share:
-        return {}
-    return {"documents": [_document(chance, number) for number in range(chance.randint(1, 4))]}
-
-
-def _document(chance: random.Random, number: int) -> Object:
-    made: Object = {
-        "text": f"zd{number}z " + chance.choice(("A talk. ", "요약 ", "word ")) * chance.choice((1, 8, 60, 400, 1500))
-    }
-    if chance.random() < 0.5:
-        made["id"] = f"d-{chance.randrange(4)}"
-    more = chance.random()
-    if more < 0.2:
-        made["short"] = "brief"
-    elif more < 0.4:
-        made["levels"] = ["word " * 60, "word"]
-    return made
-
-
 def documents(chance: random.Random) -> Script:
     """Questions with documents, whose content is a text, or texts, pictures, sounds and files in any order."""
     settings = _fixed(chance)
@@ -184,7 +113,7 @@ def documents(chance: random.Random) -> Script:
     sent: list[Sent] = []
     for number in range(chance.randint(1, 4)):
         question = {"role": "user", "content": _content(chance, number)}
-        sent.append(("openai", [entry(question, grounding=_grounding(chance, 0.8))]))
+        sent.append(("openai", [entry(question, grounding=grounding(chance, 0.8))]))
         if chance.random() < 0.6:
             sent.append(("openai", [{"role": "assistant", "content": f"answer {number} " * chance.choice((1, 20))}]))
     asked = [window(chance, max_tokens=chance.choice((20, 60, 90, 200, 400, 900, 2_500, 100_000))) for _ in range(4)]
@@ -196,7 +125,7 @@ def documents_beside_media(chance: random.Random) -> Script:
     held = [chance.choice(MEDIA) for _ in range(chance.choice((1, 1, 2)))]
     texts = [{"type": "text", "text": f"t{n} " * chance.choice((1, 10))} for n in range(2)]
     settings = {"grounding_template": _TEMPLATES[chance.randrange(3)]} if chance.random() < 0.3 else {}
-    question = entry({"role": "user", "content": [texts[0], *held, texts[1]]}, grounding=_grounding(chance, 1.0))
+    question = entry({"role": "user", "content": [texts[0], *held, texts[1]]}, grounding=grounding(chance, 1.0))
     sent: list[Sent] = [("openai", [{"role": "user", "content": "before"}])] if chance.random() < 0.3 else []
     asked = [window(chance, max_tokens=chance.choice((90, 200, 400, 900)), uncarried="drop") for _ in range(4)]
     return Script("documents beside media", settings, [*sent, ("openai", [question])], windows=asked)
@@ -262,61 +191,6 @@ def _noise(chance: random.Random) -> str:
     return base64.b64encode(b"\x89PNG\r\n\x1a\n" + chance.randbytes(9_000)).decode()
 
 
-def broken_off(chance: random.Random) -> Script:
-    """Replies that were stopped, in each form: before a word, after a thought, within a text."""
-    sent: list[Sent] = []
-    unsent: list[int] = []
-    for number in range(chance.randint(1, 4)):
-        sent.append(("openai", [{"role": "user", "content": f"q{number}"}]))
-        form, reply = chance.choice(_STOPPED)
-        status = chance.choice(("interrupted", "interrupted", "interrupted", "in_progress", "completed"))
-        sent.append((form, [{"message": reply, "id": f"r{number}", "status": status}]))
-        if status == "in_progress" or (status == "interrupted" and "half" not in str(reply) and "hm" not in str(reply)):
-            unsent.append(len(sent))
-        if status == "in_progress":
-            break  # nothing follows a reply that is written
-    else:
-        if chance.random() < 0.6:
-            sent.append(("openai", [{"role": "user", "content": "go on"}]))
-    asked = [window(chance, max_tokens=chance.choice((100_000, 400)), explain="true") for _ in range(4)]
-    return Script("broken off", _fixed(chance), sent, windows=asked, unsent=unsent)
-
-
-def _item(*content: Object, **more: Any) -> list[Object]:
-    return [{"type": "message", "role": "assistant", "content": list(content), **more}]
-
-
-_THOUGHT = {"type": "reasoning", "id": "rs_hm", "summary": [], "encrypted_content": "gAAAAA" + "b" * 60}
-_STOPPED: tuple[tuple[str, Any], ...] = (
-    ("openai", {"role": "assistant", "content": ""}),
-    ("openai", {"role": "assistant", "content": None}),
-    ("openai", {"role": "assistant", "content": []}),
-    ("openai", {"role": "assistant", "content": " \n"}),
-    ("openai", {"role": "assistant", "content": [{"type": "text", "text": ""}]}),
-    ("openai", {"role": "assistant", "content": "", "reasoning_content": "hm"}),
-    ("openai", {"role": "assistant", "content": "half"}),
-    ("responses", _item()),
-    ("responses", _item({"type": "output_text", "text": "", "annotations": []})),
-    ("responses", _item({"type": "output_text", "text": ""}, id="msg_1", status="incomplete")),
-    ("responses", [_THOUGHT, *_item({"type": "output_text", "text": ""})]),
-    ("responses", [_THOUGHT]),
-    ("responses", _item({"type": "output_text", "text": "half"})),
-    ("anthropic", {"role": "assistant", "content": []}),
-    ("anthropic", {"role": "assistant", "content": [{"type": "text", "text": ""}]}),
-    ("anthropic", {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "EqoB"}]}),
-    ("anthropic", {"role": "assistant", "content": [{"type": "text", "text": "half"}]}),
-    ("gemini", {"role": "model", "parts": []}),
-    ("gemini", {"role": "model", "parts": [{"text": ""}]}),
-    ("gemini", {"role": "model", "parts": [{"text": "hm", "thought": True}]}),
-    ("interactions", {"type": "model_output", "content": []}),
-    ("interactions", {"type": "model_output", "content": [{"type": "text", "text": ""}]}),
-    ("converse", {"role": "assistant", "content": []}),
-    ("converse", {"role": "assistant", "content": [{"text": ""}]}),
-    ("ollama", {"role": "assistant", "content": "", "thinking": "hm"}),
-    ("ollama", {"role": "assistant", "content": ""}),
-)
-
-
 def long_chats(chance: random.Random) -> Script:
     """A hundred messages with a summary, pins and compactions, read with stable cuts, limits and recall."""
     form = chance.choice(FORMS)
@@ -325,9 +199,7 @@ def long_chats(chance: random.Random) -> Script:
     while sum(len(messages) for _, messages in sent) < 80:
         sent += drawn(chance, turns, 12)
     number = sum(len(messages) for _, messages in sent)
-    made: list[tuple[str, str, Any]] = []
-    for _ in range(chance.randint(0, 3)):
-        made.append(_change(chance, number))
+    made = [_change(chance, number) for _ in range(chance.randint(0, 3))]
     return Script("long chats", _fixed(chance) | {"recall": "lexical"}, joined(sent), made, windows(chance, form))
 
 

@@ -1,4 +1,4 @@
-"""Mixed requests against one worker: ``python -m tests.faults mixed`` asks for everything in any order, and watches the memory.
+"""``python -m tests.faults mixed`` asks one worker for everything in any order, and watches its memory.
 
 Settings, tools and texts are of each conversation's own, so that whatever is kept of them is seen.
 """
@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import json
 import random
+import signal
 import tempfile
 import time
 from collections import Counter
@@ -346,4 +347,5 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=8, help="clients that ask at the same time")
     parser.add_argument("--growth", type=float, default=MOST_MB, help="MB that memory may grow after the warm-up")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the service ends, too
     return asyncio.run(_run(parser.parse_args(words)))

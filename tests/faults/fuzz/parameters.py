@@ -6,8 +6,10 @@ from typing import Any
 from faults.fuzz.scripts import Object
 
 MODELS = {
-    "openai": ("gpt-4o-mini", "gpt-4o-mini", "gpt-5", "gpt-4", "deepseek-chat", "mistral-large-latest", "kimi-k2.5")
-    + ("groq/llama-3.3-70b-versatile", "qwen3.5-plus", "llama-3.3-70b"),
+    "openai": (
+        *("gpt-4o-mini", "gpt-4o-mini", "gpt-5", "gpt-4", "deepseek-chat", "mistral-large-latest", "kimi-k2.5"),
+        *("groq/llama-3.3-70b-versatile", "qwen3.5-plus", "llama-3.3-70b"),
+    ),
     "responses": ("gpt-4o-mini", "gpt-5", "gpt-4.1"),
     "anthropic": ("claude-sonnet-4-5", "claude-opus-4-8", "claude-opus-5-5"),
     "gemini": ("gemini-2.5-flash", "gemini-3-pro-preview", "gemini-3.8-flash"),
@@ -55,7 +57,7 @@ _SHARES = (0.0, 0.0, 0.06, 0.12, 0.3)
 
 
 def window(chance: random.Random, form: str = "", **given: Any) -> Object:
-    """Draw a window's parameters: those of ``given`` as they are, and mostly few others. ``form`` is likelier than others."""
+    """Draw a window's parameters: those of ``given`` as they are, and mostly few others. ``form`` is likelier."""
     into = form if form and chance.random() < 0.4 else chance.choice(FORMS)
     models = MODELS[into] if chance.random() < 0.8 else _ALL_MODELS
     found: Object = {

@@ -1,6 +1,7 @@
 """Make a failing script smaller, as long as the same is wrong with it."""
 
 import copy
+import itertools
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -10,7 +11,7 @@ from typing import Any
 from faults.fuzz.broken import places
 from faults.fuzz.judge import Wrong
 from faults.fuzz.logs import joined
-from faults.fuzz.scripts import Object, Script, script_of
+from faults.fuzz.scripts import Object, Script
 
 Fails = Callable[[Script], Awaitable[bool]]
 
@@ -48,14 +49,12 @@ async def smallest(script: Script, wrong: Wrong, fails: Fails, *, seconds: float
 
 def _without(script: Script, number: int) -> Script | None:
     """Return the script without its part ``number``, larger parts first; None where it has no such part."""
-    whole = _parts(asdict(script))
-    for place, (holder, key) in enumerate(whole):
-        if place == number:
-            made = asdict(script)
-            holder, key = next(each for at, each in enumerate(_parts(made)) if at == number)
-            _cut(holder, key)
-            return None if made == asdict(script) else _read(made)
-    return None
+    made = asdict(script)
+    part = next(itertools.islice(_parts(made), number, None), None)
+    if part is None:
+        return None
+    _cut(*part)
+    return _read(made)
 
 
 def _cut(holder: Any, key: Any) -> None:
@@ -90,8 +89,3 @@ def _read(made: Object) -> Script:
         made["windows"],
         made["unsent"],
     )
-
-
-def copied(script: Script) -> Script:
-    """Return the script as it is read from its own JSON."""
-    return script_of(script.text())

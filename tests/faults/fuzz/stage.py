@@ -1,4 +1,4 @@
-"""Two deployments that answer the same: an embedded Valkey with pictures as objects, and Redis 8 with pictures in the store."""
+"""Two deployments that answer the same: an embedded Valkey with pictures as objects, a Redis 8 with pictures in it."""
 
 import asyncio
 import contextlib
