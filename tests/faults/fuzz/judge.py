@@ -94,5 +94,5 @@ def difference(one: Any, other: Any, at: str = "") -> str:
     if isinstance(one, list) and isinstance(other, list):
         pairs = enumerate(zip(one, other, strict=False))
         first = next((found for place, pair in pairs if (found := difference(*pair, f"{at}/{place}"))), "")
-        return first if len(one) == len(other) else f"{len(one)} and {len(other)} in {at}; {first}"
+        return first if len(one) == len(other) else f"{at} has {len(one)} and {len(other)} parts; {first}"
     return "" if one == other else f"{at}: {json.dumps(one)[:120]} and {json.dumps(other)[:120]}"
