@@ -1,4 +1,7 @@
-"""The full fault run, in about ten minutes: ``python -m tests.faults [name …]`` prints its table; ``--short`` for CI's."""
+"""The full fault run, in about ten minutes: ``python -m tests.faults [name …]`` prints its table; ``--short`` for CI's.
+
+``python -m tests.faults fuzz`` and ``python -m tests.faults mixed`` are runs of their own.
+"""
 
 import argparse
 import asyncio
@@ -11,12 +14,17 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent.parent.parent)]
 
+from faults.fuzz import command, mixed  # noqa: E402
 from faults.runs import FULL, Row, Scale, default_binary  # noqa: E402
 from faults.scenarios import SCENARIOS  # noqa: E402
 from store.servers import binaries  # noqa: E402
 
+_OWN = {"fuzz": command.main, "mixed": mixed.main}
+
 
 def main() -> int:
+    if (own := _OWN.get(sys.argv[1] if len(sys.argv) > 1 else "")) is not None:
+        return own(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(SCENARIOS))
     parser.add_argument("--short", action="store_true", help="the small numbers that CI runs")

@@ -30,6 +30,7 @@ class Behind:
     def __init__(self, url: str, tenants: Iterable[str], folder: Path | None = None) -> None:
         self._tenants = tuple(tenants)
         self._folder = folder
+        self._vanished: tuple[str, bytes] | None = None
         if "+cluster" in url:
             host, _, port = url.partition("://")[2].partition(",")[0].partition(":")
             self.client: Any = redis.RedisCluster(host=host, port=int(port))
@@ -78,6 +79,23 @@ class Behind:
             return set()
         found = (str(path.relative_to(self._folder)) for path in self._folder.rglob("*") if path.is_file())
         return {path for path in found if not path.startswith(MARKED)}
+
+    def vanish(self, name: str, which: int) -> str | None:
+        """Take one of a conversation's objects from the folder, and return its path; None if it has none."""
+        there = sorted(path for path in self.objects() if path.startswith(f"{name}/"))
+        if not there or self._folder is None:
+            return None
+        path = there[which % len(there)]
+        self._vanished = path, (self._folder / path).read_bytes()
+        (self._folder / path).unlink()
+        return path
+
+    def bring_back(self) -> None:
+        """Write the object that vanished, as from a copy of the storage."""
+        if self._vanished is not None and self._folder is not None:
+            path, content = self._vanished
+            (self._folder / path).write_bytes(content)
+            self._vanished = None
 
     def loose(self) -> set[str]:
         """Return the paths of the objects that no message has."""

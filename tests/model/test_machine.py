@@ -21,7 +21,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from model.asgi import App
 from model.behind import Behind
 from model.drawn import MODELS_FILE
-from model.machine import TENANTS, Machine, Service, Steps
+from model.hard_places import HardPlaces
+from model.machine import TENANTS, Service, Steps
 from store.servers import Cluster, binaries, server
 
 from sash.app import create_app
@@ -126,7 +127,7 @@ async def _sweep(store_url: str, folder: Path) -> None:
 def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
     """Run about ``steps`` steps of the machine, in examples of a hundred, and report the seed, with which they repeat."""
 
-    class Here(Machine):
+    class Here(HardPlaces):
         pass
 
     Here.service, Here.done = service, Steps()
