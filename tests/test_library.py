@@ -150,3 +150,12 @@ def test_the_page_s_programs_talk(url: str, heading: str, roles: list[str]) -> N
     assert printed(done) == [f"> {ANSWER}{told}", f"> {ANSWER}{told}", "> "]
     request = provider.requests[-1]
     assert [each["role"] for each in request.get("messages") or request["contents"]] == roles
+
+
+def test_readme_s_program_counts_what_it_sends() -> None:
+    """README's program prints the window's tokens, its messages, and the same count."""
+    done = run([sys.executable], block("python", "README.md", "## In your own process"), server="")
+    first, last = printed(done)
+    total, _, messages = first.partition(" ")
+    assert total == last
+    assert "You know the programme." in messages

@@ -36,6 +36,7 @@ RUN_BY = {
             "python",
         ): "clients/test_streaming_chat.py::test_a_reader_that_goes_away_leaves_a_whole_reply",
         ("### Streaming, with FastAPI", "sh"): "clients/test_streaming_chat.py::test_the_command_asks",
+        ("## In your own process", "python"): "test_library.py::test_readme_s_program_counts_what_it_sends",
         ("### TypeScript", "ts"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
         ("### TypeScript", "sh"): "test_readme.py::test_the_typescript_loop_runs_as_it_says",
     },
