@@ -23,9 +23,9 @@ import profiles
 import pytest
 import pytest_asyncio
 import redis
-from api.conformity import conform
-from store.key_leaks import conversations_in, leaks
-from store.servers import free_port
+from rigs.conformity import conform
+from rigs.key_leaks import conversations_in, leaks
+from rigs.servers import free_port
 
 from sash.api.ring.asgi import App
 from sash.app import create_app

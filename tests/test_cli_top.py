@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import httpx
 import pytest
 from conftest import ROOT, Served
-from store.servers import Server, binaries
+from rigs.servers import Server, binaries
 
 from sash.store.redis.embedded import _bundled_binary
 

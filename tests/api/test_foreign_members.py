@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 from conftest import http, lifespan
-from dialogue import append, assistant, calling, history, result, user, window
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from rigs.dialogue import append, assistant, calling, history, result, user, window
 
 from sash.app import create_app
 from sash.settings import Settings

@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 import pytest
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
-from dialogue import append, assistant, user
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import TypeAdapter
+from rigs.dialogue import append, assistant, user
 from test_cost import lived, window
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400

@@ -6,10 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, problem, result, user
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from rigs.dialogue import append, assistant, calling, problem, result, user
 
 from sash.core.counts.text.vocabularies import INSTALLED
 

@@ -13,7 +13,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 
 from faults.runs import FULL, Row, Scale, default_binary  # noqa: E402
 from faults.scenarios import SCENARIOS  # noqa: E402
-from store.servers import binaries  # noqa: E402
+from rigs.servers import binaries  # noqa: E402
 
 
 def main() -> int:

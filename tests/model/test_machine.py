@@ -22,7 +22,7 @@ from model.asgi import App
 from model.behind import Behind
 from model.drawn import MODELS_FILE
 from model.machine import TENANTS, Machine, Service, Steps
-from store.servers import Cluster, binaries, server
+from rigs.servers import Cluster, binaries, server
 
 from sash.app import create_app
 from sash.settings import ApiKey, Settings
