@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
@@ -22,9 +23,9 @@ import profiles
 import pytest
 import pytest_asyncio
 import redis
-from api.conformity import conform
-from store.key_leaks import conversations_in, leaks
-from store.servers import free_port
+from rigs.conformity import conform
+from rigs.key_leaks import conversations_in, leaks
+from rigs.servers import free_port
 
 from sash.api.ring.asgi import App
 from sash.app import create_app
@@ -37,6 +38,8 @@ from sash.store.redis.embedded import EmbeddedStore
 profiles.register()
 
 ROOT = Path(__file__).resolve().parent.parent
+_COUNTED = 8
+"""Of a test with more sets of parameters, coverage counts so many: it doubles the time, and others run the same lines."""
 _START_SECONDS = 120
 """Until a service that has not ended counts as stuck: with a busy machine, loading the vocabularies alone can take 30."""
 
@@ -48,8 +51,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move tests that are marked ``long`` to the front, after the order was made random."""
+    """Move tests that are marked ``long`` to the front, after the order was made random, and choose what coverage counts."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    alike: dict[tuple[Path, str], list[pytest.Item]] = defaultdict(list)
+    for item in sorted(items, key=lambda item: item.nodeid):
+        alike[item.path, item.name.partition("[")[0]].append(item)
+    for group in alike.values():
+        counted = {round(place * len(group) / _COUNTED) for place in range(_COUNTED)}
+        for place, item in enumerate(group):
+            if len(group) > _COUNTED and place not in counted:
+                item.add_marker("no_cover")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,7 +2,7 @@
 
 It takes chat completions, Responses, Anthropic's Messages and Gemini's contents, whole and streamed, and reports the tokens
 that ``POST /count`` returns. So do its counting endpoints: ``input_tokens``, ``count_tokens`` and ``countTokens``. What a
-provider refuses answers 400 with that provider's error (``standin/rules.py``).
+provider refuses answers 400 with that provider's error (``rigs/standin/rules.py``).
 ``python tests/readme_provider.py [PORT [SASH]]`` serves it on port 8001, for the Sash at http://127.0.0.1:8000.
 """
 
@@ -20,9 +20,9 @@ from typing import Any
 from urllib.parse import unquote
 
 import httpx
-from standin.replies import ANSWER, TOPIC, Said, counted, reply, talk
-from standin.rules import error, form_of, is_count, refused, window_of
-from standin.streams import events
+from rigs.standin.replies import ANSWER, TOPIC, Said, counted, reply, talk
+from rigs.standin.rules import error, form_of, is_count, refused, window_of
+from rigs.standin.streams import events
 
 __all__ = ["ANSWER", "TOPIC", "Plan", "Provider", "Said", "provided"]
 

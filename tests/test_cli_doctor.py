@@ -19,8 +19,8 @@ import pytest
 import redis
 from click.testing import CliRunner
 from conftest import Served
-from store.servers import Cluster, Sentinels, binaries, free_port, wait_until
-from store.servers import server as one_server
+from rigs.servers import Cluster, Sentinels, binaries, free_port, wait_until
+from rigs.servers import server as one_server
 
 from sash.cli import main
 from sash.commands import doctor

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 from conftest import Served
-from other_programs import (
+from rigs.other_programs import (
     ANSWER,
     CHATGPT,
     CLAUDE_AI,

@@ -13,8 +13,8 @@ import pytest
 import redis
 from click.testing import CliRunner, Result
 from conftest import Served, serving_alone
-from misbehaving import Reply, always, between
 from readme_blocks import block
+from rigs.misbehaving import Reply, always, between
 
 from sash.cli import main
 from sash.store.redis.embedded import socket_url

@@ -13,8 +13,8 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 from conftest import ROOT, Served, serving_alone
-from misbehaving import Act, Reply, always, between, first, listening
-from store.servers import free_port
+from rigs.misbehaving import Act, Reply, always, between, first, listening
+from rigs.servers import free_port
 
 from sash.cli import main
 from sash.clients.sash_client import SashError

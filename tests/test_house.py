@@ -7,7 +7,8 @@ from pathlib import Path
 
 import grimp
 
-SERVICE = Path(__file__).resolve().parent.parent / "service" / "sash"
+TESTS = Path(__file__).resolve().parent
+SERVICE = TESTS.parent / "service" / "sash"
 
 
 def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
@@ -21,6 +22,19 @@ def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 named[f"class {node.name}"].append(where)
     assert {name: places for name, places in named.items() if len(places) > 1} == {}
+
+
+def test_no_property_has_a_number_of_its_own() -> None:
+    """Each property asks for a factor of its profile's examples; the model alone counts its steps."""
+    counting = {"profiles.py", "test_machine.py", Path(__file__).name}
+    assert [
+        path for path in TESTS.rglob("*.py") if path.name not in counting and "max_examples=" in path.read_text()
+    ] == []
+
+
+def test_no_rig_is_a_test() -> None:
+    """What several folders' tests stand on, and the benchmarks, have no tests among them."""
+    assert [path for folder in ("rigs", "bench") for path in (TESTS / folder).rglob("test_*.py")] == []
 
 
 def test_imports_have_no_circle() -> None:

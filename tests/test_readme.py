@@ -22,7 +22,7 @@ from clients.standins.serving import serving
 from conftest import serving_alone
 from readme_blocks import ROOT, SERVER, block, blocks, curl, printed, read, run, section
 from readme_provider import ANSWER, TOPIC, Provider, provided
-from store.servers import free_port
+from rigs.servers import free_port
 
 from sash.clients.ids import safe_id
 from sash.extras import how_to_install

@@ -16,9 +16,9 @@ from typing import IO
 import httpx
 import pytest
 import redis
-from api.pictures import pictured
 from conftest import ROOT, Served
-from store.servers import free_port
+from rigs.pictures import pictured
+from rigs.servers import free_port
 
 _PATIENCE_SECONDS = 120
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, contents, etag_of, history, indexed, problem, result, user, window
+from rigs.dialogue import append, assistant, calling, contents, etag_of, history, indexed, problem, result, user, window
 from test_rewind import ENTRIES, state
 
 from sash.problems import StoreUnavailable

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, history, problem, result, user, window
+from rigs.dialogue import append, assistant, calling, history, problem, result, user, window
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 NAMED: dict[str, Any] = {"author": "triage", "audience": ["billing", "Refund Agent"]}

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, history, problem
+from rigs.dialogue import append, history, problem
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 HI: dict[str, Any] = {"role": "user", "content": "hi"}

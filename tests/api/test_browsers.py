@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import Served, http, lifespan
-from dialogue import append, problem, user
+from rigs.dialogue import append, problem, user
 
 from sash.app import create_app
 from sash.settings import ApiKey, Settings

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, problem, result, user
+from rigs.dialogue import append, assistant, calling, problem, result, user
 
 CLAUDE, GPT, OLD = "claude-sonnet-5", "gpt-5.2", "gpt-4"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, user, window
+from rigs.dialogue import append, user, window
 
 URL = "https://x.test/a.pdf"
 BLOCKS = [{"type": "text", "text": "first block"}, {"type": "text", "text": "second block"}]

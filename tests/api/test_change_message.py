@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
+from rigs.dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
 
 
 async def change(client: httpx.AsyncClient, conversation: str, name: Any, body: Any, **headers: str) -> httpx.Response:

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, user, window
+from rigs.dialogue import append, user, window
 from validators.logs import PDF, PIXEL, PNG
 
 HELLO = {"role": "user", "content": "Hello."}

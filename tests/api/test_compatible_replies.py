@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, history, problem, window
+from rigs.dialogue import append, history, problem, window
 from validators.logs import PNG
 
 PATH = "/conversations/{}/messages"

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, etag_of, history, problem, user
+from rigs.dialogue import append, assistant, etag_of, history, problem, user
 
 MODEL = "gpt-4o-mini"
 

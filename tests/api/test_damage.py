@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from dialogue import append, calling, problem, result, user, window
+from rigs.dialogue import append, calling, problem, result, user, window
 
 ASKED: dict[str, tuple[str, str, dict[str, Any] | None]] = {
     "conversation": ("GET", "", None),

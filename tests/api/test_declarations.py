@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from dialogue import append, user
+from rigs.dialogue import append, user
 
 from sash.api.openapi.operation import operation_of
 from sash.api.ring.paths import template_of

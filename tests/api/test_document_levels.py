@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, problem, user, window
 from readme_blocks import block
+from rigs.dialogue import append, assistant, problem, user, window
 
 MODEL = "gpt-4o-mini"
 

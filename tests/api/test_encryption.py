@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from api.dialogue import append, indexed, window
-from api.everything import CALLS, EVERYTHING, result, said, seen
 from conftest import Served, http, lifespan
+from rigs.dialogue import append, indexed, window
+from rigs.everything import CALLS, EVERYTHING, result, said, seen
 
 from sash.app import create_app
 from sash.core.chat.messages import digest

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, history, problem, user
+from rigs.dialogue import append, history, problem, user
 
 TURNS = [user("one", id="m-1"), user("two", id="m-2"), user("three", id="m.3_x"), user("four", id="7")]
 

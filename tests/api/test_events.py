@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from api.dialogue import calling, result, user
-from api.reading_events import applied, following
 from conftest import Served, serving_alone
+from rigs.dialogue import calling, result, user
+from rigs.reading_events import applied, following
 
 from sash.store.data.api_keys import ApiKeys
 from sash.store.redis.client import Client

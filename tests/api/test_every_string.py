@@ -19,11 +19,11 @@ import httpx
 import msgspec
 import pytest
 from core.provider_types import anthropic_messages, contents, items
-from dialogue import user
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 from recordings import NO_TRUTH, TRUTH
+from rigs.dialogue import user
 
 from sash.core.counts.beside import is_of_vertex
 from sash.core.counts.models import find_model

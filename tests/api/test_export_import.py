@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 from conftest import http, lifespan
-from dialogue import append, etag_of
-from everything import EVERYTHING, result, said, seen
+from rigs.dialogue import append, etag_of
+from rigs.everything import EVERYTHING, result, said, seen
 
 from sash.app import create_app
 from sash.settings import Settings

@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import indexed
 from recall.far_back import talks, with_facts
 from recordings import DATA, NO_DATA
+from rigs.dialogue import indexed
 
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=NO_DATA)
 

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 from conftest import http, lifespan
-from dialogue import append, assistant, calling, history, result, user, window
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from rigs.dialogue import append, assistant, calling, history, result, user, window
 
 from sash.app import create_app
 from sash.settings import Settings
@@ -356,7 +356,7 @@ def _names(value: Any) -> set[str]:
     return set()
 
 
-@examples(1.5)
+@examples(0.7)
 @given(turns=st.lists(_messages(), min_size=1, max_size=5), most=st.sampled_from([60, 4000]))
 async def test_no_window_has_members_of_a_clients_own(
     client: httpx.AsyncClient, fresh: Callable[[], str], turns: list[Any], most: int
@@ -420,7 +420,7 @@ def _own_turn(draw: st.DrawFn, form: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form", ["anthropic", "gemini", "responses"])
-@examples(0.6)
+@examples(0.3)
 @given(data=st.data())
 async def test_no_providers_message_is_sent_with_a_clients_own(
     client: httpx.AsyncClient, fresh: Callable[[], str], form: str, data: st.DataObject

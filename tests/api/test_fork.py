@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, etag_of
-from everything import EVERYTHING, result, said, seen
+from rigs.dialogue import append, etag_of
+from rigs.everything import EVERYTHING, result, said, seen
 
 from sash.problems import StoreUnavailable
 from sash.store.data.layout import Target

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 from conftest import Served
-from dialogue import indexed
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
+from rigs.dialogue import indexed
 
 FORMS = {
     "openai": "gpt-4o-mini",

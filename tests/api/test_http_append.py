@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
+from rigs.dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
 
 from sash.operations.metrics import Metrics
 from sash.operations.registry import _Histogram

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from dialogue import append, etag_of, history, problem, user
+from rigs.dialogue import append, etag_of, history, problem, user
 
 
 async def act(client: httpx.AsyncClient, what: str, conversation: str, if_match: str) -> httpx.Response:

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import etag_of
+from rigs.dialogue import etag_of
 
 SETTINGS: dict[str, Any] = {
     "owner": "user-42",

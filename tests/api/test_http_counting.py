@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import problem
+from rigs.dialogue import problem
 
 QUESTION = {"role": "user", "content": "is there a talk about gradle?"}
 LOOK = {"name": "look", "description": "Look it up", "parameters": {"type": "object", "properties": {}}}

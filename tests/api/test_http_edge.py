@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 import redis
 from conftest import http, lifespan
-from dialogue import append, history, problem, user
+from rigs.dialogue import append, history, problem, user
 
 from sash.api.ring.asgi import App
 from sash.api.ring.incoming import Incoming

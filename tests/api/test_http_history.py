@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from dialogue import append, etag_of, history, problem, user
+from rigs.dialogue import append, etag_of, history, problem, user
 
 
 async def pages(client: httpx.AsyncClient, conversation: str, **query: str | int) -> list[list[int]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import calling, history, problem, result, user
+from rigs.dialogue import calling, history, problem, result, user
 
 JSON = {"content-type": "application/json"}
 LIMIT_BYTES = 4 * 1024 * 1024

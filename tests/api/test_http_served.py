@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from conftest import Served
-from dialogue import problem, user
+from rigs.dialogue import problem, user
 
 
 def talk(url: str, conversation: str) -> httpx.Response:

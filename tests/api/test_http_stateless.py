@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, calling, problem, result, user, window
 from recordings import DATA, NO_DATA
+from rigs.dialogue import append, calling, problem, result, user, window
 
 SETTINGS = ("system", "few_shots", "tools", "tool_choice", "grounding_template", "document_separator")
 BATCH = 100

@@ -3,7 +3,7 @@
 from typing import Any
 
 import httpx
-from dialogue import append, assistant, calling, history, result, user, window
+from rigs.dialogue import append, assistant, calling, history, result, user, window
 
 THOUGHT = {"role": "assistant", "content": "Four.", "reasoning_content": "Two and two. " * 1000}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, contents, etag_of, result, user, window
+from rigs.dialogue import append, assistant, calling, contents, etag_of, result, user, window
 
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 DOCUMENTS = [

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 from conftest import opened
-from dialogue import append, assistant, user, window
-from store.entries import said
+from rigs.dialogue import append, assistant, user, window
+from rigs.entries import said
 
 from sash.store.data.layout import target_at
 from sash.store.data.script_calls import HistoryEdited

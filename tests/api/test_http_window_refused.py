@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from dialogue import append, problem, user, window
+from rigs.dialogue import append, problem, user, window
 
 
 @pytest.mark.parametrize(

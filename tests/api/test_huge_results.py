@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 from bench.data_run import load_conversations
-from dialogue import calling, result
 from recordings import NO_DATA
+from rigs.dialogue import calling, result
 
 WINDOW = {"model": "gpt-4o-mini", "max_tokens": 4000, "stable": "true"}
 HUGE = "word " * 200_000

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from dialogue import append, history, problem, user
+from rigs.dialogue import append, history, problem, user
 
 from sash.store.data.claims import Claim, Claims
 from sash.store.data.layout import PREFIX

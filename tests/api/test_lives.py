@@ -9,8 +9,8 @@ import httpx
 import pytest
 import redis
 from conftest import http, kill, lifespan
-from dialogue import append, etag_of, history, problem, user, window
-from store.relay import relayed
+from rigs.dialogue import append, etag_of, history, problem, user, window
+from rigs.relay import relayed
 
 from sash.app import create_app
 from sash.settings import Settings

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, user
+from rigs.dialogue import append, user
 from structlog.testing import capture_logs
 
 from sash.store.data.reading import Reader

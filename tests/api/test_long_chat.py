@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, result, user
+from rigs.dialogue import append, assistant, calling, result, user
 
 pytestmark = pytest.mark.no_cover
 TURNS = (100, pytest.param(300, marks=pytest.mark.nightly))

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from api.dialogue import append
-from api.pictures import blob, in_base64, media_in, picture_part, pictured, png
 from conftest import http, lifespan
+from rigs.dialogue import append
+from rigs.pictures import blob, in_base64, media_in, picture_part, pictured, png
 
 from sash.app import create_app
 from sash.settings import ApiKey, Settings

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 import redis
-from api.dialogue import append
-from api.pictures import in_base64, media_in, pictured, png
-from api.storages import BUCKET, MARKED, S3, files_in, google_account, s3
 from conftest import http, lifespan
 from faults.disks import fill, mount, unmount
+from rigs.dialogue import append
+from rigs.pictures import in_base64, media_in, pictured, png
+from rigs.storages import BUCKET, MARKED, S3, files_in, google_account, s3
 from validators.media import FORMS, shown, told
 
 from sash.app import create_app

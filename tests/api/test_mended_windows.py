@@ -5,10 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, history, user, window
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from rigs.dialogue import append, assistant, calling, history, user, window
 from validators import anthropic, gemini
 from validators.conversations import conversations
 from validators.logs import PIXEL

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
-from api.conformity import conform
+from rigs.conformity import conform
 
 from sash.app import create_app
 from sash.settings import Settings

@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, calling, history, problem, result, user, window
 from recordings import NO_TRUTH, TRUTH
+from rigs.dialogue import append, calling, history, problem, result, user, window
 
 from sash.core.providers import PROVIDERS
 from sash.core.providers.gemini_mends import in_camel_case

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from api.conformity import CONTRACT, resolved, validator
-from dialogue import statistics
 from jsonschema import Draft202012Validator
+from rigs.conformity import CONTRACT, resolved, validator
+from rigs.dialogue import statistics
 
 from sash.api.openapi import document, examples
 from sash.api.openapi.operation import operation_of

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 from conftest import Served
-from dialogue import append, history, problem, window
-from other_programs import CLAUDE_CODE, CODEX, RECORDS
+from rigs.dialogue import append, history, problem, window
+from rigs.other_programs import CLAUDE_CODE, CODEX, RECORDS
 
 from sash.core.providers import PROVIDERS
 from sash.core.providers.claude_kinds import BLOCKS

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import Served
-from store.servers import wait_until
+from rigs.servers import wait_until
 from test_serve import workers_of
 
 from sash.core.law.conversation_settings import ConversationSettings, encode_settings

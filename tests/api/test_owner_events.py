@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Callable
 
 import httpx
 import pytest_asyncio
-from api.dialogue import user
-from api.reading_events import following
 from conftest import Served
+from rigs.dialogue import user
+from rigs.reading_events import following
 
 
 @pytest_asyncio.fixture

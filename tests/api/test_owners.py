@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from conftest import Served
-from dialogue import append, history, problem, user
+from rigs.dialogue import append, history, problem, user
 
 from sash.core.law.conversation_settings import ConversationSettings, encode_settings
 from sash.problems import StoreFull, StoreUnavailable

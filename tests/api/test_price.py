@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, user
+from rigs.dialogue import append, assistant, user
 from test_cost import window
 
 

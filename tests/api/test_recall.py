@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from api.pictures import pictured
-from dialogue import contents, indexed
+from rigs.dialogue import contents, indexed
+from rigs.pictures import pictured
 
 from sash.problems import StoreUnavailable
 from sash.store.data.indexing import Index

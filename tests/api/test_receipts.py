@@ -10,10 +10,10 @@ import httpx
 import msgspec
 import pytest
 import redis
-from dialogue import append, assistant, calling, result, statistics, user
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
+from rigs.dialogue import append, assistant, calling, result, statistics, user
 
 from sash.core.law.parameters import WindowQuery
 from sash.store.data.layout import target_at

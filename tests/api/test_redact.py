@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from dialogue import append, etag_of
+from rigs.dialogue import append, etag_of
 
 SECRET = "the secret is 4711"
 

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 from conftest import ROOT, Served
-from dialogue import append, user
+from rigs.dialogue import append, user
 from structlog.testing import capture_logs
 
 

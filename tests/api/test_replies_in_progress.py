@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
+from rigs.dialogue import append, assistant, calling, etag_of, history, problem, result, user, window
 
 
 def reply(text: str, status: str | None = "in_progress", **envelope: Any) -> dict[str, Any]:

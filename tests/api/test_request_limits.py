@@ -9,7 +9,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from conftest import http, lifespan
-from dialogue import append, assistant, statistics, user, window
+from rigs.dialogue import append, assistant, statistics, user, window
 from validators import limits
 from validators.media import FORMS, pdf, png, seen, shown
 

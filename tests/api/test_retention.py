@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 from conftest import http, lifespan
-from dialogue import append
-from everything import EVERYTHING, result
+from rigs.dialogue import append
+from rigs.everything import EVERYTHING, result
 
 from sash.app import create_app
 from sash.settings import Settings

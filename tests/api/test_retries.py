@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, etag_of, history, problem, user
+from rigs.dialogue import append, etag_of, history, problem, user
 
 from sash.store.data.layout import PREFIX
 

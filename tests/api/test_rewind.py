@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, etag_of
+from rigs.dialogue import append, etag_of
 
 from sash.store.data import histories
 from sash.store.data.layout import id_field

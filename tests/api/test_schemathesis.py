@@ -14,8 +14,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from api.conformity import CONTRACT
 from conftest import ROOT, Served, no_cover
+from rigs.conformity import CONTRACT
 
 pytestmark = [pytest.mark.no_cover, pytest.mark.long]
 APART = ("followConversation", "followOwner", "answerMcp")

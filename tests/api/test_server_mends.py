@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, history, result, user, window
+from rigs.dialogue import append, assistant, calling, history, result, user, window
 from test_changed_provider import counted
 from validators import openai
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from dialogue import append, indexed, problem, user
+from rigs.dialogue import append, indexed, problem, user
 
 
 @pytest.fixture

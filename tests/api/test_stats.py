@@ -8,7 +8,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from conftest import http, lifespan
-from dialogue import problem
+from rigs.dialogue import problem
 
 from sash.app import create_app
 from sash.settings import ApiKey, Settings

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 from conftest import Served, serving_alone
-from dialogue import user
-from store.servers import binaries, server
+from rigs.dialogue import user
+from rigs.servers import binaries, server
 
 KEY = {"authorization": "Bearer key-of-acme-0123456789"}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import etag_of
+from rigs.dialogue import etag_of
 
 
 async def filled(client: httpx.AsyncClient, conversation: str, messages: int = 10) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from api.dialogue import append, problem, user
 from conftest import http, lifespan, opened
+from rigs.dialogue import append, problem, user
 
 from sash.app import create_app
 from sash.core.law.conversation_settings import ConversationSettings, encode_settings

@@ -5,10 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, user, window
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from rigs.dialogue import append, user, window
 
 from sash.core.providers.tool_schemas import taken_tools
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, etag_of, problem, statistics, user
+from rigs.dialogue import append, etag_of, problem, statistics, user
 from structlog.testing import capture_logs
 
 ESTIMATED = "claude-sonnet-4-5"

@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, indexed, result, user
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from model.asgi import App, Listener, Request
 from profiles import examples
-from reading_events import applied
+from rigs.dialogue import append, assistant, calling, indexed, result, user
+from rigs.reading_events import applied
 
 pytestmark = pytest.mark.no_cover
 AGENTS = ("ada", "bob", "cid")

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from dialogue import append, assistant, calling, history, indexed, problem, result, statistics, user, window
+from rigs.dialogue import append, assistant, calling, history, indexed, problem, result, statistics, user, window
 
 ASKED = user("Why was I billed twice?")
 TRIAGE = [

@@ -4,7 +4,7 @@ import json
 
 import httpx
 import pytest
-from dialogue import append, assistant, history, user, window
+from rigs.dialogue import append, assistant, history, user, window
 
 from sash.core.providers import PROVIDERS
 

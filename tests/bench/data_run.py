@@ -42,7 +42,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tests.recordings import DATA, NO_DATA
-from tests.store.servers import free_port
+from tests.rigs.servers import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MODEL = "gpt-4o-mini"

@@ -34,7 +34,7 @@ from sash.store.redis.embedded import EmbeddedStore
 from tests.bench.load import load, request
 from tests.bench.memory import main_thread_seconds
 from tests.bench.rig import ROOT, body_of, machine, markdown
-from tests.store.servers import Cluster, Sentinels, binaries, free_port
+from tests.rigs.servers import Cluster, Sentinels, binaries, free_port
 
 A_SECOND = 100
 """Appends a second while events are timed."""

@@ -22,7 +22,7 @@ from tests.bench.figures import Figure
 from tests.bench.kinds import agent
 from tests.bench.load import load, request
 from tests.bench.rig import BATCH, Server, answer_of, beside, body_of, fill, messages_of, serving, wait_until_ready
-from tests.store.servers import free_port
+from tests.rigs.servers import free_port
 
 ROUNDS = 3
 _WINDOW = "/conversations/c32/window?model=gpt-4o-mini"

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from tests.bench.load import load, request
-from tests.store.servers import free_port
+from tests.rigs.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 BATCH = 100

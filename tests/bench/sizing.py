@@ -29,8 +29,8 @@ from tests.bench.load import load, request
 from tests.bench.memory import main_thread_seconds, prose, stored_bytes
 from tests.bench.plan import MEANINGS, Assumed, Measured, Wanted, table
 from tests.bench.rig import Server, machine, markdown, serving
-from tests.store.servers import Cluster, linked, wait_until
-from tests.store.servers import server as one_server
+from tests.rigs.servers import Cluster, linked, wait_until
+from tests.rigs.servers import server as one_server
 
 MODEL = "gpt-4o-mini"
 MESSAGE_BYTES = 400

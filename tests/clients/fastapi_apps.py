@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from readme_blocks import ROOT
-from store.servers import free_port
+from rigs.servers import free_port
 
 PACKAGES = ["fastapi==0.165.0", "uvicorn==0.54.0"]
 _START_SECONDS = 60

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import serving_alone
-from standin.rules import refused, window_of
+from rigs.standin.rules import refused, window_of
 from validators import limits, media
 from validators.logs import Group, Object
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
-from api.dialogue import append
-from api.pictures import pictured
 from clients.test_generated import needs
 from conftest import http, lifespan
-from store.servers import free_port
+from rigs.dialogue import append
+from rigs.pictures import pictured
+from rigs.servers import free_port
 
 from sash.app import create_app
 from sash.settings import Settings

@@ -13,10 +13,10 @@ from typing import Any
 
 import httpx
 import pytest
-from clients.browser import CHROMIUM, DRIVER, Browser, chromium
 from clients.conference import SYSTEM, turns
 from conftest import Served, serving_alone
-from store.servers import Server, binaries
+from rigs.browser import CHROMIUM, DRIVER, Browser, chromium
+from rigs.servers import Server, binaries
 from validators.media import png
 
 from sash.operations.dashboard import dashboard

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from browser import chromium
 from conftest import serving_alone
+from rigs.browser import chromium
 from test_dashboard import CARDS, agree, browsed, dollars, share
 
 

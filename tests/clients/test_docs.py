@@ -5,9 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from api.conformity import CONTRACT
-from clients.browser import CHROMIUM, DRIVER, Browser, chromium
 from conftest import Served, serving_alone
+from rigs.browser import CHROMIUM, DRIVER, Browser, chromium
+from rigs.conformity import CONTRACT
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None,

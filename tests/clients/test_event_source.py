@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 from conftest import Served
-from misbehaving import Reply, between
 from readme_blocks import SERVER, block
-from store.servers import free_port
+from rigs.misbehaving import Reply, between
+from rigs.servers import free_port
 
 from sash.clients.event_source import sent_events
 from sash.clients.sash_client import Ask, Sash, SashError, append, asked, path_of

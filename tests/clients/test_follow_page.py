@@ -9,9 +9,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from clients.browser import CHROMIUM, DRIVER, chromium
 from conftest import Served
 from readme_blocks import block
+from rigs.browser import CHROMIUM, DRIVER, chromium
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None,

@@ -16,7 +16,7 @@ import pytest
 from conftest import Served
 from readme_blocks import ROOT, SERVER, blocks, section
 from readme_provider import ANSWER, TOPIC, Provider, provided
-from store.servers import free_port
+from rigs.servers import free_port
 from test_readme import FOUND, environment
 
 from sash.clients.ids import safe_id

@@ -363,13 +363,17 @@ async def run(client: httpx.AsyncClient, conversation: str, name: str, turns: in
 
 
 each_agent = pytest.mark.parametrize("name", AGENTS)
-each_reasoning = pytest.mark.parametrize("reasoning", ["turn", "all"])
-each_cut = pytest.mark.parametrize("stable", ["false", "true"])
+WAYS = [
+    ("turn", "true"),
+    ("all", "false"),
+    pytest.param("turn", "false", marks=pytest.mark.nightly),
+    pytest.param("all", "true", marks=pytest.mark.nightly),
+]
+"""What is sent of earlier reasoning, and whether the cut is stable: each value always, every pair nightly."""
 
 
 @each_agent
-@each_reasoning
-@each_cut
+@pytest.mark.parametrize(("reasoning", "stable"), WAYS)
 @pytest.mark.parametrize("turns", [16, pytest.param(200, marks=pytest.mark.nightly)])
 async def test_no_request_of_a_loop_is_refused(
     client: httpx.AsyncClient, conversation: str, name: str, reasoning: str, stable: str, turns: int

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from conftest import Served
-from misbehaving import Act, Reply, always, between, first
-from store.servers import free_port
+from rigs.misbehaving import Act, Reply, always, between, first
+from rigs.servers import free_port
 
 from sash.clients.agents import SashSession
 from sash.clients.sash_client import SashError, SashUnreachable

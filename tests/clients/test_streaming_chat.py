@@ -18,7 +18,7 @@ from clients.fastapi_apps import Application, install, running
 from conftest import Served
 from readme_blocks import SERVER, block, blocks, printed, run, section
 from readme_provider import ANSWER, Provider, provided
-from store.servers import free_port
+from rigs.servers import free_port
 
 pytestmark = pytest.mark.clients
 STREAMING = "### Streaming, with FastAPI"

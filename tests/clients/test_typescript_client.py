@@ -15,9 +15,9 @@ import msgspec
 import pytest
 from clients.test_generated import needs, run, told
 from conftest import Served
-from misbehaving import always, between, first
 from readme_blocks import ROOT, block
 from readme_provider import ANSWER, provided
+from rigs.misbehaving import always, between, first
 from test_misbehaving import DEFECT, FULL, Reply
 
 from sash.api.docs import TYPESCRIPT_CLIENT

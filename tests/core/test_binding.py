@@ -7,6 +7,7 @@ import msgspec
 from histories import Ask, Talk, calling, grounded, pinned, result, said, talk, words
 from hypothesis import example, given
 from hypothesis import strategies as st
+from profiles import examples
 
 from sash.core.chat.messages import Entry
 from sash.core.law.parameters import WindowQuery
@@ -69,6 +70,7 @@ def last_thought(parts: list[dict[str, Any]]) -> str | None:
     return next((part["signature"] for part in reversed(parts) if "signature" in part), None)
 
 
+@examples(0.3)
 @given(
     turns=st.lists(TURN, min_size=2, max_size=8),
     budget=st.integers(400, 2000),

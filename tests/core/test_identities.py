@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from store.entries import said
+from rigs.entries import said
 
 from sash.core.chat.bounds import IDS
 from sash.core.law.identities import CHANCE_BITS, Identity, long_form, short_form, stamp_of, ulid_of

@@ -8,7 +8,6 @@ import pytest
 from histories import Talk, calling, compaction, result, said, talk
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
 
 from sash.core.chat.messages import Entry
 from sash.core.counts.models import find_model
@@ -248,7 +247,6 @@ def queries(draw: st.DrawFn) -> WindowQuery:
     )
 
 
-@examples(4)
 @given(histories(), queries())
 def test_the_explained_tokens_are_those_of_the_window(found: Talk, query: WindowQuery) -> None:
     """The tokens of kept messages, with the lines behind them, are those of the window."""
@@ -260,7 +258,6 @@ def test_the_explained_tokens_are_those_of_the_window(found: Talk, query: Window
     assert told == body["tokens"]["messages"] + body["tokens"]["reasoning"]
 
 
-@examples(4)
 @given(histories(), queries(), st.data())
 def test_every_tail_gives_the_same_window(found: Talk, query: WindowQuery, data: st.DataObject) -> None:
     """A window does not depend on how much of the history was read, beside whether it is known to be the first one."""
@@ -276,7 +273,6 @@ def test_every_tail_gives_the_same_window(found: Talk, query: WindowQuery, data:
         assert outcomes[0] == outcomes[1]
 
 
-@examples(4)
 @given(histories(), st.sampled_from(MODELS), st.integers(60, 300), st.sampled_from(["openai", "anthropic"]))
 def test_a_stable_cut_never_moves_back(found: Talk, model: str, budget: int, form: str) -> None:
     """However late results come, a message that was left out for size does not come back.
@@ -302,7 +298,6 @@ def test_a_stable_cut_never_moves_back(found: Talk, model: str, budget: int, for
         gone |= left
 
 
-@examples(4)
 @given(histories(), queries(), st.integers(1, 300))
 def test_a_larger_budget_never_keeps_fewer_messages(found: Talk, query: WindowQuery, more: int) -> None:
     """Also if a required result is cut in the smaller window."""
@@ -315,7 +310,6 @@ def test_a_larger_budget_never_keeps_fewer_messages(found: Talk, query: WindowQu
     assert made(found, large).head.kept.messages >= fewer.kept.messages
 
 
-@examples(4)
 @given(histories(), histories(), queries())
 def test_a_compaction_is_as_if_nothing_was_before(before: Talk, behind: Talk, query: WindowQuery) -> None:
     """Its window keeps what the window of the messages behind it alone keeps beside a system text of as many tokens."""

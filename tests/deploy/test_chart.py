@@ -9,7 +9,7 @@ import pytest
 import redis
 import yaml
 from conftest import ROOT
-from store.servers import free_port
+from rigs.servers import free_port
 
 from sash.settings import VARIABLES, Settings
 from sash.store.redis.embedded import EmbeddedStore

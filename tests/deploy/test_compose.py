@@ -11,7 +11,7 @@ import pytest
 import redis
 import yaml
 from conftest import ROOT
-from store.servers import free_port
+from rigs.servers import free_port
 
 from sash.settings import Settings
 from sash.store.redis.embedded import EmbeddedStore

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import redis
 from conftest import ROOT
-from store.servers import free_port
+from rigs.servers import free_port
 
 from sash.store.redis.embedded import EmbeddedStore
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 import yaml
 from conftest import ROOT, Served
-from store.servers import free_port
+from rigs.servers import free_port
 
 pytestmark = [
     pytest.mark.deploy,

@@ -17,7 +17,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 from faults.fuzz import command, mixed  # noqa: E402
 from faults.runs import FULL, Row, Scale, default_binary  # noqa: E402
 from faults.scenarios import SCENARIOS  # noqa: E402
-from store.servers import binaries  # noqa: E402
+from rigs.servers import binaries  # noqa: E402
 
 _OWN = {"fuzz": command.main, "mixed": mixed.main}
 

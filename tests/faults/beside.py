@@ -16,7 +16,7 @@ from faults.ledger import Ledger
 from faults.processes import Service
 from faults.runs import default_binary, running
 from faults.writers import Writers
-from store.servers import Server
+from rigs.servers import Server
 
 _SLOW, _DEADLINE_SECONDS = 1000, 10.0
 

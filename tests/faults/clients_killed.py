@@ -12,7 +12,7 @@ from faults.processes import ROOT
 from faults.reply_client import PARTS, text_of
 from faults.runs import Row, Scale, running
 from faults.wire import Wire
-from store.servers import Server
+from rigs.servers import Server
 
 _CLIENTS = 8
 

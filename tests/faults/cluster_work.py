@@ -11,7 +11,7 @@ from faults.store_trouble import served
 from faults.wire import Wire
 from faults.writers import Writers
 from redis.crc import key_slot
-from store.servers import Cluster
+from rigs.servers import Cluster
 
 _FROZEN_SECONDS = 3.0
 _LONGEST_SECONDS = 8.0

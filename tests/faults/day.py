@@ -26,7 +26,7 @@ from faults.hostile import memory_mb, processes_of  # noqa: E402
 from faults.processes import ROOT, Fleet, Service  # noqa: E402
 from faults.runs import default_binary  # noqa: E402
 from faults.visitors import Visitors  # noqa: E402
-from store.servers import Sentinels, Server, wait_until  # noqa: E402
+from rigs.servers import Sentinels, Server, wait_until  # noqa: E402
 
 from tests.bench.rig import machine  # noqa: E402
 

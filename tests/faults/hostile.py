@@ -17,7 +17,7 @@ from faults.processes import Service
 from faults.runs import FULL, Row, Scale, judge, running
 from faults.wire import Wire
 from faults.writers import Writers
-from store.servers import Server
+from rigs.servers import Server
 
 _MOST_MB = 64
 """Limit in MB of what the service may hold for the answers to all slow clients, beside their connections."""

@@ -26,11 +26,11 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 
 import httpx  # noqa: E402
 import yaml  # noqa: E402
-from clients.browser import Browser, chromium  # noqa: E402
 from conftest import ROOT, Served  # noqa: E402
 from PIL import Image  # noqa: E402
 from redis.exceptions import RedisError  # noqa: E402
-from store.servers import Sentinels, Server, binaries, free_port  # noqa: E402
+from rigs.browser import Browser, chromium  # noqa: E402
+from rigs.servers import Sentinels, Server, binaries, free_port  # noqa: E402
 
 from sash.store.redis.embedded import _bundled_binary  # noqa: E402
 

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from api.storages import BUCKET, MARKED, S3, files_in
 from faults.disks import fill, mount, unmount
 from faults.ledger import Ledger
 from faults.processes import Service
@@ -19,7 +18,8 @@ from faults.proxy import Proxy
 from faults.runs import Row, Scale, Verdict, running
 from faults.wire import Wire
 from faults.writers import Writers
-from store.servers import Server
+from rigs.servers import Server
+from rigs.storages import BUCKET, MARKED, S3, files_in
 
 from sash.store.data.marked_storage import MarkedStorage
 from sash.store.data.media_erasures import MediaErasures

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from faults.wire import Wire
-from store.servers import free_port
+from rigs.servers import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -9,7 +9,7 @@ from faults.processes import Fleet, Service
 from faults.proxy import Proxy
 from faults.runs import Row, Scale, judge, running
 from faults.writers import Writers
-from store.servers import Server
+from rigs.servers import Server
 
 
 async def store_killed(folder: Path, scale: Scale) -> Row:

@@ -8,7 +8,7 @@ from pathlib import Path
 from faults.ledger import Verdict, read_history
 from faults.processes import Service
 from faults.writers import Writers
-from store.servers import Server, binaries
+from rigs.servers import Server, binaries
 
 
 @dataclass(frozen=True)

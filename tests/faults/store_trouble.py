@@ -12,7 +12,7 @@ from faults.runs import Row, Scale, judge, running
 from faults.wire import Wire
 from faults.writers import Writers
 from redis.crc import key_slot
-from store.servers import Cluster, Server
+from rigs.servers import Cluster, Server
 
 
 async def out_of_memory(folder: Path, scale: Scale) -> Row:

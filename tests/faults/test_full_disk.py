@@ -13,7 +13,7 @@ import pytest
 import redis
 from conftest import Served
 from faults.disks import fill, mount, unmount
-from store.servers import wait_until
+from rigs.servers import wait_until
 
 
 @pytest.fixture

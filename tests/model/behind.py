@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import redis
-from api.storages import MARKED
-from store.entries import indexed_values
+from rigs.entries import indexed_values
+from rigs.storages import MARKED
 
 from sash.store.data.layout import PREFIX, keys_of
 

@@ -16,8 +16,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from api.conformity import find_operation
-from api.reading_events import applied
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException, StopTest
 from hypothesis.stateful import RuleBasedStateMachine, rule
@@ -66,6 +64,8 @@ from model.world import (
 from model.world import (
     SETTINGS as SETTINGS_NAMES,
 )
+from rigs.conformity import find_operation
+from rigs.reading_events import applied
 from validators import limits
 
 from sash.core.law.words import pack_words, said_in, words_of

@@ -23,7 +23,7 @@ from model.behind import Behind
 from model.drawn import MODELS_FILE
 from model.hard_places import HardPlaces
 from model.machine import TENANTS, Service, Steps
-from store.servers import Cluster, binaries, server
+from rigs.servers import Cluster, binaries, server
 
 from sash.app import create_app
 from sash.settings import ApiKey, Settings

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 import structlog
-from api.dialogue import statistics, user
 from conftest import http, lifespan
+from rigs.dialogue import statistics, user
 
 from sash.app import create_app
 from sash.settings import ApiKey, Settings

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from api.test_security import service
 from conftest import Served, opened
-from store.entries import said
-from store.servers import Server, wait_until
+from rigs.entries import said
+from rigs.servers import Server, wait_until
 from structlog.testing import capture_logs
 
 from sash.operations.backwards import Backwards

@@ -10,7 +10,7 @@ import pytest
 import redis
 from conftest import http, lifespan
 from recall.embeddings import MODEL, Endpoint, serving
-from store.entries import indexed_values
+from rigs.entries import indexed_values
 from structlog.testing import capture_logs
 
 from sash.app import create_app

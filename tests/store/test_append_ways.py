@@ -9,7 +9,7 @@ from conftest import opened
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
-from store.entries import said
+from rigs.entries import said
 
 from sash.core.chat.messages import Entry
 from sash.core.law.grounding import parse_template

@@ -11,7 +11,7 @@ import pytest
 import redis
 from conftest import ROOT, Served
 from readme_blocks import blocks, section
-from store.servers import free_port, wait_until
+from rigs.servers import free_port, wait_until
 
 DATA = "sash-data"
 PAGE = "deploy/backups.md"

@@ -16,8 +16,8 @@ import redis
 import uvloop
 from conftest import ROOT, kill, opened
 from redis.exceptions import MovedError, ResponseError
-from store.entries import said, texts_of
-from store.relay import relayed
+from rigs.entries import said, texts_of
+from rigs.relay import relayed
 
 from sash.problems import StoreUnavailable
 from sash.store.data.layout import life_of, target_at

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import http, lifespan
-from store.servers import Server, binaries, wait_until
+from rigs.servers import Server, binaries, wait_until
 from store.whole import one_turn
 
 from sash.app import create_app

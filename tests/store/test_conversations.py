@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import redis
 from conftest import kill, opened
-from store.entries import said, texts_of
+from rigs.entries import said, texts_of
 
 from sash.problems import ConversationExists, Internal, NotFound, PreconditionFailed
 from sash.store.data.conversations import Conversations

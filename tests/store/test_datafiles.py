@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 import redis
-from api.dialogue import user
 from conftest import Served
-from store.servers import wait_until
+from rigs.dialogue import user
+from rigs.servers import wait_until
 
 from sash.store.redis import datafiles
 from sash.store.redis.embedded import EmbeddedStore

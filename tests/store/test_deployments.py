@@ -15,7 +15,7 @@ import pytest
 from conftest import http, lifespan
 from redis.crc import key_slot
 from redis.exceptions import AskError, MovedError
-from store.servers import Cluster, Sentinels, Server, binaries, server, wait_until
+from rigs.servers import Cluster, Sentinels, Server, binaries, server, wait_until
 
 from sash.app import create_app
 from sash.core.chat.messages import Entry

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from api.dialogue import append, history, user
 from conftest import http, lifespan
 from redis.exceptions import ResponseError
-from store.servers import Server, binaries, free_port, linked, server, wait_until
+from rigs.dialogue import append, history, user
+from rigs.servers import Server, binaries, free_port, linked, server, wait_until
 from store.whole import until_ready
 
 from sash.app import create_app

@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 import redis
-from api.dialogue import append
-from api.everything import EVERYTHING, said
 from conftest import http, lifespan
-from store.servers import binaries, server, wait_until
+from rigs.dialogue import append
+from rigs.everything import EVERYTHING, said
+from rigs.servers import binaries, server, wait_until
 
 from sash.api.ring.idempotency import _fingerprint
 from sash.app import create_app

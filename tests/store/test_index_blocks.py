@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 import redis
-from api.dialogue import append, indexed, user
-from store.entries import indexed_values
+from rigs.dialogue import append, indexed, user
+from rigs.entries import indexed_values
 
 from sash.core.law.words import pack_words
 from sash.store.data.blocks import BLOCK

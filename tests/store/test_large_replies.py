@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from conftest import opened
-from store.entries import said
+from rigs.entries import said
 
 from sash.core.law.records import Records
 from sash.store.data.conversations import Conversations

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 import redis
 from conftest import opened
-from store.entries import texts_of
+from rigs.entries import texts_of
 
 from sash.core.chat.messages import Document, Entry, Grounding
 from sash.core.law.grounding import parse_template

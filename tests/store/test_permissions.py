@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 import redis
-from api.dialogue import user
 from conftest import ROOT, http, lifespan
 from redis.crc import key_slot
-from store.servers import Cluster, Sentinels, Server, binaries, linked, server, wait_until
+from rigs.dialogue import user
+from rigs.servers import Cluster, Sentinels, Server, binaries, linked, server, wait_until
 from store.test_configuration import UNKNOWN_TO_7_0
 from store.whole import until_ready
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from api.dialogue import append, assistant, user
 from conftest import http, lifespan
 from redis.crc import key_slot
-from store.servers import Cluster, Sentinels, Server, binaries, wait_until
+from rigs.dialogue import append, assistant, user
+from rigs.servers import Cluster, Sentinels, Server, binaries, wait_until
 
 from sash.app import create_app
 from sash.settings import Settings

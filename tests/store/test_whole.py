@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from store.servers import Cluster, Sentinels, Server, binaries, linked, server, wait_until
+from rigs.servers import Cluster, Sentinels, Server, binaries, linked, server, wait_until
 from store.whole import one_turn, whole_dialogue
 
 PRESENT = {name: path for name, path in binaries().items() if path is not None}

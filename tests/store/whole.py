@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 
 import httpx
-from api.dialogue import append, history, user, window
-from api.dialogue import append as append_entries
-from api.everything import EVERYTHING, seen
 from conftest import http, lifespan
+from rigs.dialogue import append, history, user, window
+from rigs.dialogue import append as append_entries
+from rigs.everything import EVERYTHING, seen
 
 from sash.app import create_app
 from sash.settings import Settings

@@ -38,7 +38,7 @@ def named(entries: list[Entry], data: st.DataObject) -> list[Entry]:
     return found
 
 
-@examples(0.6)
+@examples(0.3)
 @given(conversations(), parameters(), st.sampled_from(MODELS), st.sampled_from(AGENTS), st.data())
 @pytest.mark.parametrize("form", JUDGES)
 def test_a_view_is_a_request_that_its_provider_takes(

@@ -23,7 +23,7 @@ from faults.hostile import memory_mb, processes_of
 from faults.processes import Service
 from faults.runs import default_binary
 from faults.wire import Reply, Wire
-from store.servers import Server
+from rigs.servers import Server
 
 from sash.commands.terminal import progress_bar
 

@@ -12,7 +12,7 @@ from typing import Any
 from faults.fuzz.scripts import body_of
 from faults.processes import Service
 from faults.wire import Reply, Wire
-from store.servers import Server, binaries
+from rigs.servers import Server, binaries
 
 _LATE = "TimeoutError"
 _ALIVE_SECONDS = 3.0

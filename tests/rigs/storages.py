@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from store.servers import free_port
+from rigs.servers import free_port
 
 BUCKET = "pictures"
 MARKED = "sash-store/"
