@@ -3,6 +3,8 @@
 Views with compactions and documents, media that vanish from the storage, followers far behind, and hostile parts.
 """
 
+import asyncio
+import contextlib
 import json
 import random
 from typing import Any
@@ -197,7 +199,8 @@ class HardPlaces(Machine):
         async def followed() -> Listener:
             listener = Listener(self.service.apps[1 - via], request, headers)
             await listener.until(lambda: bool(listener.events) and listener.events[-1]["version"] >= talk.version)
-            await listener.leave()
+            with contextlib.suppress(asyncio.CancelledError):  # the service may have ended the stream
+                await listener.leave()
             return listener
 
         listener = self._run(followed())

@@ -40,6 +40,8 @@ SEED = int(os.environ.get("MODEL_SEED") or (1 if os.environ.get("CI") else rando
 STEPS = int(os.environ.get("MODEL_STEPS") or 0)
 SHRINK = os.environ.get("MODEL_SHRINK") == "1"
 """Whether to look for a shorter sequence when one fails, which takes minutes."""
+HARD = {"agents_at_work": 12, "media_vanish": 30, "follow_from_far_behind": 20, "hostile_parts": 40}
+"""How often each operation is done by itself."""
 LENGTH = 100
 """Steps of an example: enough for a history of a hundred messages and for three lives of a name."""
 MASTERS = (b"model".ljust(32),)
@@ -165,6 +167,30 @@ def run(service: Service, steps: int, report: Callable[[str], None]) -> None:
 def test_the_model(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
     """750 steps in each of four ways to keep messages and pictures, or MODEL_STEPS, agree with the model."""
     run(service, STEPS or 750, lambda line: _say(capsys, line))
+
+
+@pytest.mark.parametrize(
+    ("service", "place"),
+    [
+        *(("plain", "agents_at_work"), ("encrypted", "agents_at_work")),
+        *(("plain-objects", "media_vanish"), ("encrypted-objects", "media_vanish")),
+        *(("plain", "follow_from_far_behind"), ("encrypted-objects", "follow_from_far_behind")),
+        *(("plain", "hostile_parts"), ("encrypted-objects", "hostile_parts")),
+    ],
+    indirect=["service"],
+)
+def test_a_hard_place(service: Service, place: str) -> None:
+    """Each operation that windows once failed at, several times over a growing conversation."""
+
+    class Here(HardPlaces):
+        pass
+
+    Here.service, Here.done = service, Steps()
+    state, chance = Here(), random.Random(SEED)
+    for _ in range(HARD[place]):
+        state.append_turns(seed=chance.randrange(2**32))
+        getattr(state, place)(seed=chance.randrange(2**32))
+    state.teardown()
 
 
 @pytest.mark.nightly

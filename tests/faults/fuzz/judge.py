@@ -54,7 +54,10 @@ def refused(form: str, model: str, request: Object) -> list[str]:
     """Return why the provider refuses the request. One without messages waits for the client's next."""
     if not messages_in(form, request):
         return []
-    return _JUDGES[form][1](request, model.rpartition("/")[2])
+    try:
+        return _JUDGES[form][1](request, model.rpartition("/")[2])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return [f"a type that no provider takes: {type(error).__name__} {error}"]
 
 
 def can_be_sent(entry: Object) -> bool:

@@ -83,6 +83,8 @@ class Crowd:
         self.answered: Counter[int] = Counter()
         self.kinds: Counter[str] = Counter()
         self.wrong: list[str] = []
+        self.slowest = (0.0, "")
+        """Seconds of the slowest answer, and what was asked."""
         self._port = port
         self._chance = chance
         self._talks = [f"m-{number}" for number in range(_TALKS)]
@@ -100,12 +102,14 @@ class Crowd:
 
     async def _say(self, wire: Wire, method: str, path: str, body: Any = None) -> Reply:
         sent = body if isinstance(body, bytes) else b"" if body is None else body_of(body)
+        began = time.monotonic()
         try:
             reply = await wire.ask(method, path, sent)
         except ConnectionError as error:
             self.wrong.append(f"{error}: {method} {path}")
             return Reply(0, {}, b"")
         self.answered[reply.status] += 1
+        self.slowest = max(self.slowest, (time.monotonic() - began, f"{method} {path.partition('?')[0]}"))
         if reply.status >= 500:
             self.wrong.append(f"{reply.status} to {method} {path} {sent[:300]!r}: {reply.body[:300]!r}")
         return reply
@@ -336,6 +340,7 @@ async def _ask(options: argparse.Namespace, service: Service) -> int:
     print("\n".join(memory.lines()))
     statuses = ", ".join(f"{number:,}x {status}" for status, number in sorted(crowd.answered.items()))
     print(f"\n{crowd.answered.total():,} requests in {seconds:.0f} s, seed {options.seed}: {statuses}")
+    print(f"the slowest answer took {crowd.slowest[0]:.2f} s: {crowd.slowest[1]}")
     print(f"after the first {WARM:.0%}, memory grew by {memory.growth:.1f} MB; the bound is {options.growth:.0f} MB")
     print("\n".join(crowd.wrong[:20]))
     return 1 if crowd.wrong or memory.growth > options.growth else 0
