@@ -7,8 +7,8 @@ In values, ``{name}`` stands for what the test finds out: the conversation, its 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from api.dialogue import assistant, calling, result, user
-from api.pictures import picture_part
+from rigs.dialogue import assistant, calling, result, user
+from rigs.pictures import picture_part
 
 WORDS = "the quick brown fox jumps over the lazy dog and runs home again "
 TOOL = {

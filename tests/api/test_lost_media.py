@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,13 @@ from typing import Any
 import httpx
 import pytest
 import redis
-from api.dialogue import append
-from api.pictures import in_base64, media_in, pictured, png
-from api.storages import MARKED, files_in
 from api.test_media_storage import WINDOW, sent, service
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
+from rigs.dialogue import append
+from rigs.pictures import in_base64, media_in, pictured, png
+from rigs.storages import MARKED, files_in
 from validators.media import FORMS, seen, shown, told
 
 from sash.store.data.layout import keys_of
@@ -232,7 +232,6 @@ async def test_what_is_lost_is_counted_without_names(own: EmbeddedStore, convers
     assert conversation not in found
 
 
-EXAMPLES = int(os.environ.get("MEDIA_STORIES", "20"))
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -364,7 +363,7 @@ def test_pictures_that_vanish_or_are_altered(own: EmbeddedStore, fresh: Callable
         running = service(own, folder.as_uri())
         client = runner.run(running.__aenter__())
 
-        @settings(max_examples=EXAMPLES, deadline=None, database=None)
+        @examples(0.2)
         @given(STEPS)
         def always(steps: list[tuple[str, int, int]]) -> None:
             runner.run(_told(client, folder, fresh(), steps))

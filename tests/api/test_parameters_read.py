@@ -14,14 +14,14 @@ import httpx
 import msgspec
 import pytest
 import pytest_asyncio
-from api.conformity import CONTRACT, resolved
-from api.dialogue import indexed
 from api.parameter_samples import AGENTS, FORMS, HISTORIES, LONG, REQUESTS, SAMPLES, SETTINGS, Plain, Sample
-from api.reading_events import following
 from conftest import Served
+from rigs.conformity import CONTRACT, resolved
+from rigs.dialogue import indexed
+from rigs.reading_events import following
 
-from sash.api.schemas import FreeMembers
 from sash.core.law.parameters import WindowQuery
+from sash.windows.counted import FreeMembers
 
 WINDOW = {field.name for field in msgspec.structs.fields(WindowQuery)}
 WHOLE = {"model", "explain"}

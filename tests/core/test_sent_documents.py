@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from sash.api.count_handlers import count_in_format
-from sash.api.schemas import CountRequest
 from sash.core.counts.models import find_model
 from sash.problems import FormatCannotCarry, WindowDoesNotFit
+from sash.windows.counted import CountRequest, count_in_format
 from sash.windows.request import decode_request
 from sash.windows.stateless import window_of_request
 
