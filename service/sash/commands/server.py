@@ -20,7 +20,7 @@ _TIMEOUT_SECONDS = 60.0
 
 def server_at(url: str, key: str | None) -> Sash:
     """Return a client of the server at ``url``. Raises SourceError."""
-    client_of(url, key, _TIMEOUT_SECONDS).close()
+    client_of(url, key).close()
     return Sash(url, key, timeout_seconds=_TIMEOUT_SECONDS, waits_seconds=_FIRST_WAITS_SECONDS)
 
 
@@ -59,12 +59,12 @@ def stream(client: httpx2.Client, path: str) -> Iterator[bytes]:
         time.sleep(pause)
 
 
-def client_of(url: str, key: str | None, timeout_seconds: float = _TIMEOUT_SECONDS) -> httpx2.Client:
+def client_of(url: str, key: str | None) -> httpx2.Client:
     """Return a client of the server at ``url``, which sends the key. Raises SourceError."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     wrong = SourceError(f"{mask_url(url)} is no URL of a server: write http://127.0.0.1:8000")
     try:
-        client = httpx2.Client(base_url=url, headers=headers, timeout=timeout_seconds)
+        client = httpx2.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS)
     except httpx2.InvalidURL:
         raise wrong from None
     if client.base_url.scheme not in {"http", "https"}:
