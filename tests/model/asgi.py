@@ -62,19 +62,29 @@ def _scope(request: Request, headers: Mapping[str, str]) -> dict[str, Any]:
 class Listener:
     """An open stream of server-sent events, and the events that came so far."""
 
-    def __init__(self, app: App, request: Request, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, app: App, request: Request, headers: Mapping[str, str], takes: asyncio.Semaphore | None = None
+    ) -> None:
+        """With ``takes``, the stream takes a piece whenever this is released; without it, all at once."""
         self.status = 0
+        self._takes = takes
         self.events: list[dict[str, Any]] = []
         self._rest = b""
         self._news = asyncio.Event()
         self._leaves = asyncio.Event()
         self._task = asyncio.create_task(app(_scope(request, headers), self._receive, self._send))  # type: ignore[arg-type]
 
+    @property
+    def versions(self) -> list[int]:
+        return [event["version"] for event in self.events]
+
     async def _receive(self) -> dict[str, Any]:
         await self._leaves.wait()
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Any) -> None:
+        if self._takes is not None:
+            await self._takes.acquire()
         self.status = message.get("status", self.status)
         *whole, self._rest = (self._rest + message.get("body", b"")).split(b"\n\n")
         data = [

@@ -83,7 +83,7 @@ class Story:
 async def test_changes_lead_from_each_version_to_the_last(
     store: EmbeddedStore, is_created: int, steps: list[tuple[str, int]]
 ) -> None:
-    """Whatever was done, the changes after a version, one after the other, make the history of the last of it."""
+    """Whatever was done, the changes after a version make the history of the last; the first ones are a part of them."""
     async with opened(store.url) as conversations:
         client = conversations._client
         target = target_at("changes", f"c{next(_numbers)}")
@@ -102,11 +102,19 @@ async def test_changes_lead_from_each_version_to_the_last(
         assert version == len(story.after) - 1
         known = 0
         for after in range(version + 1):
-            changes = changes_since(after, version, reply.length, reply.changes or b"")
-            if changes is None:
+            whole = changes_since(after, version, reply.length, reply.changes or b"")
+            if whole is None:
                 assert known == 0
                 continue
             known += 1
+            changes = whole.found
+            assert (whole.is_all, whole.length) == (True, reply.length)
+            for limit in range(len(changes) + 1):
+                part = changes_since(after, version, reply.length, reply.changes or b"", limit)
+                assert part is not None
+                assert (part.found, part.is_all) == (changes[:limit], limit == len(changes))
+                forgotten = [each.to_seq for each in changes[limit:] if each.to_seq is not None]
+                assert part.length == min([reply.length, *forgotten])
             assert [each.version for each in changes] == sorted({each.version for each in changes})
             messages = list(story.after[after])
             for change in changes:

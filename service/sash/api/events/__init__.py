@@ -2,5 +2,6 @@
 
 ::
 
-    the store ─ wakes ─▶ Followers ─▶ Feed (one a conversation) ─ reads once ─▶ EventStream (one a reader) ─▶ HTTP
+    the store ─ wakes ─▶ Followers ─▶ Feed (one a conversation) ─ reads once, pushes ─▶ a reader's EventStream ─▶ HTTP
+                                        ◀─ the reader pulls what it lacks, when the socket has taken what it has ─┘
 """

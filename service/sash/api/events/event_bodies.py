@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from itertools import chain, takewhile
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -14,16 +15,19 @@ from sash.api.shown_messages import stored_message
 from sash.core.counts.families import ROLES
 from sash.core.law.records import Record
 from sash.problems import edited_too_fast
-from sash.store.data.changes import ChangeKind, VersionChange, changes_since
+from sash.store.data.changes import ChangeKind, Changes, VersionChange, changes_since
 from sash.store.data.following import Following
 from sash.store.data.layout import Target, unpack_many
 from sash.store.data.read_scripts import ChangesReply
 from sash.store.data.reading import Reader
-from sash.store.data.replies import Page
+from sash.store.data.replies import Message, Page
 from sash.store.data.script_calls import HistoryEdited
 from sash.windows.seen_pages import callers_of, is_no_more_seen, page_seen_by
 
-_AT_ONCE: Final = 200  # versions, and messages of one page
+_AT_ONCE: Final = 200
+"""Versions of one step, and messages of one page."""
+_PAGE_BYTES: Final = 32 * 1024
+"""Bytes of the messages that one step reads whole, or one version's messages: what a reader far behind is given at once."""
 _ATTEMPTS: Final = 8
 
 
@@ -40,7 +44,8 @@ class Events:
         return _place(reply) if reply is not None else None
 
     async def after(self, target: Target, place: ReaderPlace, forms: AbstractSet[EventForm]) -> EventStep:
-        """The events after a place, in these forms and ``NAMED``.
+        """The events after a place, in these forms and ``NAMED``: those of at most 200 versions, and of few messages if they
+        are read whole.
 
         Raises NotFound, StoreUnavailable and what reading messages raises.
         """
@@ -49,15 +54,14 @@ class Events:
             reply = await self._following.changes(target, first_seq=first, limit=limit)
             if reply is None or (place.life and reply.life != place.life.encode()):
                 return EventStep([_erased(target)], None)
-            found = _changes(place, reply)
-            if found is None:
+            known = _changes(place, reply)
+            if known is None:
                 return await self.reset(target, forms)
-            shown, changes = dict(_shown(found, reply.length)), found[:_AT_ONCE]
-            wanted = {seq for change in changes for seq in shown[change.version]}
-            texts_of = {each.seq for each in changes if each.kinds & ChangeKind.REPLACED} & wanted
-            seen = await self._seen(target, reply, dict(_named(first, reply)), wanted, texts_of, forms)
+            told = dict(_told(known))
+            seen = await self._seen(target, reply, dict(_named(first, reply)), told, known.found, forms)
             if seen is None:
                 continue
+            changes = known.found[: seen.known]
             life = reply.life.decode()
             is_set = any(each.kinds & ChangeKind.SETTINGS for each in changes)
             state = await self._reader.get(target) if is_set else None
@@ -65,14 +69,14 @@ class Events:
             for change in changes:
                 its_state = state if change.kinds & ChangeKind.SETTINGS else None
                 texts = {
-                    form: text_of(target, change, shown[change.version], seen[form.view], form, its_state)
+                    form: text_of(target, change, told[change.version], seen.views[form.view], form, its_state)
                     for form in {NAMED, *forms}
                 }
                 events.append(Event(texts[NAMED].type, change.version, life, texts[NAMED].data, texts))
-            is_all = len(changes) == len(found)
+            is_all = known.is_all and len(changes) == len(known.found)
             if is_all and events:
                 events[-1] = msgspec.structs.replace(events[-1], change=reply.change.decode())
-            reached = _place(reply) if is_all else ReaderPlace(changes[-1].version, life)
+            reached = _place(reply) if is_all else ReaderPlace(changes[-1].version, life, changes[-1].last_seq)
             return EventStep(events, reached, more=not is_all, updated_ms=int(reply.updated or 0))
         raise edited_too_fast()
 
@@ -91,25 +95,32 @@ class Events:
         target: Target,
         reply: ChangesReply,
         named: Mapping[int, tuple[str, Role]],
-        wanted: AbstractSet[int],
-        whole: AbstractSet[int],
+        told: Mapping[int, Sequence[int]],
+        changes: Sequence[VersionChange],
         forms: AbstractSet[EventForm],
-    ) -> dict[str | None, SeenMessages] | None:
-        """What each view has of the messages ``wanted``, and all have; None where they are others by now.
+    ) -> "_Seen | None":
+        """What each view has of the messages of the first changes; None where they are others by now.
 
-        The ``whole`` ones are given whole in each form; ``named`` are messages of the reply.
+        Of ``told`` each version's messages. ``named`` are messages of the reply.
         """
         views = {form.view for form in forms if form.view is not None}
-        if views or any(form.whole for form in forms):
-            whole = wanted  # what a view has is told by whole messages alone
-        pages = await self._pages(target, sorted(whole | (wanted - named.keys())))
+        is_whole = bool(views) or any(form.whole for form in forms)  # what a view has is told by whole messages alone
+        needed = [
+            [
+                seq
+                for seq in told[change.version]
+                if is_whole or seq not in named or (change.kinds & ChangeKind.REPLACED and seq == change.seq)
+            ]
+            for change in changes
+        ]
+        pages = await self._pages(target, needed)
         if any(_is_edited(page, reply) for page in pages):
             return None
         every = _messages(target, pages)
-        every = SeenMessages({**named, **every.named}, every.entries)
-        if not wanted <= every.named.keys() or not whole <= every.entries.keys():
+        whole = list(takewhile(every.entries.keys().__ge__, map(set, needed)))
+        if changes and not whole:
             return None
-        found: dict[str | None, SeenMessages] = {None: every}
+        found: dict[str | None, SeenMessages] = {None: SeenMessages({**named, **every.named}, every.entries)}
         try:
             callers = [await callers_of(self._reader, target, page) for page in pages] if views else []
         except HistoryEdited:
@@ -117,21 +128,41 @@ class Events:
         for view in views:
             found[view] = _seen_by(target, view, zip(pages, callers, strict=True))
             await asyncio.sleep(0)
-        return found
+        return _Seen(found, len(whole))
 
-    async def _pages(self, target: Target, seqs: Sequence[int]) -> list[Page]:
-        """Pages that have these messages."""
+    async def _pages(self, target: Target, needed: Sequence[Sequence[int]]) -> list[Page]:
+        """Pages that have these messages of changes: of the first change all, and more up to ``_PAGE_BYTES``."""
+        seqs = list(dict.fromkeys(chain.from_iterable(needed)))
+        least = next((len(each) for each in needed if each), 0)
         pages: list[Page] = []
+        count = size_bytes = 0
         for first, last in _stretches(seqs):
             start = first
             while start <= last:
-                page = await self._reader.page(target, start, last)
+                page = await self._reader.page(target, start, last, limit_bytes=_PAGE_BYTES)
                 pages.append(page)
                 if not page.messages:
                     break
                 start = page.messages[-1].seq + 1
+                count += len(page.messages)
+                size_bytes += sum(_size(each, page) for each in page.messages)
+                if count >= least and size_bytes >= _PAGE_BYTES:
+                    return pages
                 await asyncio.sleep(0)
         return pages
+
+
+class _Seen(NamedTuple):
+    """Messages by view, and the number of changes of which all messages are there."""
+
+    views: Mapping[str | None, SeenMessages]
+    known: int
+
+
+def _size(message: Message, page: Page) -> int:
+    """The bytes of a message with its documents."""
+    documents = page.grounding.get(message.seq)
+    return len(message.body) + sum(len(text) for _, text in (documents.documents if documents else ()))
 
 
 def _messages(target: Target, pages: Iterable[Page]) -> SeenMessages:
@@ -150,17 +181,18 @@ def _seen_by(target: Target, view: str, pages: Iterable[tuple[Page, Mapping[int,
     return msgspec.structs.replace(_messages(target, kept), left_out=frozenset(left_out))
 
 
-def _changes(place: ReaderPlace, reply: ChangesReply) -> list[VersionChange] | None:
+def _changes(place: ReaderPlace, reply: ChangesReply) -> Changes | None:
     """The changes after a place; None where the store does not know all of them, or went back."""
     version = int(reply.version)
     if place.version > version or (place.version == version and place.change not in ("", reply.change.decode())):
         return None
-    return changes_since(place.version, version, reply.length, reply.changes or b"")
+    return changes_since(place.version, version, reply.length, reply.changes or b"", _AT_ONCE)
 
 
-def _shown(changes: Sequence[VersionChange], length: int) -> Iterator[tuple[int, list[int]]]:
+def _told(changes: Changes) -> Iterator[tuple[int, list[int]]]:
     """Yield each version with the seqs of its messages that no later version forgot."""
-    for change in reversed(changes):
+    length = changes.length
+    for change in reversed(changes.found):
         seqs = [*([change.seq] if change.seq else []), *range(change.first_seq, change.last_seq + 1)]
         yield change.version, [seq for seq in seqs if seq <= length]
         length = min(length, change.to_seq if change.to_seq is not None else length)

@@ -1,9 +1,10 @@
 """Follow a conversation: server-sent events."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 from litestar import get
@@ -11,19 +12,25 @@ from msgspec import Meta
 
 from sash.api.body import NoQuery, header, query_of, target_of
 from sash.api.context import Context, Req, context_of, exchange_of, line_of, tenant_of
+from sash.api.events.conversation_reader import ConversationReader
 from sash.api.events.event_steps import NAMED, EventForm, ReaderPlace
 from sash.api.events.event_stream import EventStream
 from sash.api.events.event_texts import ConversationEvent
-from sash.api.events.owner_feed import OwnerEvent, OwnerFeed, OwnerReader
+from sash.api.events.feed import AGAIN_SECONDS, LOOK_SECONDS, ended_by
+from sash.api.events.owner_feed import OwnerFeed
+from sash.api.events.owner_reader import OwnerEvent, OwnerReader
 from sash.api.openapi.operation import EVENTS, documented
 from sash.api.owner_handlers import owner_in_path
 from sash.api.ring.asgi import Receive, Scope, Send
+from sash.api.ring.large import Making
 from sash.core.law.parameters import AgentView
 from sash.problems import BadRequest
 from sash.store.data.layout import Target, owner_key
 
 _PLACE = r"^\"?\d{1,15}(-[A-Za-z0-9_-]{0,64})?\"?$"
 _LIFE_LENGTH = 16
+_PULLED_BYTES = 128 * 1024
+"""Estimated memory of making what one reader pulls at once."""
 
 
 class FollowQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,6 +106,20 @@ def _place(given: str | None, pointer: str) -> ReaderPlace | None:
     return ReaderPlace(int(version), rest[:_LIFE_LENGTH], None, rest[_LIFE_LENGTH + 1 :])
 
 
+class Serve(Protocol):
+    """Serves a stream, with what its reader pulls."""
+
+    async def __call__(self, *, pull: Callable[[], Awaitable[None]]) -> None:
+        """Serve it until it ends."""
+
+
+class PullingReader(Protocol):
+    """A reader that pulls what it lacks."""
+
+    async def pull(self) -> None:
+        """Put what comes next into the reader's stream."""
+
+
 class FollowedAnswer:
     """An answer of events, as long as its reader stays."""
 
@@ -107,23 +128,54 @@ class FollowedAnswer:
         self._followers = context.followers
         self._stream = stream
         self._line = line
+        self._making: Making
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events. Raises NotFound, TenantFollowers, TooManyFollowers, StoreUnavailable before the answer begins."""
         stream, exchange = self._stream, scope["sash.exchange"]
+        self._making = exchange.shared.making
         self._followers.enter(stream)
         try:
             begun = partial(exchange.goes_on, self._context.watching.metrics.running)
-            serve = partial(stream.serve, receive, send, begun)
-            await (self._follow(serve) if stream.ended is None else serve())
+            serve = partial(stream.serve, receive, send, begun=begun)
+            await (self._follow(serve) if stream.ended is None else serve(pull=_nothing))
         finally:
             self._followers.leave(stream)
             self._line |= {"events": stream.events, "ended": stream.ended or "gone"}
             self._line["open_seconds"] = round(time.monotonic() - exchange.started, 1)
 
-    async def _follow(self, serve: Callable[[], Awaitable[None]]) -> None:
-        """Have the stream get events, and serve it."""
+    async def _follow(self, serve: Serve) -> None:
+        """Have a reader follow, and serve its stream."""
         raise NotImplementedError
+
+    async def _serve(self, reader: PullingReader, serve: Serve) -> None:
+        """Serve a reader's stream. The first events are pulled before the answer begins, so that it may be a refusal."""
+        await self._pull(reader)
+        await serve(pull=partial(self._pull_on, reader))
+
+    async def _pull(self, reader: PullingReader) -> None:
+        """Pull what comes next, when there is memory to make it."""
+        charge = await self._making.take(_PULLED_BYTES)
+        try:
+            await reader.pull()
+        finally:
+            self._making.give(charge, None)
+
+    async def _pull_on(self, reader: PullingReader) -> None:
+        """Pull what comes next for an answer that has begun."""
+        try:
+            await self._pull(reader)
+        except Exception as error:  # noqa: BLE001 - its reader comes back
+            if (why := ended_by(error)) is not None:
+                self._stream.end(why)
+            else:
+                await asyncio.sleep(AGAIN_SECONDS)
+        if self._stream.is_behind and self._stream.is_idle:
+            await asyncio.sleep(LOOK_SECONDS)  # until the feed is where the reader is
+
+
+async def _nothing() -> None:
+    """Nothing is pulled for a stream that has ended."""
 
 
 class Followed(FollowedAnswer):
@@ -136,13 +188,13 @@ class Followed(FollowedAnswer):
         self._target = target
         self._place = place
 
-    async def _follow(self, serve: Callable[[], Awaitable[None]]) -> None:
+    async def _follow(self, serve: Serve) -> None:
         feed = await self._followers.feed(self._target)
+        reader = ConversationReader(feed, self._stream, self._place)
         try:
-            await feed.join(self._stream, self._place)
-            await serve()
+            await self._serve(reader, serve)
         finally:
-            self._followers.release(feed, self._stream)
+            self._followers.release(feed, reader)
 
 
 class FollowedOwner(FollowedAnswer):
@@ -153,7 +205,7 @@ class FollowedOwner(FollowedAnswer):
         self._owner = owner
         self._known = known
 
-    async def _follow(self, serve: Callable[[], Awaitable[None]]) -> None:
+    async def _follow(self, serve: Serve) -> None:
         store, events = self._context.store, self._context.watching.metrics.events
         make = partial(
             OwnerFeed,
@@ -165,10 +217,11 @@ class FollowedOwner(FollowedAnswer):
             sent=events.sent,
         )
         channel = owner_key(self._stream.tenant, self._owner)
-        feed, reader = await self._followers.list_feed(channel, make), OwnerReader(self._stream)
+        feed = await self._followers.list_feed(channel, make)
+        reader = OwnerReader(self._stream, self._known, look=feed.look, sent=events.sent)
+        feed.readers.add(reader)
         try:
-            events.sent(await feed.join(reader, self._known))
-            await serve()
+            await self._serve(reader, serve)
         finally:
             feed.readers.discard(reader)
             self._followers.release_list(channel)

@@ -9,6 +9,7 @@ from typing import Final
 from sash.api.events.event_steps import (
     End,
     Event,
+    EventForm,
     EventMaker,
     EventReader,
     EventStep,
@@ -24,8 +25,8 @@ from sash.tasks import beside_requests
 
 TEXT_SECONDS: Final = 0.25
 """Between two texts of a reply in progress."""
-_AGAIN_SECONDS: Final = 0.25
-_LOOK_SECONDS: Final = 0.02
+AGAIN_SECONDS: Final = 0.25
+LOOK_SECONDS: Final = 0.02
 _log = get_logger()
 
 
@@ -59,6 +60,8 @@ class Feed:
         self._place: ReaderPlace | None = None
         self.is_doubted = False
         """Whether another server has the conversation, which may lack newest writes, and have others in their place."""
+        self.resets = 0
+        """How often all readers had to read anew."""
         self._is_reset = False
         self._is_urgent = False
         self._beginning: asyncio.Task[None] = beside_requests(self._begin())
@@ -95,39 +98,50 @@ class Feed:
 
     def reset(self) -> None:
         """Have all readers read anew: the store went back, and versions that they know may be others now."""
+        self.resets += 1
         self._is_reset = True
         self.told(b"")
 
-    async def join(self, reader: EventReader, place: ReaderPlace | None) -> None:
-        """Send a reader what came after its place, then each event. A reader without a place gets the state first.
-
-        Raises NotFound, StoreUnavailable.
-        """
-        at = place
+    async def join(self, reader: EventReader, place: ReaderPlace) -> None:
+        """Give a reader at once what came after its place, then each event. Raises NotFound, StoreUnavailable."""
         while True:
-            step = await (self._events.reset(self.target, {reader.form}) if at is None else self._missed(reader, at))
+            step = await self.step(reader.form, place)
             for event in step.events:
                 self._sent({event.told(reader.form).type: reader.take(event)}, 0)
             if step.place is None:
                 reader.end("erased")
                 return
-            at = step.place
-            if self._place is None:
-                raise NotFound("There is no such conversation.")
-            if not step.more and at.version >= self._place.version and at.life == self._place.life:
-                self.readers.add(reader)
+            place = step.place
+            if self.admit(reader, step):
                 return
-            self.told(b"")
-            await asyncio.sleep(0 if step.events else _LOOK_SECONDS)
+            await asyncio.sleep(0 if step.events else LOOK_SECONDS)
 
-    async def _missed(self, reader: EventReader, at: ReaderPlace) -> EventStep:
-        """The events after a reader's place. Another life is another conversation: the reader reads it anew."""
+    async def step(self, form: EventForm, place: ReaderPlace | None) -> EventStep:
+        """The next events after a reader's place. Without one, and in another life, it is the state, to read all anew.
+
+        Raises NotFound, StoreUnavailable and what reading messages raises.
+        """
         head = self._place
-        if head is not None and at.life and at.life != head.life:
-            return await self._events.reset(self.target, {reader.form})
-        if head is not None and at.version == head.version and at.change in ("", head.change):
+        if place is None or (head is not None and place.life and place.life != head.life):
+            return await self._events.reset(self.target, {form})
+        if head is not None and place.version == head.version and place.change in ("", head.change):
             return EventStep([], head)
-        return await self._events.after(self.target, at, {reader.form})
+        return await self._events.after(self.target, place, {form})
+
+    def admit(self, reader: EventReader, step: EventStep) -> bool:
+        """Give a reader each event from now on, if a step has brought it to where the feed is. Raises NotFound."""
+        if self._place is None:
+            raise NotFound("There is no such conversation.")
+        at = step.place
+        if at is None or step.more or at.version < self._place.version or at.life != self._place.life:
+            self.told(b"")
+            return False
+        self.readers.add(reader)
+        return True
+
+    def note(self, event: Event, form: EventForm) -> None:
+        """Count an event that a reader pulled."""
+        self._sent({event.told(form).type: 1}, 0)
 
     async def _run(self) -> None:
         while self._place is not None:
@@ -138,27 +152,21 @@ class Feed:
             self._is_urgent = False
             try:
                 await self._step(self._place)
-            except NotFound:
-                self.end("erased")
-                return
-            except (StoreUnavailable, StoreFull):
-                self.told(b"")
-                await asyncio.sleep(_AGAIN_SECONDS)
-            except Problem as problem:
-                _log.error("events cannot be made", problem=problem.slug)
-                self.end("failed")
-                return
             except Exception as error:  # noqa: BLE001 - whatever it was: readers must not wait for ever
-                _log.error("events failed", **describe(error))
-                self.end("failed")
-                return
+                if (why := ended_by(error)) is not None:
+                    self.end(why)
+                    return
+                self.told(b"")
+                await asyncio.sleep(AGAIN_SECONDS)
 
     async def _step(self, place: ReaderPlace) -> None:
         is_reset, self._is_reset = self._is_reset, False
         try:
             if self.is_doubted:
                 head = await self._events.head(self.target)
-                is_reset |= head is not None and (head.version, head.change) != (place.version, place.change)
+                if head is not None and (head.version, head.change) != (place.version, place.change):
+                    is_reset = True
+                    self.resets += 1
                 self.is_doubted = False
             forms = {reader.form for reader in self.readers}
             step = await (
@@ -200,3 +208,17 @@ class Feed:
                 task.cancel()
         if self._later is not None:
             self._later.cancel()
+
+
+def ended_by(error: Exception) -> End | None:
+    """Why an error ends streams; None where the store is away, and it is tried again. Other errors are logged."""
+    match error:
+        case NotFound():
+            return "erased"
+        case StoreUnavailable() | StoreFull():
+            return None
+        case Problem():
+            _log.error("events cannot be made", problem=error.slug)
+        case _:
+            _log.error("events failed", **describe(error))
+    return "failed"

@@ -196,6 +196,8 @@ class Followers:
             if now - feed.looked > HEARTBEAT_SECONDS:
                 feed.looked = now
                 feed.told(b"")
+        for stream in self._streams:
+            stream.look(now)
         await self._beat([each for each in self._streams if now - each.beaten > HEARTBEAT_SECONDS], now)
 
     async def _renew(self, feed: Feed, now: float) -> None:
@@ -208,8 +210,8 @@ class Followers:
         """Send a comment to each reader, which keeps proxies from closing the connection, and end those without a key."""
         for stream in streams:
             stream.beaten = now
-            stream.put(_BEAT)
-            stream.look()
+            if stream.is_idle:
+                stream.put(_BEAT)
             await self._check_key(stream)
 
     async def _check_key(self, stream: EventStream) -> None:

@@ -4,29 +4,23 @@ A stream begins with the list: the newest conversations and their versions, and 
 each one's events. Every write of the owner's conversations, of any age, is published on the owner's channel by the
 conversation's id: one that is new, or older than the list, comes with its state, and from then on has its events too.
 
-The ids of a stream name all versions that the reader has, as one hash. A reader that comes back with the hash of the present
-list has missed nothing; another gets the list again.
+owner_reader.py is one reader.
 """
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from hashlib import blake2b
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta
 
-from sash.api.conversation_handlers import timestamp
-from sash.api.events.event_steps import NAMED, End, Event, EventType, ReaderPlace, event_text
-from sash.api.events.event_stream import EventStream
+from sash.api.events.event_steps import NAMED, End, Event, EventType, ReaderPlace
 from sash.api.events.event_texts import ConversationEvent
 from sash.api.events.feed import Feed
 from sash.api.events.followers import Followers
-from sash.api.schemas import MessageRange, Timestamp
-from sash.core.law.conversation_settings import few_settings, read_settings
+from sash.api.events.owner_reader import OwnerReader
+from sash.core.law.conversation_settings import few_settings
 from sash.operations.logging import describe, get_logger
 from sash.problems import NotFound, Problem
 from sash.store.data.layout import Target, owner_key, target_at
@@ -43,113 +37,6 @@ _SOON_SECONDS: Final = (0.02, 0.1, 0.3, 1.0, 3.0)
 """When to look for a conversation that was just put on the list, and is made after that."""
 _GONE: Final = 1000
 _log = get_logger()
-
-
-class OwnerConversation(msgspec.Struct, frozen=True):
-    """A conversation on a sidebar."""
-
-    id: str
-    version: int
-    updated_at: Timestamp
-    messages: MessageRange
-    metadata: dict[str, Any] | None
-
-
-class OwnerEvent(ConversationEvent, frozen=True, omit_defaults=True, kw_only=True):
-    """An event of one of an owner's conversations; or `listed`, the list of all, newest activity first."""
-
-    conversation_id: Annotated[str, Meta(description="The conversation; not there in `listed`.")] = ""
-    version: Annotated[int, Meta(description="Its version after it; not there in `listed`.")] = 0
-    conversations: Annotated[
-        list[OwnerConversation] | None, Meta(description="The list, of `listed`: the newest 100.")
-    ] = None
-    more: Annotated[
-        bool,
-        Meta(
-            description="Of `listed`: whether the owner has older ones, which `GET /conversations?owner=` lists. A change "
-            "of one of these is told too, first with its state."
-        ),
-    ] = False
-
-
-class Listed(msgspec.Struct, frozen=True):
-    """The list as it is sent."""
-
-    type: EventType
-    conversations: list[OwnerConversation]
-    more: bool
-
-
-class OwnerReader:
-    """A reader of an owner's events, and the versions that it has."""
-
-    def __init__(self, stream: EventStream) -> None:
-        self.stream = stream
-        self._versions: dict[str, tuple[int, str]] = {}
-        self._hash = 0
-        self._held: list[tuple[str, Event, bool]] | None = []
-
-    def begin(self, listed: list[ListedConversation], known: str, *, more: bool) -> Counter[EventType]:
-        """Send the list, unless the reader has it, and what came meanwhile. Returns the number of events by their type.
-
-        ``more``: the owner has older conversations.
-        """
-        sent: Counter[EventType] = Counter()
-        for standing in listed:
-            self._note(standing.id, standing.state.version, standing.state.life)
-        if known != self._name:
-            data = msgspec.json.encode(Listed("listed", [_shown(each) for each in listed], more))
-            self.stream.events += 1
-            self.stream.put(event_text("listed", self._name, data))
-            sent["listed"] = 1
-        held, self._held = self._held or [], None
-        for conversation, event, is_new in held:
-            sent[event.type] += self.take(conversation, event, is_new)
-        return sent
-
-    def take(self, conversation: str, event: Event, is_new: bool) -> bool:  # noqa: FBT001 - as it is held
-        """Send an event, unless the reader has it; returns whether it was sent.
-
-        ``is_new``: it is the state, or the end, of a conversation whose events were not read along.
-        """
-        if self._held is not None:
-            self._held.append((conversation, event, is_new))
-            return False
-        version, life = self._versions.get(conversation, (-1, ""))
-        if event.type in ("erased", "left"):
-            if version < 0 and not is_new:
-                return False
-            self._note(conversation, None, "")
-        elif event.version <= version and event.life == life and (is_new or event.type != "reset"):
-            return False
-        else:
-            self._note(conversation, event.version, event.life)
-        self.stream.events += 1
-        self.stream.put(event_text(event.type, self._name, event.named))
-        return True
-
-    @property
-    def _name(self) -> str:
-        return f"{self._hash:016x}"
-
-    def _note(self, conversation: str, version: int | None, life: str) -> None:
-        had = self._versions.pop(conversation, None)
-        if had is not None:
-            self._hash ^= _hash_of(conversation, *had)
-        if version is not None:
-            self._versions[conversation] = version, life
-            self._hash ^= _hash_of(conversation, version, life)
-
-
-def _hash_of(conversation: str, version: int, life: str) -> int:
-    return int.from_bytes(blake2b(f"{conversation} {version} {life}".encode(), digest_size=8).digest())
-
-
-def _shown(each: ListedConversation) -> OwnerConversation:
-    last = each.state.length or None
-    messages = MessageRange(each.state.length, 1 if last else None, last)
-    metadata = read_settings(each.state.settings).metadata
-    return OwnerConversation(each.id, each.state.version, timestamp(each.state.updated_ms), messages, metadata)
 
 
 class _Named(NamedTuple):
@@ -232,17 +119,11 @@ class OwnerFeed:
             self._looked = None
         self._wake.set()
 
-    async def join(self, reader: OwnerReader, known: str) -> Counter[EventType]:
-        """Send the list to a reader, unless it has it, then each event. Returns the number of events sent by now, by type.
+    async def look(self) -> tuple[list[ListedConversation], bool]:
+        """Read the list, and follow the conversations that are new on it. Returns whether there are more.
 
         Raises StoreUnavailable.
         """
-        self.readers.add(reader)
-        listed, more = await self._look()
-        return reader.begin(listed, known, more=more)
-
-    async def _look(self) -> tuple[list[ListedConversation], bool]:
-        """Read the list, and follow the conversations that are new on it. Returns whether there are more."""
         async with self._looking:
             listed, more = await self._owners.read(self._tenant, self._owner, limit=FOLLOWED)
             for each in reversed(listed):
@@ -324,7 +205,7 @@ class OwnerFeed:
             self._wake.clear()
             try:
                 if self._looked is None or time.monotonic() >= self._looked + _LOOK_SECONDS:
-                    await self._look()
+                    await self.look()
                 await self._find_named()
                 await self._dismiss()
             except Problem:

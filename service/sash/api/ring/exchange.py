@@ -55,6 +55,8 @@ class Exchange(msgspec.Struct, eq=False):
     is_page: bool = True
     """Whether the charge is that of a page, whose size was not known."""
     was_cut: bool = False
+    cut_because: str = ""
+    """Why it was cut, if not at the deadline."""
     begun_seconds: float = 0.0
     """Seconds until the answer began, of one that goes on for as long as its reader stays; else 0."""
     status: int = 0
@@ -121,10 +123,10 @@ class Exchange(msgspec.Struct, eq=False):
         self.begun_seconds, self.deadline = time.monotonic() - self.started, math.inf
         running.discard(self)
 
-    def cut(self) -> None:
-        """Cancel the request's task, as at the deadline."""
+    def cut(self, why: str = "") -> None:
+        """Cancel the request's task, at the deadline or for another reason, which is a sentence."""
         if not self.was_cut:
-            self.was_cut, self.deadline = True, math.inf
+            self.was_cut, self.deadline, self.cut_because = True, math.inf, why
             self.task.cancel()
 
     def ends_by_cut(self) -> bool:
@@ -133,6 +135,8 @@ class Exchange(msgspec.Struct, eq=False):
 
     def too_slow(self) -> Problem:
         """The problem of a request that was cut: RequestTimeout if the client's body did not arrive."""
+        if self.cut_because:
+            return DeadlineExceeded(self.cut_because)
         seconds = self.shared.timeout_seconds
         if self.body is not None and self.body.waiting:
             return RequestTimeout(f"The body did not arrive within {seconds:g} seconds.")

@@ -27,6 +27,7 @@ _FORGET = 0.9
 _PATIENCE_SECONDS = 0.25
 """An answer can be cut as the slowest only after it was sent for this long."""
 _LOOK_SECONDS = 0.02
+_SLOWEST = "Too many large answers are being read, and this one was read the slowest; try again."
 
 
 class LargeAnswer(Protocol):
@@ -35,8 +36,8 @@ class LargeAnswer(Protocol):
     size_bytes: int
     was_cut: bool
 
-    def cut(self) -> None:
-        """End the answer before its end."""
+    def cut(self, why: str = "") -> None:
+        """End the answer before its end, for a reason, which is a sentence."""
 
     def made(self, size_bytes: int | None) -> None:
         """Note that the whole answer is in memory."""
@@ -133,5 +134,5 @@ class Sending:
                 if not each.was_cut and now - began > _PATIENCE_SECONDS
             }
             if rates and self._total - going + size > self._limit_bytes:
-                min(rates, key=rates.__getitem__).cut()
+                min(rates, key=rates.__getitem__).cut(_SLOWEST)
             await asyncio.sleep(_LOOK_SECONDS)

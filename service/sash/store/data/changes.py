@@ -14,6 +14,7 @@ are kept: the oldest of them then has the kind ``FLOOR``, and what came before i
 (an older Sash wrote some version), only what came since is known.
 """
 
+from collections.abc import Callable
 from enum import IntFlag
 from struct import Struct
 from typing import Final
@@ -70,41 +71,74 @@ class _Line(msgspec.Struct, frozen=True):
     def length_before(self) -> int:
         return self.length - self.added * self.count + self.forgot
 
-    def changes(self, after: int) -> list[VersionChange]:
+    def versions(self, after: int) -> range:
         """These versions after another one. Of the texts of one message, only the last is told."""
         first = self.version if self.kinds == ChangeKind.REPLACED else self.first
-        return [self._change(version) for version in range(max(after + 1, first), self.version + 1)]
+        return range(max(after + 1, first), self.version + 1)
 
-    def _change(self, version: int) -> VersionChange:
+    def change(self, version: int) -> VersionChange:
+        """What one of these versions did."""
         last = self.length - self.added * (self.version - version)
         to_seq = last - self.added if self.forgot else None
         return VersionChange(version, self.kinds & ~ChangeKind.FLOOR, self.seq, last - self.added + 1, last, to_seq)
 
 
-def changes_since(after: int, version: int, length: int, field: bytes) -> list[VersionChange] | None:
-    """Return the changes after one version, up to ``version``, after which the log has ``length`` messages.
+class Changes(msgspec.Struct, frozen=True):
+    """Changes after a version, oldest first."""
 
-    ``field`` is the conversation's field ``changes``. None where not all of them are known.
+    found: list[VersionChange]
+    is_all: bool
+    """Whether there are no more."""
+    length: int
+    """The messages that no later change forgot: those up to this seq."""
 
-    >>> [each.first_seq for each in changes_since(1, 3, 3, b"")]
+
+class _Finding:
+    """The first ``limit`` changes after a version."""
+
+    def __init__(self, after: int, length: int, limit: int | None) -> None:
+        self.after = after
+        self.found: list[VersionChange] = []
+        self.is_all = True
+        self.length = length
+        self._limit = limit
+
+    def add(self, versions: range, change: Callable[[int], VersionChange]) -> None:
+        """Add what these versions did, as far as there is room."""
+        room = len(versions) if self._limit is None else self._limit - len(self.found)
+        self.found += map(change, versions[:room])
+        if left := versions[room:]:
+            self.is_all = False
+            to_seq = change(left[-1]).to_seq  # only a line of one version forgets
+            self.length = self.length if to_seq is None else min(self.length, to_seq)
+
+
+def changes_since(after: int, version: int, length: int, field: bytes, limit: int | None = None) -> Changes | None:
+    """Return the first ``limit`` changes after one version, up to ``version``, after which the log has ``length`` messages.
+
+    ``field`` is the conversation's field ``changes``. None where not all changes are known. The time depends on ``limit``,
+    and not on how many changes there are.
+
+    >>> [each.first_seq for each in changes_since(1, 3, 3, b"").found]
     [2, 3]
     """
-    lines = [_Line(ChangeKind(kinds), *rest) for kinds, *rest in _LINE.iter_unpack(field)]
-    found: list[VersionChange] = []
+    finding = _Finding(after, length, limit)
     floor = at = at_length = 0
-    for line in lines:
+    for kinds, *rest in _LINE.iter_unpack(field):
+        line = _Line(ChangeKind(kinds), *rest)
         if line.kinds & ChangeKind.FLOOR:
             floor = line.version if line.begun else line.first - 1
         else:
-            floor = max(floor, _singles(found, at, at_length, after, line.first - 1, line.length_before))
-        found += [] if line.begun else line.changes(after)
+            floor = max(floor, _singles(finding, at, at_length, line.first - 1, line.length_before))
+        if not line.begun:
+            finding.add(line.versions(after), line.change)
         at, at_length = line.version, line.length
-    floor = max(floor, _singles(found, at, at_length, after, version, length))
-    return found if floor <= after <= version else None
+    floor = max(floor, _singles(finding, at, at_length, version, length))
+    return Changes(finding.found, finding.is_all, finding.length) if floor <= after <= version else None
 
 
-def _singles(found: list[VersionChange], at: int, length: int, after: int, version: int, then: int) -> int:
-    """Add the versions behind ``at``, up to ``version``, that added one message each, those after a version.
+def _singles(finding: _Finding, at: int, length: int, version: int, then: int) -> int:
+    """Add the versions behind ``at``, up to ``version``, that added one message each.
 
     Returns the version after which all is known: 0, or ``version`` where the lengths differ by another number. It is 1 where
     the conversation was created empty.
@@ -112,7 +146,10 @@ def _singles(found: list[VersionChange], at: int, length: int, after: int, versi
     begun = int(at == 0 and version - then == 1)
     if version - at - begun != then - length:
         return version
-    for each in range(max(at + begun, after) + 1, version + 1):
+
+    def change(each: int) -> VersionChange:
         seq = length + each - at - begun
-        found.append(VersionChange(each, ChangeKind.APPENDED, 0, seq, seq))
+        return VersionChange(each, ChangeKind.APPENDED, 0, seq, seq)
+
+    finding.add(range(max(at + begun, finding.after) + 1, version + 1), change)
     return begun

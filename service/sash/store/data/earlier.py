@@ -90,7 +90,8 @@ class EarlierStates:
         version, standing = int(fields[1] or 0), (fields[2] or b"").decode()
         if standing != life:
             return None
-        since = Since(changes_since(then.version, version, reply.length, changes or b""), _times(times or b""))
+        known = changes_since(then.version, version, reply.length, changes or b"")
+        since = Since(known.found if known is not None else None, _times(times or b""))
         # The store may have lost a write, and another one came in its place.
         is_other = then.version == version and then.etag != etag_of(fields[1] or b"", *fields[2:4])
         if (
