@@ -169,3 +169,31 @@ def test_a_start_on_a_full_disk_serves_reads(disk: Path) -> None:
     ballast.unlink()
     wait_until(lambda: say(served, "second").status_code == 201, 10)
     served.stop()
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable"])
+def test_erasures_have_room_where_not_a_byte_is_free(disk: Path, durability: str) -> None:
+    """Other programs take the room that the reserve gave back, to the last byte: erasures go on, and stay done."""
+    served = served_on(disk, durability)
+    for number in range(100):
+        assert say(served, "hello", f"c-{number}").status_code == 201
+    fill(disk)
+    wait_until(lambda: not (disk / "sash.reserve").exists(), 10)
+    (disk / "more").mkdir()
+    fill(disk / "more")
+    found = os.statvfs(disk)
+    assert found.f_bavail * found.f_frsize < 4096 * 2
+    wait_until(lambda: say(served, "again").status_code == 507, 10)
+    erased = [httpx.delete(f"{served.url}/conversations/c-{number}", timeout=20) for number in range(50)]
+    redacted = [httpx.delete(f"{served.url}/conversations/c-{n}/messages/1", timeout=20) for n in range(50, 60)]
+
+    assert {each.status_code for each in (*erased, *redacted)} == {204}, erased[0].text
+    assert say(served, "again").status_code == 507
+    (disk / "more" / "ballast").unlink()
+    (disk / "ballast").unlink()
+    served.stop()
+    served.start()
+    assert httpx.get(f"{served.url}/conversations/c-1", timeout=20).status_code == 404
+    assert httpx.get(f"{served.url}/conversations/c-99", timeout=20).status_code == 200
+    wait_until(lambda: (disk / "sash.erasures").stat().st_size == (disk / "sash.reserve").stat().st_size // 2, 10)
+    served.stop()

@@ -36,13 +36,13 @@ from sash.windows.media_lines import edited
 from sash.windows.needs import (
     Apart,
     DocumentsOf,
+    FilledBodies,
     Need,
     Older,
     Search,
     Searchable,
     SeenHistory,
     Texts,
-    Whole,
     WholeRecords,
     WithMedia,
     with_lost,
@@ -155,11 +155,11 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
     return choice, history, documents
 
 
-def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, Whole]:
+def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, FilledBodies]:
     """The bodies of a window's messages, with their pictures and files, by their places; and the media that are lost."""
     bodies, lost = seen.bodies, seen.history.lost
     if not seen.has_media and history.names is None:
-        return Whole(bodies if bodies.have(choice.seqs) else (yield Texts(choice.seqs, history)), lost)
+        return FilledBodies(bodies if bodies.have(choice.seqs) else (yield Texts(choice.seqs, history)), lost)
     seqs: Sequence[int] = sorted(choice.names.values()) if history.names is not None else choice.seqs
     if seen.has_media:
         lines = {choice.name(place) for place, each in choice.edits.items() if each.limit == 0}
@@ -168,10 +168,10 @@ def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Ne
     elif not bodies.have(seqs):
         bodies = yield Texts(seqs, seen.history)
     if not (history.names is not None and seqs):
-        return Whole(bodies, lost)
+        return FilledBodies(bodies, lost)
     places, found = choice.seqs, bodies.of(choice.names.values())
     run = bisect_left(places, last_left_out(places, places[-1]) + 1)
-    return Whole(Bodies(places[run], found[run:], dict(zip(places[:run], found[:run], strict=True))), lost)
+    return FilledBodies(Bodies(places[run], found[run:], dict(zip(places[:run], found[:run], strict=True))), lost)
 
 
 def _with(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Generator[Need, Any, SeenHistory]:

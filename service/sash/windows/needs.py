@@ -38,7 +38,7 @@ class Texts(msgspec.Struct, frozen=True):
 
 class WithMedia(msgspec.Struct, frozen=True):
     """The bodies of messages in a history, with the pictures and files of ``filled`` in their places. Both are ascending.
-    ``lined`` are the numbers of those that are sent as lines, by seq, which need not be read. The answer is a Whole."""
+    ``lined`` are the numbers of those that are sent as lines, by seq, which need not be read. The answer is FilledBodies."""
 
     seqs: Sequence[int]
     filled: Sequence[int]
@@ -46,7 +46,7 @@ class WithMedia(msgspec.Struct, frozen=True):
     history: History
 
 
-class Whole(NamedTuple):
+class FilledBodies(NamedTuple):
     """The answer to a WithMedia: the bodies that were read so far, and the numbers of media that turned out to be lost, by
     the seq of their message."""
 

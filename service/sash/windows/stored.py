@@ -35,13 +35,13 @@ from sash.windows.model_rules import ModelRules
 from sash.windows.needs import (
     Apart,
     DocumentsOf,
+    FilledBodies,
     Need,
     Older,
     Search,
     Searchable,
     SeenHistory,
     Texts,
-    Whole,
     WholeRecords,
     WithMedia,
     with_lost,
@@ -218,7 +218,7 @@ class Windows:
             case WithMedia(seqs, filled, lined, history):
                 await read.read_bodies(seqs, history)
                 await read.fill(filled, lined, {seq: history.record(seq) for seq in history.before})
-                return Whole(read.bodies, {**read.lost})
+                return FilledBodies(read.bodies, {**read.lost})
             case Search(text, last_seq):
                 mode = asked.recall or ""
                 return await self._recaller.read(read.target, text, mode, last_seq, read.state, ahead=read.indexed)

@@ -82,13 +82,14 @@ function tenantsCard(tenants) {
 
 function storeCard() {
   if (!health.status) return null;
-  const { memory, disk, connections, went_back: went, media_erasures_waiting: erasures } = health.status.store, share = memory.max ? memory.used / memory.max : null;
+  const { memory, disk, connections, went_back: went, media_erasures_waiting: erasures, media_storage_away: unmounted } = health.status.store, share = memory.max ? memory.used / memory.max : null;
   return card("", "The store", h("p", { class: "lead" }, say.bytes(memory.used), h("span", { class: "small" }, `${memory.max ? `of ${say.bytes(memory.max)}, ${say.share(share)}` : "used; no limit is set"}${away() ? ", when it last answered" : ""}`)),
     memory.max ? stacked([[share > 0.8 ? "c-bad" : "c-accent", "used", memory.used], ["c-quiet", "free", Math.max(0, memory.max - memory.used)]], "Memory", " bytes", say.bytes) : null,
     pairs(["keys", say.short(memory.keys)], ["evicted keys", say.short(memory.evicted_keys), memory.evicted_keys ? "bad" : ""], memory.replication_lag_bytes === null ? null : ["slowest replica behind", say.bytes(memory.replication_lag_bytes)],
       went ? ["went back to an older state", `${say.clock(went.at_ms)}, ${went.to_ms ? `by ${say.age((went.from_ms - went.to_ms) / 1000)}` : "it was empty"}`, "bad"] : null,
       disk ? ["disk free", say.bytes(disk.free)] : null, ["connections", `${connections.idle + connections.busy} up, ${connections.down} down`, connections.down ? "warn" : ""], ["commands waiting", say.whole(connections.waiting)],
-      erasures === null ? null : ["erasures of pictures that wait for object storage", say.whole(erasures), erasures ? "bad" : ""]));
+      erasures === null ? null : ["erasures of pictures that wait for object storage", say.whole(erasures), erasures ? "bad" : ""]),
+    unmounted ? h("p", { class: "bad" }, unmounted) : null);
 }
 
 /** A table whose cells have their column's name, so that a narrow screen can show them one below the other. */
