@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.counts.attachments import FILE_CHARACTERS, UPLOADED_FILE, Guess, Image, image_size, pages_in
+from sash.core.counts.text import strings
 from sash.core.providers.enclosures import Enclosure, enclosed
 from sash.core.providers.pieces import data_url
 
@@ -54,12 +55,14 @@ def media_of(
     its other media.
     """
     pictures, others = iter(images), iter(guesses)
-    found = []
+    found, told = [], set()
     for one in enclosed(message, own):
         kind = _KINDS[one.kind]
         if one.form or kind == REPLY:
-            found.append(_alone(one, kind))
-        elif kind == IMAGE:
+            found.append(_alone(one, kind, is_told=not told.isdisjoint(strings(one.part))))
+            continue
+        told.add(one.data)
+        if kind == IMAGE:
             width, height, _ = next(pictures)
             found.append(Medium(kind, one.media_type, len(one.data), width, height, is_linked=one.is_linked))
         else:
@@ -69,11 +72,12 @@ def media_of(
     return tuple(found)
 
 
-def _alone(one: Enclosure, kind: int) -> Medium:
-    """A medium that only the provider's own message has, or a spoken reply."""
+def _alone(one: Enclosure, kind: int, *, is_told: bool) -> Medium:
+    """A medium that only the provider's own message has, or a spoken reply. ``is_told``: the content has a medium of the
+    same name, with whose estimate this one is counted."""
     url = one.data if one.data.startswith("data:") else data_url("", one.data)
     size = (image_size(url) or (0, 0)) if kind == IMAGE else (0, 0)
     pages = pages_in(url) if kind == FILE else 0
-    tokens = 0 if kind in (IMAGE, REPLY) else max(UPLOADED_FILE, len(one.data) // FILE_CHARACTERS)
+    tokens = 0 if is_told or kind in (IMAGE, REPLY) else max(UPLOADED_FILE, len(one.data) // FILE_CHARACTERS)
     found = Medium(kind, one.media_type, len(one.data), *size, pages, tokens, form=one.form, is_linked=one.is_linked)
     return msgspec.structs.replace(found, in_thought=one.in_thought)

@@ -96,7 +96,7 @@ def _beside(beside: Beside, media: Sequence[Medium], lines: Mapping[int, str], t
     return msgspec.structs.replace(
         beside,
         images=tuple(_others(beside.images, _pictures(media, beside.format), lines)),
-        estimated=max(0, beside.estimated - sum(each.tokens for each in alone)),
+        estimated=beside.estimated - sum(each.tokens for each in alone),
         thoughts=_added(words, _sum(thought)),
         thoughts_images=tuple(_others(beside.thoughts_images, shown, lines)),
         mix=joined_mix(beside.mix, words, thought) if thought else beside.mix,

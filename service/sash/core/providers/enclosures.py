@@ -239,9 +239,9 @@ class _Visit:
         return self._provider.kinds.is_medium(block) and not _holds_words(block)
 
     def _replaced(self, block: Object) -> Object | None:
-        places = self._places.get(_payload(max(_strings(block), key=len, default="")))
-        if places:
-            return self._in_place(places.pop(0), block)
+        for text in sorted(_strings(block), key=len, reverse=True):  # short bytes are shorter than their type
+            if places := self._places.get(_payload(text)):
+                return self._in_place(places.pop(0), block)
         return self._apart(self.alone, block)
 
     def _apart(self, listed: list[Object], block: Object) -> Object | None:
