@@ -12,12 +12,13 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from api.dialogue import user
-from api.reading_events import applied, following
 from conftest import App, Served, serving_alone
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from model.asgi import Listener, Request
+from profiles import examples
+from rigs.dialogue import user
+from rigs.reading_events import applied, following
 
 from sash.api.events import event_bodies, event_stream
 
@@ -268,7 +269,7 @@ CHANGE = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(0.25)
 @given(
     before=st.lists(CHANGE, max_size=12),
     after=st.lists(CHANGE, max_size=25),

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import redis
-from api.dialogue import append
-from api.pictures import blob, in_base64, media_in, pictured
-from api.storages import MARKED, files_in
 from api.test_media_storage import WINDOW, erasures, sent, service, waiting_erasures
 from click.testing import CliRunner
+from rigs.dialogue import append
+from rigs.pictures import blob, in_base64, media_in, pictured
+from rigs.storages import MARKED, files_in
 
 from sash.cli import main
 from sash.store.data.media_erasures import ERASURES

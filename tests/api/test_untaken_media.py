@@ -4,7 +4,6 @@ from typing import Any
 
 import httpx
 import pytest
-from rigs.dialogue import problem
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwAEAQH/7yMK/gAAAABJRU5ErkJggg=="
 GIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
@@ -184,14 +183,46 @@ async def test_a_picture_in_a_result_is_a_line_in_the_response(client: httpx.Asy
     assert found["parts"] == parts[1:]
 
 
-async def test_a_picture_from_another_form_is_refused_by_its_place(client: httpx.AsyncClient) -> None:
-    """A GIF of a chat message has no place in Gemini's contents; with uncarried=drop it is left out, and told."""
-    message = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"data:image/gif;base64,{GIF}"}}]}
-    body = {"model": "gemini-2.5-flash", "format": "gemini", "messages": [message]}
-    refused = problem(await client.post("/window", json=body), 422, "format-cannot-carry")
-    assert refused["errors"][0]["pointer"].endswith("/content/0")
-    left = await client.post("/window", json={**body, "uncarried": "drop"})
-    assert left.json()["mended"]["reasons"] == {"left_out_part": 1}
+async def test_a_gif_of_a_chat_message_is_a_line_too(client: httpx.AsyncClient) -> None:
+    """Gemini gets the same line, told alike, in place of a GIF of a chat message and of one that came as its own part."""
+    url = f"data:image/gif;base64,{GIF}"
+    seen = {
+        "role": "user",
+        "content": [{"type": "text", "text": "hi"}, {"type": "image_url", "image_url": {"url": url}}],
+    }
+    body = {"model": "gemini-2.5-flash", "format": "gemini", "messages": [seen]}
+    chat = (await client.post("/window", json=body)).json()
+    own = await window(client, "gemini", asked("gemini", inline("image/gif", GIF)))
+    assert sent("gemini", chat) == sent("gemini", own) == {"text": "[image: image/gif, 1 kB]\n"}
+    assert chat["mended"] == own["mended"] == {"messages": 1, "reasons": {"untaken_medium": 1}}
+    request = {"model": MODELS["gemini"], **own["request"]}
+    counted = (await client.post("/count", params={"format": "gemini"}, json=request)).json()["tokens"]
+    assert counted <= chat["tokens"]["total"] == own["tokens"]["total"] <= counted + 32
+
+
+async def test_a_gif_costs_openai_what_its_detail_says(client: httpx.AsyncClient) -> None:
+    """That a picture is a GIF changes nothing for models that take it: one of low detail costs gpt-4o the base alone."""
+    costs = []
+    for url in (f"data:image/gif;base64,{GIF}", f"data:image/png;base64,{PIXEL}"):
+        part = {"type": "image_url", "image_url": {"url": url, "detail": "low"}}
+        body = {"model": "gpt-4o", "messages": [{"role": "user", "content": [part]}]}
+        made = (await client.post("/window", json=body)).json()
+        assert made["exact"]
+        costs.append(made["tokens"]["total"])
+    assert costs[0] == costs[1] < 100
+
+
+async def test_a_picture_in_a_file_part_costs_a_picture(client: httpx.AsyncClient) -> None:
+    """A picture that came as a file is sent as a picture in every form, and costs one."""
+    file = {"type": "file", "file": {"filename": "a.png", "file_data": f"data:image/png;base64,{PIXEL}"}}
+    for form, model in (*MODELS.items(), ("openai", "gpt-4o")):
+        body = {"model": model, "format": form, "messages": [{"role": "user", "content": [file]}]}
+        usual = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+        made, like = [
+            (await client.post("/window", json={**body, "messages": [{"role": "user", "content": [each]}]})).json()
+            for each in (file, usual)
+        ]
+        assert (made["request"], made["tokens"]) == (like["request"], like["tokens"])
 
 
 async def test_an_outputs_id_begins_as_calls_do(client: httpx.AsyncClient) -> None:

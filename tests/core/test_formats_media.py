@@ -94,33 +94,49 @@ class TestMedia:
         assert {"fileData": {"fileUri": uri}} == request["contents"][0]["parts"][1]
 
     def test_audio(self):
-        """Audio is sent to Gemini, and refused with its place for Anthropic and Responses."""
+        """Audio is sent to Gemini, told in a line to Responses, and refused with its place for Anthropic."""
         message = sees({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}})
 
         part = rendered("gemini", message)["contents"][0]["parts"][1]
 
         assert part == {"inlineData": {"mimeType": "audio/wav", "data": "AAAA"}}
-        assert ["#/messages/1/content/1"] == pointers("anthropic", message) == pointers("responses", message)
+        line = {"type": "input_text", "text": "[audio: audio/wav, 1 kB]\n"}
+        assert rendered("responses", message)["input"][0]["content"][1] == line
+        assert pointers("anthropic", message) == ["#/messages/1/content/1"]
 
     @pytest.mark.parametrize(
         ("form", "part"),
         [
-            ("anthropic", {"type": "image_url", "image_url": {"url": "data:image/svg+xml;base64,AAAA"}}),
             ("anthropic", {"type": "image_url", "image_url": {"url": "data:image/png,plain"}}),
             ("anthropic", {"type": "image_url", "image_url": {"url": "data:image/png;base64,é"}}),
             ("gemini", {"type": "image_url", "image_url": {"url": "data:image/png;base64,A"}}),
-            ("gemini", {"type": "image_url", "image_url": {"url": "ftp://x.test/a.png"}}),
             ("anthropic", {"type": "file", "file": {"file_id": "file-openai"}}),
             ("gemini", {"type": "file", "file": {"file_id": "file-openai"}}),
             ("anthropic", {"type": "file", "file": {"file_data": "AAAA"}}),
-            ("anthropic", {"type": "file", "file": {"file_data": "data:application/zip;base64,AAAA"}}),
-            ("anthropic", {"type": "file", "file": {"file_data": "data:text/plain;base64,/w=="}}),
             ("gemini", {"type": "hologram"}),
         ],
     )
     def test_what_does_not_fit_is_named(self, form, part):
         """A part that does not fit the format is refused with its message's seq and its place in the message."""
         assert pointers(form, sees(part)) == ["#/messages/1/content/1"]
+
+    @pytest.mark.parametrize(
+        ("form", "part", "line"),
+        [
+            ("anthropic", image("data:image/svg+xml;base64,AAAA"), "[image: image/svg+xml, 1 kB]\n"),
+            ("anthropic", image("data:image/svg+xml,<svg/>"), "[image: image/svg+xml, 1 kB]\n"),
+            ("anthropic", file(file_data="data:application/zip;base64,AAAA"), "[file: application/zip, 1 kB]\n"),
+            ("anthropic", file(file_data="data:text/plain;base64,/w=="), "[file: text/plain, 1 kB]\n"),
+            ("gemini", image("ftp://x.test/a.png"), "[image: ftp://x.test/a.png]\n"),
+            ("gemini", image("https://x.test/a.gif"), "[image: https://x.test/a.gif]\n"),
+            ("gemini", image("data:application/pdf;base64,JVBERi0x"), "[image: application/pdf, 1 kB]\n"),
+            ("converse", file(file_data="data:application/zip;base64,AAAA"), "[file: application/zip, 1 kB]\n"),
+            ("interactions", image("data:image/svg+xml;base64,AAAA"), "[image: image/svg+xml, 1 kB]\n"),
+        ],
+    )
+    def test_what_a_form_does_not_take_is_a_line(self, form, part, line):
+        """A medium of a type that the form does not take, or at an address that it cannot fetch, is a line of text."""
+        assert line in str(rendered(form, sees(part))).replace("\\n", "\n")
 
     def test_every_place_is_named_at_once(self):
         """One problem lists every part that does not fit."""

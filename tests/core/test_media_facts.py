@@ -4,8 +4,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from validators.albums import album
 from validators.test_histories import entries_of
 
@@ -15,7 +16,7 @@ from sash.core.counts.without_media import without_media
 FORMS = ("openai", "responses", "anthropic", "gemini")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(1.5)
 @given(st.integers(0, 1 << 32), st.sampled_from(FORMS))
 def test_media_take_away_no_tokens_of_others(seed: int, form: str) -> None:
     """Whatever media of a message are sent as lines, no estimate falls below 0."""

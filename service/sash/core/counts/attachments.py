@@ -24,6 +24,8 @@ from sash.core.providers.pieces import SOUNDS
 AUTO, LOW, ORIGINAL = 0, 1, 2
 DETAILS = {"auto": AUTO, "high": AUTO, "low": LOW, "original": ORIGINAL}
 Image = tuple[int, int, int]  # width and height in pixels (0, 0: unknown), and detail
+KIND: Final = 7
+"""The bits of an image's detail that are one of ``DETAILS``, or say who does not take it (``chat_mends.untaken``)."""
 _TAKEN = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|GIF8|RIFF....WEBP", re.DOTALL)
 """The beginning of an image in a format that providers take."""
 _HEADER = 64 * 1024
@@ -52,7 +54,7 @@ def _stated(payload: str) -> tuple[int, int] | None:
 def is_guess(image: Image, rules: ImageRules) -> bool:
     """Return whether an image's cost is estimated: its size is unknown, and the family's price depends on the size."""
     width, _, detail = image
-    return not width and not (detail == LOW and isinstance(rules, TileRules))
+    return not width and not (detail & KIND == LOW and isinstance(rules, TileRules))
 
 
 def image_tokens(image: Image, rules: ImageRules) -> int:
@@ -60,11 +62,11 @@ def image_tokens(image: Image, rules: ImageRules) -> int:
     width, height, detail = image
     match rules:
         case TileRules():
-            if detail == LOW:
+            if detail & KIND == LOW:
                 return rules.base
             return rules.base + rules.tile * (_tiles(width, height) if width else _MOST_TILES)
         case PatchRules():
-            budget = rules.original_budget if detail == ORIGINAL else rules.budget
+            budget = rules.original_budget if detail & KIND == ORIGINAL else rules.budget
             patches = _patches(width, height, budget, rules) if width else budget
             return math.ceil(patches * rules.factor) + rules.each
         case CropRules():

@@ -10,13 +10,13 @@ its assistant message. A single result costs its text; one of several results co
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from sash.core.counts import definitions
-from sash.core.counts.attachments import AUTO, ORIGINAL, Image, image_tokens, is_guess
+from sash.core.counts.attachments import KIND, ORIGINAL, Image, image_tokens, is_guess
 from sash.core.counts.estimates import pair_tokens, spoken_tokens, tokens_in
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FAMILIES, FUNCTION, SYSTEM, TOOL, USER, Rules
 from sash.core.counts.measures import HEADING_TOKENS, Extra, Measure, measure_each
@@ -29,7 +29,7 @@ from sash.core.counts.text import Pair, text_tokens
 from sash.core.counts.vendor_costs import definitions_cost, format_cost, is_forced
 from sash.core.counts.vendors import VendorRules
 from sash.core.providers import CHAT, PROVIDERS
-from sash.core.providers.chat_mends import is_a_line
+from sash.core.providers.chat_mends import EMPTY, GIF, NO_PICTURE, RARE, UNTAKEN_BY_SOME
 
 
 class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ def whole_row(measure: Measure, model: Model) -> Row:
     if extra.images:  # where parts are counted apart, images have no detail
         images = extra.images
         if PROVIDERS[model.format].parts_apart:
-            images = tuple((width, height, AUTO if detail <= ORIGINAL else detail) for width, height, detail in images)
+            images = tuple((a, b, kind if kind & KIND > ORIGINAL else kind & GIF) for a, b, kind in images)
         row["images"] = _images_tokens(images, model)
         row["has_images"] = 1
     if extra.beside is not None:
@@ -79,9 +79,34 @@ def whole_row(measure: Measure, model: Model) -> Row:
 
 
 def _images_tokens(images: Sequence[Image], model: Model) -> int:
-    """Return the tokens of the images that are sent as such. The line of another one is counted as an estimate."""
-    sent = (image for image in images if not is_a_line(image[2], model.format, model.provider))
-    return sum(image_tokens(image, model.rules.images) for image in sent)
+    """Return the tokens of the images that are sent as such, and of lines in place of GIFs.
+
+    The line in place of another one that OpenAI does not take is counted as an estimate.
+    """
+    return sum(
+        image_tokens(image, model.rules.images)
+        if not is_a_line(image[2], model)
+        else _GIF_LINE
+        if image[2] & KIND <= ORIGINAL
+        else 0
+        for image in images
+    )
+
+
+_GIF_LINE: Final = 32
+"""The most tokens of the line in place of a GIF: ``[image: image/gif, 99999 kB]`` has 14 in cl100k_base."""
+_NOT_TAKEN: Final = {UNTAKEN_BY_SOME: "image/heic", NO_PICTURE: "image/svg+xml", RARE: "image/bmp"}
+
+
+def is_a_line(detail: int, model: Model) -> bool:
+    """Return whether a model gets a line in place of a picture with this detail, in its form (``chat_mends.untaken``)."""
+    kind, sent_in = detail & KIND, PROVIDERS[model.format]
+    if kind == EMPTY:
+        return True
+    media_type = _NOT_TAKEN.get(kind) or ("image/gif" if detail & GIF else "")
+    if not media_type or (sent_in.is_chat_form and model.provider != sent_in.maker):
+        return False
+    return sent_in.takes.refuses_picture(media_type)
 
 
 def plain_text_tokens(text: str, model: Model) -> int:

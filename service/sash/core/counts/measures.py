@@ -19,8 +19,19 @@ from sash.core.counts.reasoning import Reasoning, reasoning_of
 from sash.core.counts.text import Pair, both, count_text, count_texts
 from sash.core.counts.unicode_scripts import Mix, is_plain, mix_of
 from sash.core.counts.unpriced import unpriced_tokens
-from sash.core.providers.chat_mends import MEDIA, NAMES, fitting_function, fitting_name, oddities, told, untaken
+from sash.core.providers.chat_mends import (
+    GIF,
+    MEDIA,
+    NAMES,
+    fitting_function,
+    fitting_name,
+    is_gif,
+    oddities,
+    told,
+    untaken,
+)
 from sash.core.providers.hosted import media_line
+from sash.core.providers.media_types import as_picture
 from sash.core.providers.members import has_foreign
 from sash.core.providers.sharing import restore
 
@@ -229,7 +240,7 @@ def _content(
     images: list[Image] = []
     guesses: list[Guess] = []
     lines: list[Guess] = []
-    for part in content or ():
+    for part in map(as_picture, content or ()):
         if refused := untaken(part) if is_read else 0:
             lines.append(guess_line(media_line(part)))
         match part.get("type"):
@@ -238,7 +249,7 @@ def _content(
             case "image_url":
                 given = sizes[len(images)] if len(images) < len(sizes) else None
                 width, height, detail = _image(part.get("image_url"), given)
-                images.append((width, height, refused or detail))
+                images.append((width, height, (refused or detail) | (GIF if is_gif(part) else 0)))
             case _:
                 texts.append(text_in(part))
                 guesses.append(guess(part))

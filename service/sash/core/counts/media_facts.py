@@ -55,7 +55,8 @@ def media_of(
     its other media.
     """
     pictures, others = iter(images), iter(guesses)
-    found, told = [], set()
+    found: list[Medium] = []
+    told: set[str] = set()
     for one in enclosed(message, own):
         kind = _KINDS[one.kind]
         if one.form or kind == REPLY:

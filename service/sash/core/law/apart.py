@@ -25,7 +25,7 @@ import numpy as np
 
 from sash.core.counts.attachments import image_size
 from sash.core.providers import PROVIDERS
-from sash.core.providers.media import guess_type
+from sash.core.providers.media_types import guess_type
 
 LARGE: Final = 8 * 1024
 """Longer base64, in bytes, leaves its message."""

@@ -36,8 +36,8 @@ from sash.core.providers.claude_kinds import unknown_blocks
 from sash.core.providers.claude_mends import (
     CALL_ID,
     CALL_NAME,
+    CLAUDES_MEDIA,
     FOREIGN,
-    IMAGES,
     OF_BLOCKS,
     RESULTS_FIRST,
     SYSTEM_ROLE,
@@ -49,7 +49,8 @@ from sash.core.providers.claude_mends import (
     takes_system_role,
 )
 from sash.core.providers.claude_request import OF_REQUESTS, is_hour, marked, without_refused
-from sash.core.providers.media import Media, is_web, read_data_url, read_file
+from sash.core.providers.media import Media, read_data_url, read_file
+from sash.core.providers.media_types import PDF, UNTAKEN, is_web
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.part_kinds import PartKinds, kinds
 from sash.core.providers.pieces import (
@@ -81,6 +82,7 @@ from sash.core.providers.turns import (
     Refusals,
     Result,
     Said,
+    as_line,
     only_text,
     read_steps,
     tell_sounds,
@@ -354,7 +356,8 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``messages``, with ``system``, ``tools`` and ``tool_choice`` where they are not empty."""
-    steps = read_steps(messages, _SHAPE, refusals, tidy=partial(FOREIGN.sub, "_"), renames=CALL_ID, groups=True)
+    tidy = partial(FOREIGN.sub, "_")
+    steps = read_steps(messages, _SHAPE, refusals, tidy=tidy, renames=CALL_ID, groups=True, takes=CLAUDES_MEDIA)
     history = [_with_place(step, refusals) for step in steps]
     system = [step for step in history if isinstance(step, Said) and step.is_system]
     turns = [turn for step in history for turn in _turns(step, refusals)]
@@ -403,7 +406,9 @@ def _turns(step: HistoryStep, refusals: Refusals) -> Sequence[_Turn]:
             blocks = [*_thinking(step, refusals), *texts, *_uses(step, refusals)]
             return (("assistant", refusals.owned(blocks, step.seq)),)
         case Said(is_system=False):
-            return (("user", refusals.owned(list(_blocks(step.parts, refusals)) or [dict(_EMPTY)], step.seq)),)
+            return (
+                ("user", refusals.owned(list(_blocks(step.parts, step.seq, refusals)) or [dict(_EMPTY)], step.seq)),
+            )
         case Said():
             return ()
         case Whole():
@@ -429,7 +434,7 @@ def _use(identity: str, name: str, arguments: str, *, custom: bool = False) -> B
 def _result_blocks(step: Result, refusals: Refusals) -> list[Block]:
     if len(step.parts) == 1 and step.parts[0].text is not None:  # as nearly all
         return _text(step.parts[0])
-    return list(_blocks(tell_sounds(step, refusals), refusals))
+    return list(_blocks(tell_sounds(step, refusals), step.seq, refusals))
 
 
 def _thinking(step: Said, refusals: Refusals) -> list[Block]:
@@ -498,7 +503,7 @@ def _cache(body: dict[str, Any]) -> Block:
     return {"cache_control": body["cache_control"]} if body.get("cache_control") else {}
 
 
-def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
+def _blocks(parts: Iterable[Part], seq: int, refusals: Refusals) -> Iterator[Block]:
     for part in parts:
         match part.body:
             case {"type": "text"}:
@@ -507,38 +512,36 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
                 if is_web(url):
                     yield {"type": "image", "source": {"type": "url", "url": url}} | _cache(part.body)
                 elif media := read_data_url(url, part.place, refusals):
-                    yield from _image(media, part, refusals)
+                    yield _image(media, part)
             case {"type": "file", "file": {"file_id": str(file_id)}} if file_id.startswith("file_"):  # OpenAI: file-
                 yield {"type": "document", "source": {"type": "file", "file_id": file_id}} | _cache(part.body)
             case {"type": "file", "file": {"file_id": str(url)}} if is_web(url):
                 yield {"type": "document", "source": {"type": "url", "url": url}} | _cache(part.body)
             case {"type": "file", "file": dict(file)}:
                 if media := read_file(file, part.place, refusals):
-                    yield from _document(media, file.get("filename"), part, refusals)
+                    yield _document(media, file.get("filename"), part, seq, refusals)
             case _:
                 refusals.add(part.place, "has no place in the Messages API, which takes text, images and files")
 
 
-def _image(media: Media, part: Part, refusals: Refusals) -> Iterator[Block]:
-    if media.media_type not in IMAGES:
-        refusals.add(part.place, "must be a JPEG, PNG, GIF or WebP image")
-        return
+def _image(media: Media, part: Part) -> Block:
     source = {"type": "base64", "media_type": media.media_type, "data": media.data}
-    yield {"type": "image", "source": source} | _cache(part.body)
+    return {"type": "image", "source": source} | _cache(part.body)
 
 
-def _document(media: Media, title: str | None, part: Part, refusals: Refusals) -> Iterator[Block]:
+def _document(media: Media, title: str | None, part: Part, seq: int, refusals: Refusals) -> Block:
+    """Return a file of a type that Claude takes; the line of a text that is not in UTF-8, or has no words."""
     if media.media_type.startswith("image/"):
-        yield from _image(media, part, refusals)
-        return
-    if media.media_type == "application/pdf":
-        source = {"type": "base64", "media_type": "application/pdf", "data": media.data}
-    elif media.media_type.startswith("text/") and (text := media.text()):
+        return _image(media, part)
+    text = None if media.media_type == PDF else media.text()
+    if media.media_type == PDF:
+        source = {"type": "base64", "media_type": PDF, "data": media.data}
+    elif text and text.strip():
         source = {"type": "text", "media_type": "text/plain", "data": text}
     else:
-        refusals.add(part.place, "must be a PDF, a text in UTF-8 or an image")
-        return
-    yield {"type": "document", "source": source} | ({"title": title} if title else {}) | _cache(part.body)
+        refusals.mends.add(UNTAKEN, seq)
+        return {"type": "text", "text": as_line(part.body)["text"]} | _cache(part.body)
+    return {"type": "document", "source": source} | ({"title": title} if title else {}) | _cache(part.body)
 
 
 def _tools(functions: list[Function], choice: Choice | None, refusals: Refusals) -> dict[str, Any]:
@@ -757,6 +760,7 @@ ANTHROPIC = Provider(
     of_reply=frozenset({"id"}),
     has_cache_control=True,
     parts_apart=True,
+    takes=CLAUDES_MEDIA,
     mends=(*OF_BLOCKS, *OF_REQUESTS),
     has_system_messages=takes_system_role,
     forgets_thoughts=True,

@@ -13,7 +13,18 @@ from typing import Any, Final
 
 from sash.core.chat.file_links import LINKS, as_file, is_link
 from sash.core.providers.hosted import media_line
-from sash.core.providers.media import is_web, picture_type
+from sash.core.providers.media_types import (
+    MEDIA_TYPE,
+    PDF,
+    PDF_BEGINS,
+    UNTAKEN,
+    USUAL_PICTURES,
+    Takes,
+    as_picture,
+    is_web,
+    picture_type,
+    typed,
+)
 from sash.core.providers.mends import AS_TEXT, Mend
 from sash.core.providers.pieces import SOUNDS
 from sash.core.providers.thoughts import MEMBERS
@@ -67,44 +78,31 @@ STRICT: Final = Mend(
     sent="The message without them",
     evidence="Mistral answers 422: 'Extra inputs are not permitted' (charmbracelet/crush #1590, OpenMinis/OpenMinis #87)",
 )
-UNTAKEN: Final = Mend(
-    name="untaken_medium",
-    refused="A picture in a data URL that is no PNG, JPEG, GIF or WebP, or at an address that is none of the web; a sound "
-    "that is no `wav` or `mp3`; a file that is no PDF and no text; sent to OpenAI's own models. One without bytes",
-    sent="One line of text in its place, with its type and its size",
-    evidence='OpenAI answers 400: "You uploaded an unsupported image. Please make sure your image has of one the following '
-    "formats: ['png', 'jpeg', 'gif', 'webp']\" (STranslate/STranslate 277, CosmosShadow/gptpdf 6); openai.types.chat: an "
-    "input_audio's `format` is 'wav' or 'mp3'",
-)
-TYPED: Final = Mend(
-    name="media_type",
-    refused="A picture whose bytes are a PNG, JPEG, GIF or WebP in a data URL of another type, such as "
-    "`application/octet-stream` or `IMAGE/PNG`, with a parameter such as `charset`, or with white space in its base64; sent "
-    "to OpenAI's own models",
-    sent="The picture with the type of its bytes, without parameters and white space",
-    evidence="OpenAI answers 400: 'Invalid MIME type. Only image types are supported.', 'Expected a base64-encoded data URL "
-    "with an image MIME type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=')' (anomalyco/opencode 23983)",
-)
 FILED: Final = Mend(
     name="file_type",
-    refused="A text file, and a PDF's base64 without `data:application/pdf`, sent to OpenAI's own models",
-    sent="The file's text; the PDF as a data URL",
+    refused="A text file, a picture as a file, and a PDF's base64 without `data:application/pdf`, sent to OpenAI's own "
+    "models",
+    sent="The file's text; the picture as a picture; the PDF as a data URL",
     evidence="OpenAI answers 400: 'Expected a base64-encoded data URL with an application/pdf MIME type, but got "
     "unsupported MIME type 'text/markdown'' (trpc-group/trpc-agent-go 1816), 'an invalid base64-encoded value' "
     "(vercel/ai 7266)",
 )
-CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, UNTAKEN, TYPED, FILED, OTHERS, STRICT)
+CHAT_MENDS: Final = (EMPTY_CONTENT, EMPTY_MEMBER, NAME, CALL_ID, SPOKEN, UNTAKEN, MEDIA_TYPE, FILED, OTHERS, STRICT)
 
 _CONTENT, _MEMBERS, NAMES, _IDS, _AUDIO, MEDIA, _LINKED, _OTHERS, _STRICT = (1 << bit for bit in range(9))
 _UNTAKEN, _NO_BYTES, OTHER_TYPE, _FILED = (1 << bit for bit in range(9, 13))
-UNTAKEN_BY_SOME, NO_PICTURE, EMPTY = 3, 4, 5
-"""Who gets a line in place of a picture, kept in the place of its detail: OpenAI's models and Claude (for a HEIC, or an
-address that is none of the web); also Gemini and Bedrock (a type that none of them takes, as SVG); everybody (no bytes)."""
-_LINES_IN: Final = {
-    UNTAKEN_BY_SOME: {"responses", "anthropic"},
-    NO_PICTURE: {"responses", "anthropic", "gemini", "converse"},
+UNTAKEN_BY_SOME, NO_PICTURE, EMPTY, RARE = 3, 4, 5, 6
+"""What a picture is that some forms do not take, kept in the place of its detail: a HEIC, or an address that is none of the
+web; a type that no form takes with a list of its own, as SVG; no bytes; a BMP or TIFF."""
+GIF: Final = 8
+"""A bit beside a picture's detail: it is a GIF."""
+_KINDS: Final = {
+    **dict.fromkeys(("image/heic", "image/heif", ""), UNTAKEN_BY_SOME),
+    **dict.fromkeys(("image/bmp", "image/tiff"), RARE),
 }
-_HEICS: Final = frozenset({"image/heic", "image/heif"})
+OPENAIS_MEDIA: Final = Takes(pictures=USUAL_PICTURES | {"image/jpg"}, files=frozenset({PDF}), sounds=SOUNDS)
+"""What chat completions of OpenAI's own models take."""
+_PICTURES: Final = OPENAIS_MEDIA.pictures or frozenset()
 _OPENAI: Final = "openai"
 STRICT_MAKER: Final = "mistral"
 """The maker whose own models refuse every member that its requests do not have."""
@@ -125,11 +123,6 @@ _OTHERS_MEMBERS: Final = MEMBERS | {
 _NOT_MISTRALS: Final = MEMBERS | {
     *("annotations", "cache_control", "encrypted_content", "partial", "provider_specific_fields"),
 }
-_PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
-_PDF, _PDF_BEGINS = "application/pdf", "JVBERi"
-"""The media type of the files that chat completions take, and how base64 of one begins."""
-_HEAD: Final = 200
-"""Characters of a data URL that have its media type and the first bytes."""
 _SPACES: Final = " \n\r\t"
 _NULL_FOR_OPENAI: Final = frozenset({"refusal", "audio", "function_call"})
 _SPEAKERS: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
@@ -166,13 +159,16 @@ def untaken(part: Mapping[str, Any]) -> int:
     if not oddity & _UNTAKEN:
         return 0
     given = part.get("image_url")
-    told, data = _typed(given["url"] if isinstance(given, dict) else given or "")
-    return NO_PICTURE if data and picture_type(told or "", data) not in _HEICS else UNTAKEN_BY_SOME
+    told, data = typed(given["url"] if isinstance(given, dict) else given or "")
+    return _KINDS.get(picture_type(told or "", data) if data else "", NO_PICTURE)
 
 
-def is_a_line(detail: int, form: str, maker: str) -> bool:
-    """Return whether a model of a maker gets a line in ``form`` in place of a picture with this detail (``untaken``)."""
-    return detail == EMPTY or (detail in _LINES_IN and (form in _LINES_IN[detail] or form == maker == _OPENAI))
+def is_gif(part: Mapping[str, Any]) -> bool:
+    """Return whether a part is a picture in a data URL that has the bytes of a GIF, or is told to."""
+    given = part.get("image_url")
+    url = given.get("url") if isinstance(given, dict) else given
+    told, begins = typed(url) if isinstance(url, str) else (None, "")
+    return told is not None and picture_type(told, begins) == "image/gif"
 
 
 def sent_as_chat(message: Message, odd: int, maker: str, model: str) -> tuple[Message, list[Mend]]:
@@ -317,21 +313,24 @@ def _medium_oddity(part: Mapping[str, Any]) -> int:
         case {"type": "input_audio", "input_audio": {"data": str(data), "format": form}}:
             return _NO_BYTES if not data else 0 if form in SOUNDS else _UNTAKEN
         case {"type": "file", "file": {"file_data": str(data)}}:
-            return _file_oddity(data)
+            picture = as_picture(dict(part))
+            if "image_url" not in picture:
+                return _file_oddity(data)
+            return (picture_oddity(picture["image_url"]["url"]) & ~OTHER_TYPE) or _FILED
     return 0
 
 
 def _file_oddity(data: str) -> int:
     """What OpenAI refuses in a file's data; 0 for a PDF in a data URL."""
-    told, begins = _typed(data)
+    told, begins = typed(data)
     if not begins and (told is not None or not data):
         return _NO_BYTES
     is_words = told is not None and told.startswith("text/")
-    return 0 if told == _PDF else _FILED if is_words or data.startswith(_PDF_BEGINS) else _UNTAKEN
+    return 0 if told == PDF else _FILED if is_words or data.startswith(PDF_BEGINS) else _UNTAKEN
 
 
 def _with_files(message: Message) -> Message:
-    """The message with a text file as its text, and with a PDF's base64 in a data URL."""
+    """The message with a text file as its text, a PDF's base64 in a data URL, and a file that is a picture as one."""
     return {
         **message,
         "content": [_filed(part) if _medium_oddity(part) & _FILED else part for part in message["content"]],
@@ -342,12 +341,14 @@ def with_data_url(part: Message) -> Message:
     """Return a file whose data are base64 of a PDF with them as a data URL; another part as it is."""
     file = part.get("file")
     data = file.get("file_data") if isinstance(file, Mapping) else None
-    if not (isinstance(data, str) and data.startswith(_PDF_BEGINS)):
+    if not (isinstance(data, str) and data.startswith(PDF_BEGINS)):
         return part
-    return {**part, "file": {**part["file"], "file_data": f"data:{_PDF};base64,{data}"}}
+    return {**part, "file": {**part["file"], "file_data": f"data:{PDF};base64,{data}"}}
 
 
 def _filed(part: Message) -> Message:
+    if (picture := as_picture(part)) is not part:
+        return _with_type(picture)
     if (found := with_data_url(part)) is not part:
         return found
     head, _, payload = part["file"]["file_data"].partition(",")
@@ -360,7 +361,7 @@ def _filed(part: Message) -> Message:
 
 def picture_oddity(url: str) -> int:
     """Return what OpenAI refuses in a picture's address that is none of the web, as a bit; 0 if it takes it."""
-    told, data = _typed(url)
+    told, data = typed(url)
     if not data:
         return _NO_BYTES if told is not None or not url else _UNTAKEN
     if told in _PICTURES:
@@ -375,18 +376,12 @@ def _is_irregular(url: str, told: str) -> bool:
     return is_base64 and (head != f"data:{told};base64" or any(space in url for space in _SPACES))
 
 
-def _typed(url: str) -> tuple[str | None, str]:
-    """The media type of a data URL, None for another URL, and the beginning of its data, which is empty if it has none."""
-    head, _, data = url[:_HEAD].partition(",")
-    return (head[5:].partition(";")[0].strip().lower(), data.lstrip()) if head[:5].lower() == "data:" else (None, "")
-
-
 def _in_lines(refused: int) -> Callable[[Message], Message]:
     """Return what puts a line in place of each picture and sound of which this is refused."""
 
     def changed(message: Message) -> Message:
         parts = [
-            {"type": "text", "text": media_line(part)} if _medium_oddity(part) & refused else part
+            {"type": "text", "text": media_line(as_picture(part))} if _medium_oddity(part) & refused else part
             for part in message["content"]
         ]
         return {**message, "content": parts}
@@ -401,7 +396,7 @@ def _with_types(message: Message) -> Message:
 
 def retyped(url: str) -> str:
     """Return a picture's data URL with the type of its bytes, without parameters and white space."""
-    told, begins = _typed(url)
+    told, begins = typed(url)
     return f"data:{picture_type(told or '', begins)};base64,{''.join(url.partition(',')[2].split())}"
 
 
@@ -443,7 +438,7 @@ _CHANGES: Final[tuple[tuple[int, Mend, Callable[[Message], Message], frozenset[s
     (_LINKED, AS_TEXT, _unlinked, _OPENAIS),
     (_NO_BYTES, UNTAKEN, _in_lines(_NO_BYTES), None),
     (_UNTAKEN, UNTAKEN, _in_lines(_UNTAKEN), _OPENAIS),
-    (OTHER_TYPE, TYPED, _with_types, _OPENAIS),
+    (OTHER_TYPE, MEDIA_TYPE, _with_types, _OPENAIS),
     (_FILED, FILED, _with_files, _OPENAIS),
     (_OTHERS, OTHERS, _without_others, _OPENAIS),
     (_STRICT, STRICT, _strict, _STRICTS),

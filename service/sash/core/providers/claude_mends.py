@@ -12,7 +12,17 @@ import msgspec
 from sash.core.chat.calls import arguments_object
 from sash.core.providers.claude_titles import NESTED_MARK, TITLE, cited, marked_outside, titled
 from sash.core.providers.hosted import media_line
-from sash.core.providers.media import MEDIA_TYPE, Media, is_web, picture_type
+from sash.core.providers.media import Media
+from sash.core.providers.media_types import (
+    MEDIA_TYPE,
+    PDF,
+    PDF_BEGINS,
+    UNTAKEN,
+    USUAL_PICTURES,
+    Takes,
+    is_web,
+    picture_type,
+)
 from sash.core.providers.mends import Mend
 from sash.core.providers.pieces import data_url, file_part
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
@@ -74,14 +84,6 @@ HOSTED_INPUT: Final = Mend(
     sent="The call with the object that the text is; with an empty one if it is none",
     evidence="'server_tool_use.input: Input should be a valid dictionary'; anthropic.types.ServerToolUseBlockParam",
 )
-UNTAKEN: Final = Mend(
-    name="untaken_medium",
-    refused="A picture that is no JPEG, PNG, GIF or WebP, or that has no bytes and no address; a document in base64 that is "
-    "no PDF",
-    sent="One line of text in its place, with its type and its size; a text file as a document of text",
-    evidence="'image.source.base64.media_type: Input should be image/jpeg, …' (anomalyco/opencode 5704), 'image cannot be "
-    "empty'; anthropic.types.Base64PDFSourceParam: `media_type` is 'application/pdf', PlainTextSourceParam: 'text/plain'",
-)
 NULL_MEMBER: Final = Mend(
     name="null_member",
     refused="A tool result with `is_error` that is null",
@@ -104,11 +106,8 @@ OF_BLOCKS: Final = (
     TITLE,
     NESTED_MARK,
 )
-IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-"""Media types of the pictures that Claude takes."""
-_PDF: Final = "application/pdf"
-_PDF_BEGINS: Final = "JVBERi"
-"""How base64 of a PDF begins."""
+CLAUDES_MEDIA: Final = Takes(pictures=USUAL_PICTURES, files=frozenset({PDF}))
+"""What Claude takes. A text file is a document of text. A sound has no place in a block."""
 
 _WITHOUT_SYSTEM_ROLE: Final = re.compile(r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?!-[89]\b)))")
 """Models that take system texts in ``system`` alone."""
@@ -224,7 +223,7 @@ def _image(block: Block, source: Block) -> Block:
             return _line(block, {"type": "image_url", "image_url": {"url": url}})
         case {"type": "base64", "media_type": str(told), "data": str(data)}:
             found = picture_type(told, data)
-            if not data or found not in IMAGES:
+            if not data or CLAUDES_MEDIA.refuses_picture(found):
                 return _line(block, {"type": "image_url", "image_url": {"url": data_url(told, data)}})
             return block if found == told else {**block, "source": {**source, "media_type": found}}
     return block
@@ -233,9 +232,9 @@ def _image(block: Block, source: Block) -> Block:
 def _document(block: Block, source: Block) -> Block:
     """Return a document in base64 as a PDF or as a text, or its line."""
     match source:
-        case {"type": "base64", "media_type": str(told), "data": str(data)} if not data or told != _PDF:
-            if data.startswith(_PDF_BEGINS):
-                return {**block, "source": {**source, "media_type": _PDF}}
+        case {"type": "base64", "media_type": str(told), "data": str(data)} if not data or told != PDF:
+            if data.startswith(PDF_BEGINS):
+                return {**block, "source": {**source, "media_type": PDF}}
             text = Media(told, data).text() if told.startswith("text/") else None
             if text and text.strip():
                 return {**block, "source": {"type": "text", "media_type": "text/plain", "data": text}}

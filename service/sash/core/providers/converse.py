@@ -16,7 +16,16 @@ from sash.core.chat.arguments import ProviderObject
 from sash.core.chat.messages import CallId
 from sash.core.providers.asking import Asking
 from sash.core.providers.claude_mends import is_claude
-from sash.core.providers.converse_files import IMAGES, KINDS, Names, document, document_text, own_image, read_media
+from sash.core.providers.converse_files import (
+    BEDROCKS_MEDIA,
+    KINDS,
+    Names,
+    document,
+    document_text,
+    format_of,
+    own_medium,
+    read_media,
+)
 from sash.core.providers.converse_marks import caching, fitted, mark, point
 from sash.core.providers.converse_mends import (
     BLANK_TEXT,
@@ -38,7 +47,8 @@ from sash.core.providers.converse_mends import (
     without_media,
 )
 from sash.core.providers.known_kinds import UnknownKind, objects_at, unknown_name
-from sash.core.providers.media import Media, is_web, read_data_url, read_file
+from sash.core.providers.media import Media, read_data_url, read_file
+from sash.core.providers.media_types import is_web
 from sash.core.providers.mends import AS_TEXT
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.part_kinds import PartKinds, kinds
@@ -256,7 +266,7 @@ def _write(
     """Return ``messages``, with ``system`` and ``toolConfig`` where they are not empty."""
     names, told, turns = Names(refusals), list[list[Block]](), list[SentTurn]()
     last: Whole | None = None
-    for step in read_steps(messages, _SHAPE, refusals, tidy=fit, renames=CALL_ID):
+    for step in read_steps(messages, _SHAPE, refusals, tidy=fit, renames=CALL_ID, takes=BEDROCKS_MEDIA):
         if (isinstance(step, Said) and step.is_system) or (isinstance(step, Whole) and step.role == "system"):
             told.append(list(_system(step, refusals)))
             continue
@@ -355,14 +365,18 @@ def _blocks(parts: Iterable[Part], seq: int, names: Names, refusals: Refusals) -
             case {"type": "text"}:
                 yield from _text(part)
                 continue
-            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if is_web(url):
+            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if url[:5].lower() != "data:":
                 found = _line(part, seq, refusals)
             case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
-                found = _image(read_data_url(url, part.place, refusals), part, refusals)
+                media = read_data_url(url, part.place, refusals)
+                found = _image(media) if media else None
             case {"type": "file", "file": {"file_id": str(url)}} if is_web(url):
                 found = _line(part, seq, refusals)
             case {"type": "file", "file": dict(file)}:
-                found = _file(read_file(file, part.place, refusals), file.get("filename"), part, seq, names, refusals)
+                media = read_file(file, part.place, refusals)
+                found = _file(media, file.get("filename"), names, seq) if media else None
+            case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
+                found = {"audio": {"format": form, "source": {"bytes": data}}}
             case _:
                 refusals.add(part.place, "has no place in Converse, which takes text, images and documents")
         if found is not None:
@@ -377,24 +391,12 @@ def _line(part: Part, seq: int, refusals: Refusals) -> Block:
     return {"text": as_line(part.body)["text"]}
 
 
-def _image(media: Media | None, part: Part, refusals: Refusals) -> Block | None:
-    if media is None:
-        return None
-    if media.media_type not in IMAGES:
-        refusals.add(part.place, "must be a JPEG, PNG, GIF or WebP image")
-        return None
-    return {"image": {"format": IMAGES[media.media_type], "source": {"bytes": media.data}}}
+def _image(media: Media) -> Block:
+    return {"image": {"format": format_of(media.media_type), "source": {"bytes": media.data}}}
 
 
-def _file(
-    media: Media | None, filename: str | None, part: Part, seq: int, names: Names, refusals: Refusals
-) -> Block | None:
-    if media is None or media.media_type.startswith("image/"):
-        return _image(media, part, refusals)
-    found = document(media, filename, names, seq)
-    if found is None:
-        refusals.add(part.place, "must be a PDF, a text, an image, or a file of Word or Excel")
-    return found
+def _file(media: Media, filename: str | None, names: Names, seq: int) -> Block:
+    return _image(media) if media.media_type.startswith("image/") else document(media, filename, names, seq)
 
 
 def _own(step: Whole, last: Whole | None, names: Names, refusals: Refusals) -> Iterator[SentTurn]:
@@ -435,15 +437,12 @@ def _own_block(
             yield {"toolUse": {**use, "toolUseId": identity, "name": name}}
         case {"toolResult": dict(answer)} if role == "user":
             found = result(answer, seq, refusals)["toolResult"]
-            named = [
-                names.own(each, seq) if "document" in each else own_image(each, seq, refusals)
-                for each in found.get("content") or ()
-            ]
+            given = [own_medium(each, seq, refusals) for each in found.get("content") or ()]
+            named = [names.own(each, seq) if "document" in each else each for each in given]
             yield {"toolResult": {**found, "content": named}}
-        case {"document": dict()}:
-            yield names.own(block, seq)
-        case {"image": dict()}:
-            yield own_image(block, seq, refusals)
+        case _ if not block.keys().isdisjoint(KINDS):
+            found = own_medium(block, seq, refusals)
+            yield names.own(found, seq) if "document" in found else found
         case _:
             yield block
 
@@ -534,6 +533,7 @@ CONVERSE = Provider(
     limits=lambda _name, _window: _LIMITS,
     narrows=_LIMITS,
     asking=_ASKING,
+    takes=BEDROCKS_MEDIA,
     mends=OF_CONVERSE,
     own_members=_MEMBERS,
     has_cache_control=True,

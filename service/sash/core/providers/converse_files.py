@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sash.core.providers.hosted import media_line
-from sash.core.providers.media import MEDIA_TYPE, Media, picture_type
+from sash.core.providers.media import Media
+from sash.core.providers.media_types import MEDIA_TYPE, UNTAKEN, USUAL_PICTURES, Takes, picture_type
 from sash.core.providers.mends import Mend
 from sash.core.providers.pieces import SOUNDS, Object, data_url, file_part
 from sash.core.providers.turns import Block, Refusals
 
-IMAGES: Final = {f"image/{form}": form for form in ("png", "jpeg", "gif", "webp")}
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument"
 _DOCUMENTS: Final = {
     "pdf": "application/pdf",
@@ -29,7 +29,11 @@ _DOCUMENTS: Final = {
 }
 """Media types by format: ``DocumentFormat`` of botocore's service model."""
 _FORMATS: Final = {media_type: form for form, media_type in _DOCUMENTS.items()}
-"""Formats of sounds that chat messages have, too."""
+BEDROCKS_MEDIA: Final = Takes(
+    pictures=USUAL_PICTURES, files=frozenset({*_FORMATS, "application/json"}), sounds=SOUNDS, addresses=("",)
+)
+"""What Converse takes: ``ImageFormat``, ``DocumentFormat`` and ``AudioFormat`` of botocore's service model. Every address
+is a line of its own, because Bedrock fetches none."""
 KINDS: Final = ("image", "document", "video", "audio")
 DOCUMENT_NAME: Final = Mend(
     name="document_name",
@@ -37,12 +41,6 @@ DOCUMENT_NAME: Final = Mend(
     sent="The name with spaces in their place, and with the message's number behind it if it is used before",
     evidence="'Messages can't contain duplicate document names'; 'The document file name can only contain alphanumeric "
     "characters, whitespace characters, hyphens, parentheses, and square brackets' (maximhq/bifrost 7003, vercel/ai 20365)",
-)
-UNTAKEN: Final = Mend(
-    name="untaken_medium",
-    refused="A picture without bytes, or of another format than `png`, `jpeg`, `gif` and `webp`",
-    sent="One line of text in its place, with its type and its size",
-    evidence="botocore's service model: ``ImageFormat``, and ``ImageSource.bytes`` has at least one byte",
 )
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_()\[\] -]+")
 _SPACES: Final = re.compile(r" {2,}")
@@ -77,18 +75,27 @@ class Names:
         return {"document": {**document, "name": found}}
 
 
-def own_image(block: Block, seq: int, refusals: Refusals) -> Block:
-    """Return a picture that came in this form, with the format of its bytes; the line of one that Bedrock does not take."""
-    match block:
-        case {"image": {"format": str(told), "source": {"bytes": str(data)}} as image}:
-            found = IMAGES.get(picture_type(f"image/{told}", data))
-            if not data or found is None:
-                refusals.mends.add(UNTAKEN, seq)
-                return {"text": media_line(read_media("image", image) or {})}
-            if found != told:
-                refusals.mends.add(MEDIA_TYPE, seq)
-                return {**block, "image": {**image, "format": found}}
+def own_medium(block: Block, seq: int, refusals: Refusals) -> Block:
+    """Return a medium that came in this form, a picture with the format of its bytes; a line for what Bedrock refuses."""
+    kind = next((name for name in KINDS if isinstance(block.get(name), dict)), "")
+    match block.get(kind):
+        case {"format": str(told), "source": {"bytes": str(data)}}:
+            found = picture_type(f"image/{told}", data) if kind == "image" else ""
+        case _:
+            return block
+    is_other = kind == "document" and told not in _DOCUMENTS
+    if not data or is_other or (found and BEDROCKS_MEDIA.refuses_picture(found)):
+        refusals.mends.add(UNTAKEN, seq)
+        return {"text": media_line(read_media(kind, block[kind]) or {"type": kind})}
+    if found and found != f"image/{told}":
+        refusals.mends.add(MEDIA_TYPE, seq)
+        return {**block, "image": {**block["image"], "format": format_of(found)}}
     return block
+
+
+def format_of(picture: str) -> str:
+    """Return the format of a picture by its media type, as ``ImageFormat`` has it."""
+    return picture.removeprefix("image/")
 
 
 def read_media(kind: str, body: Mapping[str, Any]) -> Object | None:
@@ -122,13 +129,9 @@ def document_text(body: Mapping[str, Any]) -> str:
     return ""
 
 
-def document(media: Media, filename: str | None, names: Names, seq: int) -> Block | None:
-    """Return a file as a document of message ``seq``; None where Bedrock has no format for it."""
-    form = _FORMATS.get(media.media_type)
-    if form is None and (media.media_type.startswith("text/") or media.media_type == "application/json"):
-        form = "txt"
-    if form is None:
-        return None
+def document(media: Media, filename: str | None, names: Names, seq: int) -> Block:
+    """Return a file as a document of message ``seq``; JSON and any text without a format of its own as plain text."""
+    form = _FORMATS.get(media.media_type, "txt")
     stem = (filename or "").rpartition("/")[2]
     name = names.given(stem.rpartition(".")[0] or stem, seq)
     return {"document": {"format": form, "name": name, "source": {"bytes": media.data}}}

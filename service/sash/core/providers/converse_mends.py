@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sash.core.providers.converse_files import DOCUMENT_NAME, KINDS, UNTAKEN, document_text, read_media
+from sash.core.providers.converse_files import DOCUMENT_NAME, KINDS, document_text, read_media
 from sash.core.providers.hosted import media_line
-from sash.core.providers.media import MEDIA_TYPE
+from sash.core.providers.media_types import MEDIA_TYPE, UNTAKEN
 from sash.core.providers.mends import Mend
 from sash.core.providers.pieces import to_json
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals

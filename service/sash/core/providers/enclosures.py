@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from sash.core.chat.file_links import as_file, link_of
 from sash.core.providers import PROVIDERS
+from sash.core.providers.media_types import as_picture
 from sash.core.providers.members import has_foreign
 from sash.core.providers.native import read_again
 from sash.core.providers.own_parts import is_thought
@@ -83,7 +84,7 @@ def _is_medium(part: Any) -> bool:
 
 
 def _of_part(part: Object) -> Enclosure:
-    match part:
+    match as_picture(part):
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
             return Enclosure("image", _type_of(url), url, part)
         case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:

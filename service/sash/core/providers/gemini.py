@@ -15,7 +15,7 @@ Calls and results may come without ids. The id is then made of the name and the 
 which Gemini pairs them too.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple
@@ -29,8 +29,8 @@ from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.gemini_kinds import unknown_parts
 from sash.core.providers.gemini_mends import (
+    GEMINIS_MEDIA,
     MENDS,
-    PICTURES,
     SYSTEM_CONTENT,
     camel,
     in_call_order,
@@ -39,7 +39,8 @@ from sash.core.providers.gemini_mends import (
     sign_calls,
     takes_media,
 )
-from sash.core.providers.media import Media, guess_type, is_web, read_data_url, read_file
+from sash.core.providers.media import Media, read_data_url, read_file
+from sash.core.providers.media_types import guess_type, is_web
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.part_kinds import PartKinds, kinds
 from sash.core.providers.pieces import (
@@ -297,7 +298,7 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``contents``, and ``config`` with the system text and the tools; callers may add settings to ``config``."""
-    history = [_with_place(step, refusals) for step in read_steps(messages, _SHAPE, refusals)]
+    history = [_with_place(step, refusals) for step in read_steps(messages, _SHAPE, refusals, takes=GEMINIS_MEDIA)]
     said = (step for step in history if not (isinstance(step, Said) and step.is_system))
     turns = list(_with_media(_in_call_order(said), refusals))
     contents = _joined(in_turns(turns, {"text": NOTHING_SAID}, _SHAPE))
@@ -456,13 +457,8 @@ class FileLink(NamedTuple):
         return guess_type(self.uri)
 
 
-def carried(
-    parts: Iterable[Part], refusals: Refusals, form: str, pictures: Collection[str] = ()
-) -> Iterator[str | FileLink | Media]:
-    """Yield what Google takes of the parts: texts, links and bytes. Others are refused; the client reads ``form``.
-
-    ``pictures`` are the media types of pictures that it takes; empty if all of them.
-    """
+def carried(parts: Iterable[Part], refusals: Refusals, form: str) -> Iterator[str | FileLink | Media]:
+    """Yield what Google takes of the parts: texts, links and bytes. Others are refused; the client reads ``form``."""
     for part in parts:
         found: str | FileLink | Media | None = None
         match part.body:
@@ -480,15 +476,12 @@ def carried(
                 found = read_data_url(f"data:audio/{audio};base64,{data}", part.place, refusals)
             case _:
                 refusals.add(part.place, f"has no place in {form}, which take text, images, files and audio")
-        media_type = None if found is None or isinstance(found, str) else found.media_type
-        if pictures and media_type and media_type.startswith("image/") and media_type not in pictures:
-            refusals.add(part.place, "must be a PNG, JPEG, WebP, HEIC or HEIF image")
-        elif found is not None:
+        if found is not None:
             yield found
 
 
 def _parts(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
-    for each in carried(parts, refusals, "Gemini's contents", PICTURES):
+    for each in carried(parts, refusals, "Gemini's contents"):
         match each:
             case str():
                 yield {"text": each}
@@ -608,6 +601,7 @@ GEMINI = Provider(
             *("responseMimeType", "response_mime_type", "automatic_function_calling", "response_modalities"),
         }
     ),
+    takes=GEMINIS_MEDIA,
     mends=MENDS,
     has_system_messages=lambda _: False,
     calls_need_question=True,

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from sash.core.providers.hosted import media_line
-from sash.core.providers.media import picture_type
+from sash.core.providers.media_types import MEDIA_TYPE, UNTAKEN, Takes, picture_type
 from sash.core.providers.mends import Mend
 from sash.core.providers.pieces import medium_part
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
@@ -48,19 +48,6 @@ FOREIGN_SIGNATURE: Final = Mend(
     evidence="'Invalid value at contents[2].parts[0].thought_signature (TYPE_BYTES), Base64 decoding failed' "
     "(crmne/ruby_llm 521, MayDay-wpf/snow-cli 84, router-for-me/CLIProxyAPIPlus 178)",
 )
-UNTAKEN: Final = Mend(
-    name="untaken_medium",
-    refused="A picture that is no PNG, JPEG, WebP, HEIC or HEIF, such as a GIF; one without bytes",
-    sent="One line of text in its place, with its type and its size; of one in a result, in the response",
-    evidence="'Unsupported MIME type: image/svg+xml', '… image/gif' (google-gemini/gemini-cli 3054, Mai-with-u/MaiBot 1435)"
-    "; ai.google.dev/gemini-api/docs/image-understanding, 'Supported image formats' (microsoft/vscode 286628)",
-)
-TYPED: Final = Mend(
-    name="media_type",
-    refused="A PNG, JPEG or WebP of which another type of pictures is told, such as `image/jpg`",
-    sent="The picture with the type of its bytes",
-    evidence="'Unsupported MIME type: image/jpg' (brianpetro/obsidian-smart-connections 1238, CherryHQ/cherry-studio 3088)",
-)
 CONTENT_ROLE: Final = Mend(
     name="content_role",
     refused="A content without a role, or with another one, such as `function` or `tool`",
@@ -75,12 +62,17 @@ MENDS: Final = (
     CONTENT_ROLE,
     RESULT_ORDER,
     UNTAKEN,
-    TYPED,
+    MEDIA_TYPE,
 )
 _ROLES: Final = frozenset({"user", "model", "system"})
 
-PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
-"""Media types of the pictures that Gemini takes."""
+GEMINIS_MEDIA: Final = Takes(
+    pictures=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
+    addresses=("https://", "http://", "gs://"),
+    tells_types=True,
+)
+"""What Gemini takes: ai.google.dev/gemini-api/docs/image-understanding, "Supported image formats". Of other files it takes
+many types."""
 
 SKIPS: Final = "skip_thought_signature_validator"
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2,3}={0,2})?")
@@ -223,22 +215,23 @@ def _told_in_response(answer: Block, shown: Sequence[Any]) -> Block:
 
 
 def _picture(part: Any, seq: int, refusals: Refusals) -> Any:
-    """A part that is a picture as Gemini takes it; another part as it came."""
+    """A part with a medium as Gemini takes it; another part as it came."""
     name = next((each for each in ("inlineData", "fileData") if isinstance(part.get(each), dict)), "")
     held = part.get(name) or {}
     told, data, uri = held.get("mimeType"), held.get("data"), held.get("fileUri")
-    if not isinstance(told, str) or not told.lower().startswith("image/"):
-        return part
     is_empty = name == "inlineData" and not data
-    if told.lower() in PICTURES and not is_empty:
+    if not isinstance(told, str) or not (is_empty or told.lower().startswith("image/")):
         return part
     found = picture_type(told.lower(), data if isinstance(data, str) else "")
-    if found in PICTURES and not is_empty:
-        refusals.mends.add(TYPED, seq)
-        return {**part, name: {**held, "mimeType": found}}
-    refusals.mends.add(UNTAKEN, seq)
-    line = media_line(medium_part("image", told, data=data or "") if name == "inlineData" else _linked(uri))
-    return {**{each: part[each] for each in _BESIDE_WORDS if each in part}, "text": line}
+    if is_empty or GEMINIS_MEDIA.refuses_picture(found):
+        refusals.mends.add(UNTAKEN, seq)
+        kind = told.lower().partition("/")[0]
+        line = media_line(medium_part(kind, told, data=data or "") if name == "inlineData" else _linked(uri))
+        return {**{each: part[each] for each in _BESIDE_WORDS if each in part}, "text": line}
+    if found == told.lower():
+        return part
+    refusals.mends.add(MEDIA_TYPE, seq)
+    return {**part, name: {**held, "mimeType": found}}
 
 
 def _linked(uri: Any) -> Block:

@@ -18,9 +18,17 @@ from sash.core.chat.messages import CallId
 from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
 from sash.core.providers.gemini import GEMINI, FileLink, carried, system_text
-from sash.core.providers.gemini_mends import EMPTY_PART, MISSING_SIGNATURE, SKIPS, requires_signatures, takes_media
+from sash.core.providers.gemini_mends import (
+    EMPTY_PART,
+    GEMINIS_MEDIA,
+    MISSING_SIGNATURE,
+    SKIPS,
+    requires_signatures,
+    takes_media,
+)
 from sash.core.providers.known_kinds import UnknownKind, objects_at, unknown_name
 from sash.core.providers.media import Media
+from sash.core.providers.media_types import MEDIA_TYPE, UNTAKEN, Takes, medium_type
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.part_kinds import PartKinds, kinds
@@ -50,6 +58,7 @@ from sash.core.providers.turns import (
     Refusals,
     Result,
     Said,
+    as_line,
     only_text,
     read_steps,
 )
@@ -246,6 +255,11 @@ def _answering(step: Block, call_id: str) -> Block:
     return {**step, "call_id": call_id}
 
 
+_MEDIA: Final = Takes(
+    pictures=(GEMINIS_MEDIA.pictures or frozenset()) | {"image/gif", "image/bmp", "image/tiff"},
+    addresses=GEMINIS_MEDIA.addresses,
+)
+"""What Interactions take: ``ImageContentMimeType`` of ``google.genai``, which names more than Gemini's contents take."""
 _SHAPE: Final = Shape(
     name="interactions", messages="input", parts="content", text={"type": "text"}, answering=_answering
 )
@@ -255,7 +269,7 @@ def _write(
     messages: Sequence[Outgoing], tools: list[dict[str, Any]], tool_choice: Any, refusals: Refusals
 ) -> dict[str, Any]:
     """Return ``input`` and what stands beside it: the system text, the tools and the choice of a tool."""
-    history = list(read_steps(messages, _SHAPE, refusals))
+    history = list(read_steps(messages, _SHAPE, refusals, takes=_MEDIA))
     said = [step for step in history if not (isinstance(step, Said) and step.is_system)]
     sent = _signed(list(_with_media(said, refusals)), refusals)
     if _wants_opening(said, sent):
@@ -380,11 +394,25 @@ def _mended(step: Block, seq: int, refusals: Refusals) -> Iterator[Block]:
 
 
 def _filled(contents: list[Block], seq: int, refusals: Refusals) -> list[Block]:
-    """Return the contents that are no empty texts."""
+    """Return the contents that are no empty texts, with media as they are taken."""
     left = [part for part in contents if part.get("type") != "text" or part.get("text")]
     if left != contents:
         refusals.mends.add(EMPTY_PART, seq)
-    return left
+    return [_as_taken(part, seq, refusals) for part in left]
+
+
+def _as_taken(content: Block, seq: int, refusals: Refusals) -> Block:
+    """Return a content of bytes with the type that they have, or the line of one without bytes; another one as it came."""
+    medium = _medium(content) if isinstance(content.get("data"), str) else None
+    if medium is None:
+        return content
+    if _MEDIA.refuses(medium):
+        refusals.mends.add(UNTAKEN, seq)
+        return {"type": "text", "text": as_line(medium)["text"]}
+    if not _MEDIA.retypes(medium):
+        return content
+    refusals.mends.add(MEDIA_TYPE, seq)
+    return {**content, "mime_type": medium_type(str(content.get("mime_type")), content["data"])}
 
 
 def _signed(sent: list[_Sent], refusals: Refusals) -> list[_Sent]:
@@ -480,7 +508,8 @@ INTERACTIONS = Provider(
     of_reply=frozenset({"id"}),
     limits=GEMINI.limits,
     asking=_ASKING,
-    mends=(EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT),
+    takes=_MEDIA,
+    mends=(EMPTY_PART, MISSING_SIGNATURE, UNSIGNED_THOUGHT, UNTAKEN, MEDIA_TYPE),
     has_system_messages=GEMINI.has_system_messages,
     calls_need_question=True,
     one_string_or_parts=frozenset({"tool"}),

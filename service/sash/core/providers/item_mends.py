@@ -15,8 +15,8 @@ from sash.core.providers.chat_mends import (
     CALL_ID,
     EMPTY_CONTENT,
     NAME,
+    OPENAIS_MEDIA,
     OTHER_TYPE,
-    TYPED,
     digest_of,
     fitting_function,
     picture_oddity,
@@ -24,7 +24,7 @@ from sash.core.providers.chat_mends import (
     shorter,
 )
 from sash.core.providers.hosted import line_of, media_line
-from sash.core.providers.media import is_web
+from sash.core.providers.media_types import MEDIA_TYPE, UNTAKEN, Takes, is_web
 from sash.core.providers.mends import Mend, Mends
 from sash.core.providers.pieces import to_json
 
@@ -83,14 +83,6 @@ HOSTED_WITHOUT_ID: Final = Mend(
     sent="One line of text in its place",
     evidence="openai.types.responses: `id` is required in web_search_call, file_search_call and their like",
 )
-UNTAKEN: Final = Mend(
-    name="untaken_medium",
-    refused="A picture in a data URL that is no PNG, JPEG, GIF or WebP, that is empty, or at an address that is none of the "
-    "web; a sound",
-    sent="One line of text in its place, with its type and its size",
-    evidence='OpenAI answers 400: "You uploaded an unsupported image" (STranslate/STranslate 277); '
-    "openai.types.responses: a message's content has texts, images and files",
-)
 ITEM_MENDS: Final = (
     LONE_REASONING,
     ITEM_SHAPE,
@@ -99,12 +91,14 @@ ITEM_MENDS: Final = (
     HOSTED_WITHOUT_ID,
     RESULT_KIND,
     UNTAKEN,
-    TYPED,
+    MEDIA_TYPE,
     EMPTY_CONTENT,
     NAME,
     CALL_ID,
 )
 
+ITEMS_MEDIA: Final = Takes(pictures=OPENAIS_MEDIA.pictures, sounds=frozenset())
+"""What items take: pictures as chat completions do, files of many types, no sounds."""
 _LONGEST: Final = 64
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _BEGINS: Final[Mapping[str, str]] = {
@@ -489,5 +483,5 @@ _CHANGES: Final[tuple[tuple[Mend, Callable[[Item], Item]], ...]] = (
     (HOSTED_WITHOUT_ID, _told),
     (ITEM_SHAPE, _complete),
     (UNTAKEN, _with_media(_in_words)),
-    (TYPED, _with_media(_with_type)),
+    (MEDIA_TYPE, _with_media(_with_type)),
 )

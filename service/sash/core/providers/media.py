@@ -1,46 +1,12 @@
 """Read images, files and sounds as base64 with their media type."""
 
 import binascii
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from sash.core.providers.mends import Mend
+from sash.core.providers.media_types import guess_type, medium_type
 from sash.core.providers.turns import Refusals
-
-MEDIA_TYPE: Final = Mend(
-    name="media_type",
-    refused="A picture whose bytes are of another type than it says, or `image/jpg`",
-    sent="The picture with the type of its bytes: JPEG, PNG, GIF or WebP",
-    evidence="'The image was specified using the image/png media type, but the image appears to be a image/jpeg image' "
-    "(BerriAI/litellm 24900, home-assistant/core 167208); 'media_type: Input should be image/jpeg, …' (NousResearch/"
-    "hermes-agent 55432)",
-)
-_BEGINNINGS: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"))
-"""How base64 of each type of picture begins."""
-_RIFF: Final = "UklGR"
-_WEBP: Final = "RUJQ"
-"""``EBP`` of ``WEBP``, behind ``RIFF`` and four bytes of length."""
-_BYTES: Final = "application/octet-stream"
-_TYPES: Final = {
-    "csv": "text/csv",
-    "gif": "image/gif",
-    "heic": "image/heic",
-    "heif": "image/heif",
-    "htm": "text/html",
-    "html": "text/html",
-    "jpeg": "image/jpeg",
-    "jpg": "image/jpeg",
-    "json": "application/json",
-    "md": "text/markdown",
-    "mp3": "audio/mp3",
-    "mp4": "video/mp4",
-    "pdf": "application/pdf",
-    "png": "image/png",
-    "txt": "text/plain",
-    "wav": "audio/wav",
-    "webp": "image/webp",
-}
 
 
 class Media(msgspec.Struct, frozen=True):
@@ -55,31 +21,6 @@ class Media(msgspec.Struct, frozen=True):
             return binascii.a2b_base64(self.data).decode()
         except UnicodeDecodeError:
             return None
-
-
-def is_web(url: str) -> bool:
-    """Return whether a provider can fetch the URL by itself."""
-    return url.lower().startswith(("https://", "http://"))
-
-
-def guess_type(name: str) -> str | None:
-    """Return the media type by the ending of a URL or a file name; None when the ending is unknown."""
-    path = name.partition("?")[0].partition("#")[0]
-    return _TYPES.get(path.rpartition("/")[2].rpartition(".")[2].lower())
-
-
-def picture_type(media_type: str, data: str) -> str:
-    """Return the media type of a picture by its bytes, which vendors compare with what is told; else the one that is told.
-
-    >>> picture_type("image/jpeg", "iVBORw0KGgo="), picture_type("image/jpg", ""), picture_type("audio/wav", "UklGRg==")
-    ('image/png', 'image/jpeg', 'audio/wav')
-    """
-    if not media_type.startswith("image/") and media_type not in (_BYTES, ""):
-        return media_type
-    if data.startswith(_RIFF) and data[12:16] == _WEBP:
-        return "image/webp"
-    told = "image/jpeg" if media_type == "image/jpg" else media_type
-    return next((kind for begins, kind in _BEGINNINGS if data.startswith(begins)), told)
 
 
 def read_data_url(url: str, place: str, refusals: Refusals) -> Media | None:
@@ -122,4 +63,4 @@ def _checked(media_type: str, data: str, place: str, refusals: Refusals) -> Medi
     if not data:
         refusals.add(place, "is empty")
         return None
-    return Media(picture_type(media_type, data), data)
+    return Media(medium_type(media_type, data), data)

@@ -19,7 +19,8 @@ from sash.core.chat.mistakes import problem_at
 from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import CachePrices, Caching, unmarked
 from sash.core.providers.known_kinds import UnknownKind, unknown_name
-from sash.core.providers.media import is_web, picture_type, read_data_url, read_file
+from sash.core.providers.media import read_data_url, read_file
+from sash.core.providers.media_types import MEDIA_TYPE, UNTAKEN, Takes, picture_type
 from sash.core.providers.mends import AS_TEXT, Mend
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.part_kinds import PartKinds, kinds
@@ -159,6 +160,8 @@ IMAGE_URL: Final = Mend(
     sent="Its base64",
     evidence="'illegal base64 data at input byte 4' (ollama/ollama-js 68, BerriAI/litellm 18338)",
 )
+_MEDIA: Final = Takes(addresses=("",))
+"""Every type of picture. An address is a line of its own, because the server fetches none."""
 _SHAPE: Final = Shape(name="ollama", messages="messages", parts="content", text={})
 
 
@@ -167,7 +170,7 @@ def _write(
 ) -> dict[str, Any]:
     """Return ``messages``, with ``tools`` if there are any. Ollama has no choice of a tool but to have none."""
     made: list[Block] = []
-    steps = in_order_of_calls(read_steps(messages, _SHAPE, refusals), RESULT_ORDER, refusals)
+    steps = in_order_of_calls(read_steps(messages, _SHAPE, refusals, takes=_MEDIA), RESULT_ORDER, refusals)
     for _, run in groupby(steps, answers_call):
         behind: list[Block] = []
         for step in run:
@@ -221,12 +224,15 @@ def _content(parts: Iterable[Part], seq: int, refusals: Refusals, *, told: bool 
         match part.body:
             case {"type": "text", "text": str(text)}:
                 texts.append(text)
-            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if not is_web(url):
+            case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if url[:5].lower() == "data:":
                 if media := read_data_url(url, part.place, refusals):
                     images.append(media.data)
             case {"type": "file", "file": {"file_data": str(data)} as file} if data.startswith("data:text/"):
                 media = read_file(file, part.place, refusals)
-                texts.append((media.text() if media else None) or as_line(part.body)["text"])
+                said = media.text() if media else None
+                if said is None:
+                    refusals.mends.add(UNTAKEN, seq)
+                texts.append(as_line(part.body)["text"] if said is None else said)
             case {"type": kind} if told or kind == "image_url":
                 refusals.mends.add(AS_TEXT, seq)
                 texts.append(as_line(part.body)["text"])
@@ -307,7 +313,8 @@ OLLAMA = Provider(
     mark=unmarked,
     limits=lambda _name, _window: NO_LIMITS,
     asking=_ASKING,
-    mends=(RESULT_ORDER, IMAGE_URL),
+    takes=_MEDIA,
+    mends=(RESULT_ORDER, UNTAKEN, MEDIA_TYPE, IMAGE_URL),
     own_members=_MEMBERS,
     one_string=frozenset(_ROLES),
     parts_apart=True,

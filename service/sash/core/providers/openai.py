@@ -10,7 +10,7 @@ from sash.core.chat.arguments import CacheKey, ToolAsSent, ToolChoice
 from sash.core.chat.messages import MessageAsSent
 from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import BREAKPOINTS, CacheKind, CachePrices, Caching, Places, content_parts
-from sash.core.providers.chat_mends import CHAT_MENDS
+from sash.core.providers.chat_mends import CHAT_MENDS, OPENAIS_MEDIA
 from sash.core.providers.pieces import Object, Piece, rest_of
 from sash.core.providers.provider import Provider
 from sash.core.providers.request_limits import RequestLimits
@@ -168,6 +168,7 @@ OPENAI = Provider(
     mark=openai_marks("messages", "text"),
     limits=openai_limits,
     asking=OPENAI_ASKING,
+    takes=OPENAIS_MEDIA,
     mends=(*CHAT_MENDS, *SERVER_MENDS),
     is_chat_form=True,
     is_openais=True,

@@ -12,6 +12,7 @@ import msgspec
 from sash.core.providers.asking import Asking
 from sash.core.providers.cache_marks import CacheKind, CachePrices, Caching, Places
 from sash.core.providers.known_kinds import UnknownKind
+from sash.core.providers.media_types import ANY, Takes
 from sash.core.providers.mends import Mend
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.part_kinds import PartKinds
@@ -76,6 +77,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """The endpoint that tells a request's input tokens."""
     mends: tuple[Mend, ...] = ()
     """What this provider refuses, beside what all refuse (``mends.OF_ALL``), and what is sent in its place."""
+    takes: Takes = ANY
+    """The media that messages of the user and results may have in this form. In chat completions, for its maker's models."""
     has_system_messages: Callable[[str], bool] = lambda _: True
     """Whether a model, by its name, takes system messages that came in this form among the others."""
     is_like_chat: bool = False

@@ -21,7 +21,7 @@ from sash.core.chat.file_links import is_link
 from sash.core.chat.messages import CallId
 from sash.core.providers.cache_marks import CachePrices, Caching, Lifetime
 from sash.core.providers.item_kinds import unknown_items
-from sash.core.providers.item_mends import ITEM_MENDS, Placed, as_taken, is_spoken
+from sash.core.providers.item_mends import ITEM_MENDS, ITEMS_MEDIA, Placed, as_taken, is_spoken
 from sash.core.providers.openai import OPENAI_ASKING, openai_caching, openai_limits, openai_marks
 from sash.core.providers.own_members import OwnMembers
 from sash.core.providers.part_kinds import PartKinds, kinds
@@ -421,6 +421,8 @@ def _blocks(parts: Iterable[Part], refusals: Refusals) -> Iterator[Block]:
             case {"type": "file", "file": dict(file)}:
                 known = {key: file[key] for key in ("file_id", "file_data", "filename") if file.get(key)}
                 yield {"type": "input_file", **known} | _hinted(part)
+            case {"type": "input_audio", "input_audio": dict()}:
+                yield part.body  # its line stands in its place (``as_taken``)
             case _:
                 refusals.add(part.place, "has no place in the Responses API, which takes text, images and files")
 
@@ -549,6 +551,7 @@ RESPONSES = Provider(
     of_reply=frozenset({"id", "status"}),
     limits=openai_limits,
     asking=_ASKING,
+    takes=ITEMS_MEDIA,
     mends=ITEM_MENDS,
     binds_reasoning=_BOUND,
     one_string=frozenset({"assistant", "tool"}),

@@ -9,6 +9,7 @@ import msgspec
 from sash.core.chat.calls import arguments_object
 from sash.core.chat.file_links import LINKS, as_file
 from sash.core.providers.hosted import media_line
+from sash.core.providers.media_types import MEDIA_TYPE, UNTAKEN, Takes, as_picture
 from sash.core.providers.members import is_usual_call, unknown_members
 from sash.core.providers.mends import AS_TEXT, FOREIGN_MEMBERS, LEFT_OUT, Mend, Mends
 from sash.core.providers.thoughts import signature_of
@@ -178,8 +179,12 @@ def read_steps(
     tidy: Callable[[str], str] = str,
     renames: Mend | None = None,
     groups: bool = False,
+    takes: Takes | None = None,
 ) -> Iterator[HistoryStep]:
     """Yield the history in order, each result with its call. ``tidy`` makes an id fit a form's alphabet.
+
+    Of the user's messages and of results, each medium that ``takes`` refuses is a line. Without it the form's mends look at
+    what is made of all parts.
 
     A message that came in this form is sent as it came; a message that came in another form is sent in its chat form. A
     result has the id with which its call is sent. With ``renames``, the mend by which they are told, ids of calls that came
@@ -197,7 +202,7 @@ def read_steps(
         if run:
             yield PlainRun(run)
             run = []
-        step = _step_of(messages[index], calls, shape, refusals)
+        step = _step_of(messages[index], calls, shape, takes, refusals)
         if step is not None:
             yield step
         index += 1
@@ -242,7 +247,9 @@ def _is_plain_result(message: Block) -> bool:
     return len(message) == _USUAL and "tool_call_id" in message and type(message.get("content")) is str
 
 
-def _step_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refusals) -> Said | Result | Whole | None:
+def _step_of(
+    outgoing: Outgoing, calls: "_Calls", shape: Shape, takes: Takes | None, refusals: Refusals
+) -> Said | Result | Whole | None:
     """The step of a message; None where it is refused."""
     message, seq = outgoing.message, outgoing.seq
     place, native = f"messages/{seq}", message.get("native")
@@ -258,12 +265,15 @@ def _step_of(outgoing: Outgoing, calls: "_Calls", shape: Shape, refusals: Refusa
     role = message["role"]
     if role in ("tool", "function"):
         if answered is not None:
-            return Result(answered, _parts(message, place), seq)
+            return Result(answered, _taken(_parts(message, place), takes, seq, refusals), seq)
         refusals.add(place, "is a result without a call before it")
     elif role == "assistant":
         thinking = message.get("thinking_blocks") or []
         return Said(role, _assistant_parts(message, place, refusals), made, thinking, seq)
-    elif role in ("user", "system", "developer"):
+    elif role == "user":
+        parts = _taken(_parts(message, place), takes, seq, refusals)
+        return Said(role, _named(message, parts), [], seq=seq)
+    elif role in ("system", "developer"):
         return Said(role, _named(message, _parts(message, place)), [], seq=seq)
     else:
         refusals.add(f"{place}/role", "is not a role of chat messages")
@@ -320,6 +330,19 @@ def tell_sounds(result: Result, refusals: Refusals) -> list[Part]:
     if told != result.parts:
         refusals.mends.add(AS_TEXT, result.seq)
     return told
+
+
+def _taken(parts: list[Part], takes: Takes | None, seq: int, refusals: Refusals) -> list[Part]:
+    """The parts with a line in place of each medium that the form does not take. Notes these mends, and those of types."""
+    if takes is None or all(part.text is not None for part in parts):
+        return parts
+    found = []
+    for part in parts:
+        is_told = takes.refuses(part.body)
+        if is_told or takes.retypes(part.body):
+            refusals.mends.add(UNTAKEN if is_told else MEDIA_TYPE, seq)
+        found.append(Part(part.place, as_line(part.body)) if is_told else part)
+    return found
 
 
 def as_line(body: Block) -> Block:
@@ -448,10 +471,12 @@ def _assistant_parts(message: dict[str, Any], place: str, refusals: Refusals) ->
 
 
 def _usual(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a refusal as a text, and a compatible server's link to a file as a file."""
-    if part.get("type") == "refusal":
+    """Return a refusal as a text, a compatible server's link to a file as a file, and a file that is a picture as one."""
+    kind = part.get("type")
+    if kind == "refusal":
         return {"type": "text", "text": part.get("refusal", "")}
-    return as_file(part) if part.get("type") in LINKS else part
+    part = as_file(part) if kind in LINKS else part
+    return as_picture(part) if "file" in part else part
 
 
 def _named(message: dict[str, Any], parts: list[Part]) -> list[Part]:
