@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import mends_page
 import msgspec
 import pytest
 from readme_blocks import ROOT, block, blocks, headings, pages, places, read, rows, section, without_blocks
@@ -17,8 +18,6 @@ from sash import problems
 from sash.cli import main
 from sash.core.counts.models import find_model, load_models_toml
 from sash.core.law.parameters import WindowQuery
-from sash.core.providers import PROVIDERS
-from sash.core.providers.mends import OF_ALL
 from sash.settings import VARIABLES, Settings
 
 README_BYTES = 16_000
@@ -213,14 +212,11 @@ def _written(default: Any) -> str:
     return "none" if default is None else json.dumps(default) if isinstance(default, bool) else str(default)
 
 
-def test_every_mend_has_its_line() -> None:
-    """The table has what a window changes so that its provider accepts it, first for all formats, as the records say it."""
-    of_each = [(form, mend) for form, provider in PROVIDERS.items() for mend in provider.mends]
-    shown = rows(section("service/sash/clients/README.md", "## What a window mends"))
-    assert shown == [
-        [f"`{mend.name}`", form, mend.refused, mend.sent]
-        for form, mend in [*(("all", each) for each in OF_ALL), *of_each]
-    ]
+def test_the_tables_of_mends_and_media_are_those_of_the_records() -> None:
+    """The page has each mend once, with what is refused and what is sent, and the types of media that each form takes."""
+    page = mends_page.PAGE.read_text("utf-8")
+    assert page == mends_page.written(page), "run: python -m tests.mends_page"
+    assert all(len(each) > 10 for mend, _ in mends_page.mends_by_name().values() for each in (mend.refused, mend.sent))
 
 
 def test_every_setting_has_its_line() -> None:

@@ -32,6 +32,7 @@ EXCEPTIONS = {
     "core/counts/listings.py": "models' names and makers",
     "core/counts/unicode_scripts.py": "vocabularies' names",
     "core/providers/media_types.py": "the evidence of its mends",
+    "core/providers/shared_mends.py": "the evidence of its mends",
     "core/providers/hosted.py": "members without words for a reader, whoever writes them",
     "core/law/apart.py": "members with a data URL, whoever writes them",
     "commands/bills/": "tables of recorded bills, by vendor",

@@ -6,8 +6,6 @@ a message only because the message was the newest one. Providers let clients lea
 one seq: reasoning is sent from there on.
 """
 
-from typing import Final
-
 import numpy as np
 
 from sash.core.counts.families import ASSISTANT, DEVELOPER, SYSTEM, TOOL, USER
@@ -21,8 +19,6 @@ from sash.core.law.stable import Cut
 from sash.core.law.terms import Terms
 from sash.core.law.view import History, View, unit_at, unit_costs
 from sash.core.providers import PROVIDERS
-
-_NEWEST: Final = (Reason.NEWEST, Reason.QUESTION)
 
 
 def keeps_reasoning_from(
@@ -103,7 +99,7 @@ def _behind_pressed(view: View, model: Model, options: WindowQuery, room: int, a
     Their results, or the newest question's documents of ``asked`` tokens, were shorter in that window than they are now.
     """
     history, units, now = view.history, view.units, view.unit_costs
-    free = room - sum(cost for why, cost in view.always_costs().items() if why not in _NEWEST)
+    free = room - sum(cost for why, cost in view.always_costs().items() if not why.moves)
     free -= _cut_from_pinned(view, model, options, room)
     limit = options.tool_result_max_tokens
     whole = message_costs(history.records, model)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
 
 import numpy as np
 
@@ -19,8 +18,6 @@ from sash.core.law.sending import begins_turn
 from sash.core.law.units import Units
 from sash.core.law.view import History, always_units, unit_at
 from sash.problems import WindowDoesNotFit
-
-_NEWEST: Final = (Reason.NEWEST, Reason.QUESTION)
 
 
 class HistoryMedia:
@@ -125,7 +122,7 @@ class HistoryMedia:
 
     def steady(self, cut: int) -> AbstractSet[int]:
         """The places that are required in every window, and of messages before a cut that are required in this one."""
-        return {place for place, why in self.required.items() if why not in _NEWEST or place < cut}
+        return {place for place, why in self.required.items() if not why.moves or place < cut}
 
     def beyond_kept(self, found: Sequence[Enclosed], exempt: AbstractSet[int]) -> Left:
         """The pictures before the newest ``images_kept``, except those of ``exempt`` messages."""

@@ -17,9 +17,14 @@ class Reason(StrEnum):
         return reason
 
     @property
+    def moves(self) -> bool:
+        """Whether newer messages take this reason over: it requires one message of a window alone."""
+        return self in (Reason.QUESTION, Reason.NEWEST)
+
+    @property
     def part(self) -> str:
         """What problems call the required messages of this reason."""
-        return self.value if self in (Reason.QUESTION, Reason.NEWEST) else f"{self} messages"
+        return self.value if self.moves else f"{self} messages"
 
     @classmethod
     def named(cls, name: str) -> Self:

@@ -29,7 +29,7 @@ tool result         function_call_output item   tool_result, first in its turn  
 refusal             the assistant's text        the assistant's text             the assistant's text
 image               input_image                 base64 or URL source             inlineData or fileData
 file                input_file                  document                         inlineData or fileData
-audio               refused                     refused                          inlineData
+audio               a line of text              refused                          inlineData
 a client's members  left out, and told          left out, and told               left out, and told
 result's picture    input_image, input_file     image, document                  in the response, or behind it
 hosted tool's part  a line of text              a line of text                   a line of text

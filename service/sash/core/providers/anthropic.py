@@ -34,13 +34,9 @@ from sash.core.providers.cache_marks import (
 )
 from sash.core.providers.claude_kinds import unknown_blocks
 from sash.core.providers.claude_mends import (
-    CALL_ID,
-    CALL_NAME,
     CLAUDES_MEDIA,
     FOREIGN,
     OF_BLOCKS,
-    RESULTS_FIRST,
-    SYSTEM_ROLE,
     UNSIGNED_THINKING,
     fit_name,
     is_claude,
@@ -71,6 +67,7 @@ from sash.core.providers.pieces import (
 from sash.core.providers.provider import Provider
 from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
+from sash.core.providers.shared_mends import CALL_ID, CALL_NAME, RESULTS_FIRST, SYSTEM_ROLE
 from sash.core.providers.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.turns import (
     NOTHING_SAID,

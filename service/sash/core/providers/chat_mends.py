@@ -27,6 +27,7 @@ from sash.core.providers.media_types import (
 )
 from sash.core.providers.mends import AS_TEXT, Mend
 from sash.core.providers.pieces import SOUNDS
+from sash.core.providers.shared_mends import CALL_ID
 from sash.core.providers.thoughts import MEMBERS
 
 Message = dict[str, Any]
@@ -49,13 +50,6 @@ NAME: Final = Mend(
     "`[a-zA-Z0-9_-]`; either longer than 64; of Mistral, DeepSeek and Moonshot, the function's alone",
     sent="The name with `_` for each other character, cut to 64",
     evidence="OpenAI answers 400: \"string does not match pattern. Expected a string that matches '^[^\\s<|\\/>]+$'\"",
-)
-CALL_ID: Final = Mend(
-    name="call_id",
-    refused="A call id of more than 40 characters in chat completions, of more than 64 in Responses",
-    sent="Its beginning and a digest, alike in the call and in its result",
-    evidence="OpenAI answers 400: 'Invalid messages[1].tool_calls[0].id: string too long. Expected a string with maximum "
-    "length 40', 'input[2].call_id … maximum length 64'",
 )
 SPOKEN: Final = Mend(
     name="spoken_reply",

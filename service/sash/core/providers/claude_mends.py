@@ -25,16 +25,17 @@ from sash.core.providers.media_types import (
 )
 from sash.core.providers.mends import Mend
 from sash.core.providers.pieces import data_url, file_part
+from sash.core.providers.shared_mends import (
+    BLANK_TEXT,
+    CALL_ID,
+    CALL_NAME,
+    FAILED_WITHOUT_WORDS,
+    RESULTS_FIRST,
+    SYSTEM_ROLE,
+)
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
 from sash.core.providers.whole import Whole
 
-BLANK_TEXT: Final = Mend(
-    name="blank_text",
-    refused="A text block without a visible character, in a message or in a tool result; a compaction with an empty summary",
-    sent="The message without the block; a user's message without another block is `…`, an assistant's is left out",
-    evidence="'messages: text content blocks must be non-empty': Claude gives such blocks and does not take them "
-    "(anthropics/anthropic-sdk-python 461, anthropics/claude-code 62396)",
-)
 UNSIGNED_THINKING: Final = Mend(
     name="unsigned_thinking",
     refused="A thinking block without its signature, or a redacted one without its data; by Claude alone",
@@ -46,37 +47,6 @@ LAST_THINKING: Final = Mend(
     refused="A thinking block at the end of an assistant's message, as an interrupted reply has it; by Claude alone",
     sent="The message without the block",
     evidence="'The final block in an assistant message cannot be `thinking`' (tailcallhq/forgecode 2107, 3071)",
-)
-CALL_ID: Final = Mend(
-    name="call_id",
-    refused="An id of a tool call that is used twice, or is not of letters, digits, `_` and `-`",
-    sent="Another id, in the call and in its results",
-    evidence="'`tool_use` ids must be unique'; 'tool_use.id: String should match pattern ^[a-zA-Z0-9_-]+$'",
-)
-CALL_NAME: Final = Mend(
-    name="call_name",
-    refused="A called tool's name that is not of letters, digits, `_` and `-`, or longer than 128; by Claude alone",
-    sent="The name with `_` in their place, and its first 128 characters",
-    evidence="The pattern of names is ^[a-zA-Z0-9_-]{1,128}$ (platform.claude.com, tool use, 'Specifying client tools')",
-)
-RESULTS_FIRST: Final = Mend(
-    name="results_first",
-    refused="Text before a tool result in one message",
-    sent="The results first, then the text",
-    evidence="'tool_use ids were found without tool_result blocks immediately after': results come first in the content "
-    "(platform.claude.com, tool use, 'Handle tool calls')",
-)
-FAILED_WITHOUT_WORDS: Final = Mend(
-    name="failed_without_words",
-    refused="A tool result with `is_error` and without content",
-    sent="The result without `is_error`",
-    evidence="'tool_result: content cannot be empty if `is_error` is true'",
-)
-SYSTEM_ROLE: Final = Mend(
-    name="system_role",
-    refused="A message with the role `system`, by models before Claude Opus 4.8",
-    sent="Its text in `system`",
-    evidence="'role 'system' is not supported on this model' (platform.claude.com, mid-conversation system messages)",
 )
 HOSTED_INPUT: Final = Mend(
     name="hosted_input",

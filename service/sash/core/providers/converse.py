@@ -28,12 +28,7 @@ from sash.core.providers.converse_files import (
 )
 from sash.core.providers.converse_marks import caching, fitted, mark, point
 from sash.core.providers.converse_mends import (
-    BLANK_TEXT,
-    CALL_ID,
-    CALL_NAME,
     OF_CONVERSE,
-    RESULTS_FIRST,
-    SYSTEM_ROLE,
     UNDECLARED_TOOLS,
     UNSIGNED_REASONING,
     Sent,
@@ -56,6 +51,7 @@ from sash.core.providers.pieces import Keeps, Name, Object, Piece, convert, read
 from sash.core.providers.provider import Provider
 from sash.core.providers.request_limits import RequestLimits
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, one_tool, schema_format
+from sash.core.providers.shared_mends import BLANK_TEXT, CALL_ID, CALL_NAME, RESULTS_FIRST, SYSTEM_ROLE
 from sash.core.providers.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.turns import (
     NOTHING_SAID,

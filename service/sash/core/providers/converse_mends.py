@@ -12,34 +12,16 @@ from sash.core.providers.hosted import media_line
 from sash.core.providers.media_types import MEDIA_TYPE, UNTAKEN
 from sash.core.providers.mends import Mend
 from sash.core.providers.pieces import to_json
+from sash.core.providers.shared_mends import (
+    BLANK_TEXT,
+    CALL_ID,
+    CALL_NAME,
+    FAILED_WITHOUT_WORDS,
+    RESULTS_FIRST,
+    SYSTEM_ROLE,
+)
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
 
-BLANK_TEXT: Final = Mend(
-    name="blank_text",
-    refused="A text block without a visible character, in a message or in a tool result",
-    sent="The message without the block; a user's message without another block is `…`, an assistant's is left out",
-    evidence="'The text field in the ContentBlock object at messages.11.content.0 is blank. Add text to the text field' "
-    "(continuedev/continue 9767, OpenHands/OpenHands 5339)",
-)
-CALL_ID: Final = Mend(
-    name="call_id",
-    refused="An id of a tool call that is used twice, is longer than 64, or is not of letters, digits, `_` and `-`",
-    sent="Another id, in the call and in its results",
-    evidence="botocore's service model: `ToolUseId` has 1 to 64 characters; Claude: '`tool_use` ids must be unique'",
-)
-CALL_NAME: Final = Mend(
-    name="call_name",
-    refused="A called tool's name that is not of letters, digits, `_` and `-`, or longer than 64",
-    sent="The name with `_` in their place, and its first 64 characters",
-    evidence="botocore's service model: `ToolName` is [a-zA-Z0-9_-]+ with 1 to 64 characters",
-)
-FAILED_WITHOUT_WORDS: Final = Mend(
-    name="failed_without_words",
-    refused="A tool result with the status `error` and without content",
-    sent="The result without the status",
-    evidence="'The content field at messages.2.content.0.toolResult cannot be empty when status value is error' "
-    "(aws-samples/sample-multi-agent-orchestration-chat-on-agentcore 15)",
-)
 RESULT_JSON: Final = Mend(
     name="result_json",
     refused="A tool result's `json` that is no object, such as a list",
@@ -61,23 +43,11 @@ LAST_REASONING: Final = Mend(
     evidence="'This model does not support assistant message prefill' for a turn of reasoning alone, from Sonnet 5 on "
     "(NousResearch/hermes-agent 105780); 'The final block in an assistant message cannot be `thinking`'",
 )
-RESULTS_FIRST: Final = Mend(
-    name="results_first",
-    refused="Another block before a tool result in one turn of the user's",
-    sent="The results first, then the others",
-    evidence="'tool_use ids were found without tool_result blocks immediately after', from Claude",
-)
 JOINED_TURNS: Final = Mend(
     name="joined_turns",
     refused="Neighbouring messages of one role",
     sent="One message with the blocks of all",
     evidence="'A conversation must alternate between user and assistant roles' (docs: Converse)",
-)
-SYSTEM_ROLE: Final = Mend(
-    name="system_role",
-    refused="A message with the role `system`, by most models",
-    sent="Its text in `system`",
-    evidence="Only the newest service model has the role; 'Valid Values: user | assistant' before",
 )
 REPLY_MEDIA: Final = Mend(
     name="reply_media",

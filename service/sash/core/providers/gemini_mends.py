@@ -10,6 +10,7 @@ from sash.core.providers.hosted import media_line
 from sash.core.providers.media_types import MEDIA_TYPE, UNTAKEN, Takes, picture_type
 from sash.core.providers.mends import Mend
 from sash.core.providers.pieces import medium_part
+from sash.core.providers.shared_mends import RESULT_ORDER
 from sash.core.providers.turns import NOTHING_SAID, Block, Refusals
 from sash.core.providers.whole import Whole
 
@@ -33,13 +34,6 @@ SYSTEM_CONTENT: Final = Mend(
     refused="A content with the role `system`",
     sent="Its text in `systemInstruction`",
     evidence="'Please use a valid role: user, model.'",
-)
-RESULT_ORDER: Final = Mend(
-    name="result_order",
-    refused="Results without ids in another order than their calls, which pairs them wrongly; as a line for a call gives it",
-    sent="The results in the order of the calls",
-    evidence="Results without an id are paired with the calls by name and order "
-    "(ai.google.dev/gemini-api/docs/function-calling, 'Parallel function calling')",
 )
 FOREIGN_SIGNATURE: Final = Mend(
     name="foreign_signature",

@@ -12,7 +12,6 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
 from sash.core.providers.chat_mends import (
-    CALL_ID,
     EMPTY_CONTENT,
     NAME,
     OPENAIS_MEDIA,
@@ -27,6 +26,7 @@ from sash.core.providers.hosted import line_of, media_line
 from sash.core.providers.media_types import MEDIA_TYPE, UNTAKEN, Takes, is_web
 from sash.core.providers.mends import Mend, Mends
 from sash.core.providers.pieces import to_json
+from sash.core.providers.shared_mends import CALL_ID
 
 Item = dict[str, Any]
 

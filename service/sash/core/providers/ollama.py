@@ -28,6 +28,7 @@ from sash.core.providers.pieces import Keeps, Name, Object, Piece, convert, data
 from sash.core.providers.provider import Provider
 from sash.core.providers.request_limits import NO_LIMITS
 from sash.core.providers.requests_read import ChatRequest, ReadAsChat, chat_function, schema_format
+from sash.core.providers.shared_mends import RESULT_ORDER
 from sash.core.providers.tools import Choice, Function, read_choice, read_functions
 from sash.core.providers.turns import (
     Block,
@@ -148,12 +149,6 @@ def _read_request(request: Mapping[str, Any], chat: ReadAsChat) -> ChatRequest:
 
 # ---- writing
 
-RESULT_ORDER: Final = Mend(
-    name="result_order",
-    refused="Results in another order than their calls, which pairs them wrongly, because they have no ids",
-    sent="The results in the order of the calls",
-    evidence="'The Ollama chat API allows no identification of tool results' (ollama/ollama 11417, 6708)",
-)
 IMAGE_URL: Final = Mend(
     name="image_url",
     refused="A picture as a data URL",
