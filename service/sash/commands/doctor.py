@@ -171,8 +171,8 @@ def _check_media(settings: Settings, url: str) -> Finding:
         objects = open_objects(url, settings.store_timeout_seconds)
         assert objects is not None  # noqa: S101 - there is a URL
         if mark and not asyncio.run(objects.has(mark)):
-            found, _, change = without_mark(shown, mark).removeprefix("The object storage is away: ").partition(". ")
-            return Finding(name, "problem", found, change.rstrip("."))
+            why, _, what = without_mark(shown, mark).removeprefix("The object storage is away: ").partition(". ")
+            return Finding(name, "problem", why, what.rstrip("."))
         if objects.folder is not None and not objects.folder.is_dir():
             return Finding(name, "good", f"{shown} is made at the first start")
         asyncio.run(try_objects(objects))
