@@ -431,3 +431,26 @@ async def test_full_storage(own: EmbeddedStore, conversation: str, tmp_path: Pat
     assert (erased.status_code, after.status_code) == (204, 201)
     assert messages[-1] == pictured("look", 2)
     assert len(left) == 1
+
+
+async def test_a_lost_hash_of_media_costs_no_object(
+    client: httpx.AsyncClient, own: EmbeddedStore, raw: redis.Redis, conversation: str, place: Place
+) -> None:
+    """Where the store lost the hash of a conversation's media, a sweep leaves the objects that its messages name; a picture
+    that is appended again is found from both messages, and erasures take all."""
+    await append(client, conversation, {"id": "a", "message": pictured("look", 1, 2)})
+    raw.delete(keys_of(f"default/{conversation}").media)
+    async with erasures(own, place.url) as its:
+        swept = await its.sweep(datetime.now(UTC) + TOMORROW)
+        before = await sent(client, conversation)
+        await append(client, conversation, {"id": "b", "message": pictured("again", 1)})
+        await its.sweep(datetime.now(UTC) + TOMORROW)
+        after = await sent(client, conversation)
+        await client.delete(f"/conversations/{conversation}")
+        await its.sweep(datetime.now(UTC) + TOMORROW)
+
+    assert swept == 0
+    assert before == [pictured("look", 1, 2)]
+    assert after[1] == pictured("again", 1)
+    assert after[0]["content"][1] == pictured("look", 1)["content"][1]
+    assert place.objects() == []

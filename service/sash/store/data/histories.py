@@ -265,7 +265,7 @@ class Histories:
     async def _erasing(self, target: Target, media: Collection[Any], call: ScriptCall[T]) -> T:
         """Run a script that takes messages with these media away, and erase the objects that no message has then."""
         run: Any = partial(self._client.run, call)
-        result: Any = await (self._erasures.after(target, run) if media else run())
+        result: Any = await (self._erasures.after(target, run, has_media=True) if media else run())
         return result  # type: ignore[no-any-return] # of the call
 
     async def _sweep(self, target: Target, life: str, progress: Callable[[], None]) -> None:

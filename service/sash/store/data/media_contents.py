@@ -70,7 +70,35 @@ class MediaContents:
         stored, objects = await asyncio.gather(self._stored(target, here, made), self._away(target, away))
         if None in objects.values():
             await self._check(target, made)  # raises where they were erased meanwhile
-        return await self._opened(target, stored | objects)
+        values = stored | objects
+        found = await self._opened(target, values)
+        if missing := [each for name, each in wanted.items() if name not in found]:
+            found |= await self._elsewhere(target, missing)
+            self._count(values, found)
+        return found
+
+    def _count(self, values: Mapping[bytes, Text | None], found: Container[bytes]) -> None:
+        """Count the media that are lost; ``values`` are what the storage has of each."""
+        self.lost.update(
+            "missing" if value is None else "altered" for name, value in values.items() if name not in found
+        )
+
+    async def _elsewhere(self, target: Target, media: Sequence[StoredMedium]) -> dict[bytes, Text]:
+        """Return the texts of media that are not where their messages say, and are in another place by now.
+
+        A conversation whose hash of media was lost has a new place for a medium that was appended again.
+        """
+        names = [each.name for each in media]
+        (values,) = await self._client.commands([("HMGET", target.keys.media, *names)])
+        moved = [
+            msgspec.structs.replace(each, place="" if place == HERE else place)
+            for each, value in zip(media, values, strict=True)
+            if value is not None and (place := about_of(each.name, value).place) != (each.place or HERE)
+        ]
+        away = await self._away(target, [each for each in moved if each.place])
+        here = [b":" + each.name for each in moved if not each.place]
+        (texts,) = await self._client.commands([("HMGET", target.keys.media, *here)]) if here else ([],)
+        return await self._opened(target, away | {name[1:]: text for name, text in zip(here, texts, strict=True)})
 
     async def _check(self, target: Target, made: Made) -> None:
         """Raise HistoryEdited where a conversation's history is not the one that was ``made``."""
@@ -122,8 +150,10 @@ class MediaContents:
         ((stands, here),) = await self._client.commands([("HMGET", target.keys.media, about.name, b":" + about.name)])
         if stands is None:
             raise _no_medium()
-        found = await self._opened(target, {about.name: here if about.place == HERE else text})
+        values = {about.name: here if about.place == HERE else text}
+        found = await self._opened(target, values)
         if about.name not in found:
+            self._count(values, found)
             raise MediumGone(
                 "The storage has lost this picture or file, or has other bytes than were stored. An append that brings it "
                 "again brings it back."
@@ -154,10 +184,7 @@ class MediaContents:
             for name, value in there.items():
                 with contextlib.suppress(CannotOpen):
                     texts |= await opened({name: value})
-        found = {name: text for name, text in texts.items() if text is not None}
-        self.lost["missing"] += len(stored) - len(there)
-        self.lost["altered"] += len(there) - len(found)
-        return found
+        return {name: text for name, text in texts.items() if text is not None}
 
     # ---- writing
 

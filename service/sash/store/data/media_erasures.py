@@ -25,6 +25,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from sash.core.law.details import decode_details
 from sash.problems import Problem, StoreFull, StoreUnavailable
 from sash.store.data.entries import wall_ms
 from sash.store.data.layout import PREFIX, Target, keys_of, new_name
@@ -44,6 +45,7 @@ UNUSED: Final = timedelta(days=1)
 _SWEEP_MS: Final = 6 * 3600 * 1000
 _PAUSE_SECONDS: Final = 5.0
 _BATCH: Final = 64
+_STEP: Final = 1_000
 COUNTED: Final = 1_000
 """The most waiting erasures that are counted, because the store sends their names."""
 _AT_ONCE_SECONDS: Final = 2.0
@@ -64,8 +66,13 @@ class MediaErasures:
         """Why object storage cannot be used; empty where it can, None without one."""
         return None if self._objects is None else self._objects.away
 
-    async def after(self, target: Target, change: Callable[[], Awaitable[Freed | None]]) -> Freed | None:
-        """Return the result of a change that takes messages away, once their objects are erased, or noted for it."""
+    async def after(
+        self, target: Target, change: Callable[[], Awaitable[Freed | None]], *, has_media: bool = False
+    ) -> Freed | None:
+        """Return the result of a change that takes messages away, once their objects are erased, or noted for it.
+
+        ``has_media``: the messages are known to have some. A reply without objects may then follow one that was lost.
+        """
         if self._objects is None:
             return await change()
         noted = await self.note(target)
@@ -74,7 +81,7 @@ class MediaErasures:
         if is_known:
             with suppress(StoreUnavailable, StoreFull):  # the change is made; a note that stays is looked at once more
                 await self.erase(target, freed.objects if freed is not None else ())
-                if freed is None or freed.objects:  # else they may have been in a reply that was lost
+                if freed is None or freed.objects or not has_media:
                     await self.forget(noted)
         return freed
 
@@ -161,11 +168,25 @@ class MediaErasures:
         unused: list[str] = []
         for conversation, its in by_conversation.items():
             key = keys_of(conversation).media
-            (fields,) = await self._client.commands([("HMGET", key, *(name for _, name, _ in its))])
+            fields, stands = await self._client.commands(
+                [("HMGET", key, *(name for _, name, _ in its)), ("EXISTS", key)]
+            )
+            logged = set() if stands else await self._logged(conversation)
             for (path, name, place), value in zip(its, fields, strict=True):
-                if value is None or about_of(name, value).place != place:
+                is_held = about_of(name, value).place == place if value is not None else (name, place) in logged
+                if not is_held:
                     unused.append(path)
         return unused
+
+    async def _logged(self, conversation: str) -> set[tuple[bytes, str]]:
+        """Return the names and places of the media that the messages of a conversation have, whose own hash is missing."""
+        key, found, first = keys_of(conversation).details, set[tuple[bytes, str]](), 0
+        while True:
+            (details,) = await self._client.commands([("LRANGE", key, first, first + _STEP - 1)])
+            found |= {(each.name, each.place) for packed in details for each in decode_details(packed).media}
+            if len(details) < _STEP:
+                return found
+            first += _STEP
 
     async def _sweep_in_turn(self) -> None:
         """Sweep, if no process of the deployment has done so for six hours. Where it fails, another one tries."""
