@@ -15,7 +15,7 @@ import pytest_asyncio
 from api.dialogue import user
 from api.reading_events import applied, following
 from conftest import App, Served, serving_alone
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from model.asgi import Listener, Request
 
@@ -268,7 +268,7 @@ CHANGE = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     before=st.lists(CHANGE, max_size=12),
     after=st.lists(CHANGE, max_size=25),
@@ -276,6 +276,9 @@ CHANGE = st.one_of(
     view=st.sampled_from([None, "billing"]),
     since=st.integers(0, 6),
 )
+@example(before=[("append", 3), ("rewind", 1), ("append", 4)], after=[], body=False, view=None, since=0)
+@example(before=[*[("append", 1)] * 3, ("rewind", 1), ("append", 4)], after=[], body=True, view=None, since=0)
+@example(before=[], after=[*[("append", 2)] * 6, ("rewind", 1), ("append", 4)], body=False, view="billing", since=0)
 async def test_a_reader_of_any_slowness_is_told_all(
     app: App, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, **drawn: Any
 ) -> None:
@@ -304,6 +307,9 @@ async def test_a_reader_of_any_slowness_is_told_all(
         versions = listener.versions
         assert versions == sorted(set(versions))
         assert set(range(since + 1, chat.version + 1)) - set(versions) <= chat.drafts
+        for event in listener.events:
+            its_own = chat.told[event["version"], None]
+            assert all(its_own[message["seq"]] == message["id"] for message in event.get("messages", ()))
         if "reset" not in [event["type"] for event in listener.events]:
             now = applied(listener.events, chat.told[since, drawn["view"]])
             assert now == chat.told[chat.version, drawn["view"]]
