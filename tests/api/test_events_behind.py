@@ -13,7 +13,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from conftest import App, Served, serving_alone
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from model.asgi import Listener, Request
 from profiles import examples
@@ -269,7 +269,7 @@ CHANGE = st.one_of(
 )
 
 
-@examples(0.25)
+@examples(0.4)
 @given(
     before=st.lists(CHANGE, max_size=12),
     after=st.lists(CHANGE, max_size=25),
@@ -277,6 +277,9 @@ CHANGE = st.one_of(
     view=st.sampled_from([None, "billing"]),
     since=st.integers(0, 6),
 )
+@example(before=[("append", 3), ("rewind", 1), ("append", 4)], after=[], body=False, view=None, since=0)
+@example(before=[*[("append", 1)] * 3, ("rewind", 1), ("append", 4)], after=[], body=True, view=None, since=0)
+@example(before=[], after=[*[("append", 2)] * 6, ("rewind", 1), ("append", 4)], body=False, view="billing", since=0)
 async def test_a_reader_of_any_slowness_is_told_all(
     app: App, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, **drawn: Any
 ) -> None:
@@ -305,6 +308,9 @@ async def test_a_reader_of_any_slowness_is_told_all(
         versions = listener.versions
         assert versions == sorted(set(versions))
         assert set(range(since + 1, chat.version + 1)) - set(versions) <= chat.drafts
+        for event in listener.events:
+            its_own = chat.told[event["version"], None]
+            assert all(its_own[message["seq"]] == message["id"] for message in event.get("messages", ()))
         if "reset" not in [event["type"] for event in listener.events]:
             now = applied(listener.events, chat.told[since, drawn["view"]])
             assert now == chat.told[chat.version, drawn["view"]]
