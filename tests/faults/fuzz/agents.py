@@ -61,6 +61,43 @@ def _agents_turn(chance: random.Random, number: int) -> list[Sent]:
     return sent
 
 
+def work_of_one(chance: random.Random) -> Script:
+    """An agent that compacted and called tools with large results is asked, with little room."""
+    agent = chance.choice(AGENTS)
+    block = {"type": "compaction", "content": "zq1z " + "day " * chance.choice((1, 40))}
+    sent: list[Sent] = [("anthropic", [entry({"role": "assistant", "content": [block]}, author=agent)])]
+    if chance.random() < 0.4:
+        sent.insert(chance.randrange(2), ("openai", [{"role": "user", "content": "zq2z " * chance.choice((1, 30))}]))
+    for number in range(chance.choice((1, 1, 2))):
+        ids = [f"c{number}-{n}" for n in range(chance.randint(1, 3))]
+        functions = [{"id": each, "type": "function", "function": {"name": "look", "arguments": "{}"}} for each in ids]
+        asked = {"role": "assistant", "content": None, "tool_calls": functions}
+        sent.append(("openai", [entry(asked, author=agent if chance.random() < 0.8 else chance.choice(AGENTS))]))
+        for each in ids:
+            told = {"role": "tool", "tool_call_id": each, "content": "word " * chance.choice((1, 40, 400, 1800))}
+            sent.append(("openai", [entry(told, author=agent if chance.random() < 0.8 else None)]))
+    if chance.random() < 0.8:
+        sent.append(("openai", [{"role": "user", "content": "zq9z " + "day " * chance.choice((1, 30))}]))
+    tight = {"max_tokens": chance.choice((40, 60, 100, 150, 200, 300)), "uncarried": "drop", "view": agent}
+    return Script("an agent's work", {}, sent, windows=[window(chance, **tight) for _ in range(3)])
+
+
+def documents_for_agents(chance: random.Random) -> Script:
+    """Questions with documents, each for one agent, read with the hints of the provider's cache."""
+    sent: list[Sent] = []
+    for number in range(chance.randint(2, 5)):
+        question = {"role": "user", "content": f"zq{number}z " * chance.choice((1, 20))}
+        to = {"audience": [chance.choice(AGENTS)]} if chance.random() < 0.7 else {}
+        sent.append(("openai", [entry(question, **to, grounding=grounding(chance, 0.8))]))
+        if chance.random() < 0.7:
+            sent.append(
+                ("openai", [entry({"role": "assistant", "content": f"answer {number}"}, author=chance.choice(AGENTS))])
+            )
+    wide = {"max_tokens": chance.choice((100, 400, 2_000, 100_000)), "uncarried": "drop"}
+    asked = [window(chance, **wide, cache=each, view=chance.choice(AGENTS)) for each in ("auto", "auto", "none")]
+    return Script("documents for agents", {}, sent, windows=asked)
+
+
 def grounding(chance: random.Random, share: float = 0.4) -> Object:
     if chance.random() > share:
         return {}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core.format_histories import PDF, PNG
-from faults.fuzz.agents import grounding, views
+from faults.fuzz.agents import documents_for_agents, grounding, views, work_of_one
 from faults.fuzz.broken import broken
 from faults.fuzz.logs import TURNS, PlainLog, drawn, entry, joined, late, mixed
 from faults.fuzz.parameters import FORMS, window, windows
@@ -282,7 +282,9 @@ FEATURES: dict[str, tuple[Callable[[random.Random], Script], int]] = {
     "one form": (one_form, 3),
     "at once": (at_once, 3),
     "late results": (late_results, 2),
-    "views": (views, 5),
+    "views": (views, 3),
+    "an agent's work": (work_of_one, 3),
+    "documents for agents": (documents_for_agents, 3),
     "documents": (documents, 4),
     "documents beside media": (documents_beside_media, 3),
     "album": (album, 2),

@@ -10,13 +10,14 @@ from urllib.parse import urlencode
 from faults.fuzz.judge import Wrong, can_be_sent, difference, messages_in, plain, refused, words_in_order
 from faults.fuzz.logs import joined
 from faults.fuzz.scripts import Object, Script, Sent
-from faults.fuzz.stage import HangError, Place, told
+from faults.fuzz.stage import HangError, Place, RestartedError, told
 from faults.wire import Reply
 
 ALIKE = "one picture"
 """The feature whose requests all mean the same."""
 _RECEIPTS = 4
 """One window in so many is asked for again by its receipt."""
+_TRIES = 20
 _numbers = itertools.count(1)
 
 
@@ -223,10 +224,14 @@ def alone(sent: list[Sent]) -> list[Sent]:
 
 async def hangs(script: Script, places: tuple[Place, Place]) -> str:
     """Play a suspect alone; return what it hangs at, or an empty text. A service that does not answer is restarted."""
-    restarts = [place.restarts for place in places]
-    try:
-        await play(script, places)
-    except HangError as late:
-        dead = [place.name for place, before in zip(places, restarts, strict=True) if await place.mend(before)]
-        return f"{late}; /livez is dead at {dead}" if dead else f"{late}; /livez answers"
+    for _ in range(_TRIES):
+        restarts = [place.restarts for place in places]
+        try:
+            await play(script, places)
+        except HangError as late:
+            dead = [place.name for place, before in zip(places, restarts, strict=True) if await place.mend(before)]
+            return f"{late}; /livez is dead at {dead}" if dead else f"{late}; /livez answers"
+        except RestartedError:
+            continue  # an idle connection to a service that was restarted meanwhile
+        break
     return ""

@@ -44,7 +44,8 @@ def save(script: Script, folder: Path, found: Object) -> Path:
     """Write a failing script with what was found, under a name that tells the kind and the feature."""
     folder.mkdir(parents=True, exist_ok=True)
     number = 1
-    while (path := folder / f"{found['kind']}-{script.feature}-{number}.json".replace(" ", "-")).exists():
+    name = f"{found['kind']}-{script.feature}".replace(" ", "-").replace("'", "")
+    while (path := folder / f"{name}-{number}.json").exists():
         number += 1
     path.write_text(json.dumps({"found": found} | asdict(script), indent=1) + "\n")
     return path
