@@ -1,27 +1,12 @@
-"""What a window costs: its price tier, and the state of the provider's prompt cache, over HTTP."""
+"""What a window costs at list prices, with its price tier, over HTTP."""
 
-import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from importlib.metadata import version
 from typing import Any
 
 import httpx
 import pytest
-
-BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
-NDJSON = {"Content-Type": "application/x-ndjson"}
-
-
-async def lived(client: httpx.AsyncClient, conversation: str, *said: tuple[int, str, str]) -> None:
-    """Import a conversation of messages, each with the second in which it was stored, its role and its text."""
-    lines: list[dict[str, Any]] = [{"id": conversation}]
-    lines += [
-        {"created_at": (BEGAN + timedelta(seconds=at)).isoformat(), "message": {"role": role, "content": text}}
-        for at, role, text in said
-    ]
-    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    answer = await client.post("/conversations/import", content=body, headers=NDJSON)
-    assert answer.status_code == 201, answer.text
+from rigs.dialogue import append, assistant, user
 
 
 async def window(client: httpx.AsyncClient, conversation: str, **query: Any) -> dict[str, Any]:
@@ -91,40 +76,14 @@ async def test_a_window_above_a_tier_costs_the_tiers_price(client: httpx.AsyncCl
         total, cost = found["tokens"]["total"], found["cost"]
         assert cost == {
             "usd": pytest.approx(total * 2.0 * factor / 1e6),
-            "cache": "cold",
             "tier": {"above": above, "factor": factor},
         }
-
-
-@pytest.mark.parametrize(
-    ("name", "seconds", "cache"),
-    [("gpt-5.2", 60, "warm"), ("gpt-5.2", 3_600, "cold"), ("gpt-6-sol", 1_200, "warm"), ("gpt-6-sol", 86_400, "cold")],
-)
-async def test_the_cache_is_cold_after_a_pause(
-    client: httpx.AsyncClient, conversation: str, name: str, seconds: int, cache: str
-) -> None:
-    """A window says whether the one before was sent within the cache's lifetime."""
-    long = "and what is on the second day? " * 400
-    await lived(client, conversation, (0, "user", long), (5, "assistant", "Talks."), (seconds, "user", "Thanks"))
-    cost = (await window(client, conversation, model=name))["cost"]
-    assert cost["cache"] == cache
-
-
-async def test_without_times_the_cache_is_unknown(client: httpx.AsyncClient) -> None:
-    """A history in a request has no times, so its window says ``unknown``."""
-    messages = [
-        {"role": "user", "content": "hello " * 3_000},
-        {"role": "assistant", "content": "Hi."},
-        {"role": "user", "content": "and?"},
-    ]
-    found = (await client.post("/window", json={"model": "gpt-5.2", "messages": messages})).json()
-    assert found["cost"]["cache"] == "unknown"
 
 
 async def test_hints_change_no_cost(client: httpx.AsyncClient, conversation: str) -> None:
     """With hints for the cache, a window has the cost that it has without."""
     long = "and what is on the second day? " * 400
-    await lived(client, conversation, (0, "user", long), (5, "assistant", "Talks."), (60, "user", "Thanks"))
+    await append(client, conversation, user(long), assistant("Talks."), user("Thanks"))
     hinted = await window(client, conversation, model="gpt-5.2", cache="auto")
     plain = await window(client, conversation, model="gpt-5.2")
     assert plain["cost"] == hinted["cost"]

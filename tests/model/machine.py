@@ -469,7 +469,6 @@ class Machine(RuleBasedStateMachine):
         for window in (one, other):
             del window["conversation_id"], window["version"], window["etag"]
             window.pop("receipt", None)
-            window.pop("cost", None)  # it depends on the time since the last turn, which a body does not have
             if talk.retold:
                 del window["dropped"]["grounding_tokens"]  # counted when stored, under the template of that time
         # The explanation of a stored history ends where its read ended; the lines before that must be the same.

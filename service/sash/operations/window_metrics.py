@@ -146,18 +146,13 @@ class WindowMetrics:
     def count_savings(self, head: WindowHead, label: str, model: Model, documents: int) -> None:
         """Record the money that a window saved by what it leaves out. ``documents`` are tokens of repeated documents.
 
-        While the cache is warm, what is left out would cost as much as cached tokens. A window that ends below a price tier
-        saves the difference between the tiers.
+        All count at the list price of input. A window that ends below a price tier saves the difference between the tiers.
         """
         prices, total = model.prices_at(head.tokens.total), head.tokens.total
         if prices.input_price is None:
             return
-        cached = prices.cached_input_price
-        is_warm = head.cost is not None and head.cost.cache == "warm" and cached is not None
         self._pay(label, "documents", documents * prices.input_price)
-        self._pay(
-            label, "cuts", head.dropped.tokens * (cached if is_warm and cached is not None else prices.input_price)
-        )
+        self._pay(label, "cuts", head.dropped.tokens * prices.input_price)
         above = next((tier for tier in model.price_tiers if tier.above >= total), None)
         if head.stop_reason == "price" and above is not None and above.above < head.budget and above.input_price:
             self._pay(label, "tiers", total * (above.input_price - prices.input_price))

@@ -215,7 +215,7 @@ def made(
         grounding=_documents_of(asked, window, history, documents) if documents.sources else _NO_DOCUMENTS,
         stop_reason=window.stop_reason,
         trimmed=trimmed,
-        cost=cost_of(window, history, model),
+        cost=cost_of(window, model),
         correction=model.correction,
         model_assumed=model.assumed,
         summary_used=window.summary is not None,

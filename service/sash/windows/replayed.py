@@ -129,7 +129,7 @@ class Replayed:
             summary = summary.for_those(self._who_may_see(summary.through_seq))
         summary = newest_summary(summary, newest_compaction(self._kept[:length], form), form)
         documents = [record.grounding for record, _, _ in self._kept[:length] if record.grounding is not None]
-        history = whole_history(records, self._model, documents, summary, self._pause_ms(length))
+        history = whole_history(records, self._model, documents, summary)
         sends = self._asked.query.grounding
         seqs = {"latest": [history.question], "none": []}.get(sends, self._documents)
         found = {seq: self._documents[seq] for seq in seqs if seq <= length and seq in self._documents}
@@ -141,14 +141,6 @@ class Replayed:
         for party in self._records[:last_seq].parties()[1]:
             names = party.narrowed(names)
         return names
-
-    def _pause_ms(self, length: int) -> int | None:
-        """As in ``History``."""
-        roles, times = self._records.roles[:length], self._lived.times
-        reply = roles.rfind(ASSISTANT)
-        if reply <= 0 or not (times[reply - 1] and times[length - 1]):
-            return None
-        return max(0, times[length - 1] - times[reply - 1])
 
     def _request(self, made: Made, cache: PromptCache | None, at_ms: int) -> BilledRequest:
         model, head, hints = self._model, made.head, made.hints

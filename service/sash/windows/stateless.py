@@ -214,10 +214,9 @@ def whole_history(
     model: Model,
     documents: Sequence[tuple[int, int]],
     summary: Summary | None,
-    pause_ms: int | None = None,
 ) -> History:
     """The history of these records, before which there is none. ``documents`` are the tokens of each message's documents,
-    in both encodings; ``pause_ms`` is as in ``History``."""
+    in both encodings."""
     column = model.column
     return History(
         first_seq=1,
@@ -229,7 +228,6 @@ def whole_history(
         grounding_tokens=sum(tokens[column] for tokens in documents),
         question=records.roles.rfind(USER) + 1,
         summary=summary,
-        pause_ms=pause_ms,
     )
 
 

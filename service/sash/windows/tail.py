@@ -55,7 +55,6 @@ class GrowingTail:
         self._front = tail.front
         self._documents = tail.documents
         self._compaction = tail.compaction
-        self._pause_ms = tail.pause_ms
         self.indexed = tail.indexed
         apart = {seq: message.body for seq, message in self.outside.items() if message.body} if tail.outside else {}
         self.bodies = Bodies(tail.bodies_seq, tail.bodies, apart)
@@ -230,7 +229,6 @@ class GrowingTail:
             grounding_tokens=state.grounding_tokens[column],
             question=state.question,
             summary=summary,
-            pause_ms=self._pause_ms,
             lost={**self.lost},
         )
 

@@ -1,29 +1,13 @@
-"""cost_of: what the input of a window costs at list prices, and whether the provider's prompt cache is warm.
+"""cost_of: what the input of a window costs at list prices."""
 
-The window before is assumed to be the one that ended before the newest reply. It was sent when its last message came, and
-this one when its newest message came: if the time between is longer than an entry lives, the cache is cold.
-"""
-
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from sash.core.counts.families import ASSISTANT
 from sash.core.counts.models import Model
 from sash.core.counts.price_tiers import PriceTier
-from sash.core.law.caching import caching_of
-from sash.core.law.view import History
 from sash.core.law.window import Window
-
-CacheState = Annotated[
-    Literal["warm", "cold", "unknown"],
-    Meta(
-        title="CacheState",
-        description="`warm`: the window before was sent within the lifetime of the provider's cache. `cold`: it was not, or "
-        "there is none. `unknown`: the messages have no times, or the model has no documented cache.",
-    ),
-]
 
 
 class ReachedTier(msgspec.Struct, frozen=True):
@@ -48,25 +32,19 @@ class InputPrices(NamedTuple):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """The list price of a window's input in dollars, its price tier, and the state of the provider's prompt cache."""
+    """The list price of a window's input in dollars, and its price tier."""
 
     usd: Annotated[float, Meta(description="Without a prompt cache. What the cache served is told by the bill.")]
-    cache: CacheState
     tier: ReachedTier
 
 
-def cost_of(window: Window, history: History, model: Model) -> Cost | None:
+def cost_of(window: Window, model: Model) -> Cost | None:
     """The window's cost; None if the model's prices are unknown."""
-    total, rules = window.tokens["total"], caching_of(model)
+    total = window.tokens["total"]
     prices = input_prices(model, total)
     if prices is None:
         return None
-    cache: CacheState = "unknown"
-    if rules is not None and history.pause_ms is not None:
-        cache = "warm" if history.pause_ms <= 1000 * rules.lifetime_seconds else "cold"
-    elif rules is not None and not window.dropped["messages"] and ASSISTANT not in history.records.roles:
-        cache = "cold"  # the first window; one that leaves messages out does not know whether a reply is among them
-    return Cost(round(prices.dollars(total, 0, 0), 9), cache, prices.tier)
+    return Cost(round(prices.dollars(total, 0, 0), 9), prices.tier)
 
 
 def input_prices(model: Model, total: int) -> InputPrices | None:

@@ -4,7 +4,7 @@ Details are a msgpack array of which the first parts have fixed places (``store/
 digest, then the id, the stamp or none, the row, and what a row cannot have. Plain messages end before the row.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +15,7 @@ from sash.core.counts.measures import Extra
 from sash.core.counts.numbers import Number
 from sash.core.counts.rows import Rows, extra_of
 from sash.core.law.apart import StoredMedium
-from sash.core.law.identities import CHANCE_BITS, STAMP_CHANCE_BITS, Identity, long_form
+from sash.core.law.identities import Identity, long_form
 
 _ARRAY, _DIGEST, _ID = 0x90, b"\xc4\x08", 11
 """The first bytes of details, and the place of their id."""
@@ -78,17 +78,6 @@ encode_details = msgspec.msgpack.Encoder().encode
 decode_details = msgspec.msgpack.Decoder(Details).decode
 _decode_all = msgspec.msgpack.Decoder(list[Details]).decode
 _divide = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
-
-
-def times_in(details: Iterable[Details]) -> list[int]:
-    """The messages' times in milliseconds since 1970; 0 for one without a time. A stamp may be the beginning of an id."""
-    found = []
-    for each in details:
-        stamp = each.stamp
-        if stamp is None:
-            stamp = int.from_bytes(each.id) >> CHANCE_BITS if isinstance(each.id, bytes) else 0
-        found.append(stamp >> STAMP_CHANCE_BITS)
-    return found
 
 
 class StoredDetails(msgspec.Struct):

@@ -45,9 +45,6 @@ class History(msgspec.Struct, frozen=True, dict=True):
     """Seqs of recalled messages (whole units), which this window must contain."""
     covered: int = 0
     """The last seq that a provider's compaction covers in this window (``compaction.py``); 0 without one."""
-    pause_ms: int | None = None
-    """Milliseconds from the message before the newest reply to the newest message, which are those between two windows; None
-    if they are unknown, or without a reply."""
     unseen: int = 0
     """The number of messages of the tail that an agent does not see. ``length`` is without them."""
     names: Number = None

@@ -26,8 +26,6 @@ class TailReply(NamedTuple):
     """Record, details and body of the newest user message where it is before the tail."""
     compaction: list[Any]
     """Seq, record, details and body of the newest compaction that the window can have; empty without one."""
-    times: list[bytes]
-    """Details of the message before the newest reply, and of the newest message; empty without a reply."""
     indexed: Sequence[Any] = ()
     """All records, and the reply with the words of all messages (``blocks.values_of``); empty where they are not here."""
 

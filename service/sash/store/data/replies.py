@@ -11,7 +11,6 @@ import msgspec
 
 from sash.core.law.apart import StoredMedium
 from sash.core.law.conversation_settings import decode_settings
-from sash.core.law.details import decode_details, times_in
 from sash.core.law.identities import Identity
 from sash.core.law.records import RECORD_BYTES, Record, Records, StoredGrounding, Summary
 from sash.problems import Internal
@@ -111,8 +110,6 @@ class Tail(msgspec.Struct, frozen=True):
     """The records of these, as columns."""
     compaction: Message | None = None
     """The newest compaction that the window can have."""
-    pause_ms: int | None = None
-    """Milliseconds from the message before the newest reply to the newest message; None without a reply."""
     indexed: Sequence[Any] = ()
     """As in the reply."""
 
@@ -245,7 +242,6 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
     if documents:
         asked = outside[state.question].record if reply.question else tail[state.question - first]
         opened = open_grounding(sealer, documents, asked)
-    times = times_in(map(decode_details, reply.times))
     return Tail(
         state=state,
         first_seq=first,
@@ -256,7 +252,6 @@ def tail_of(sealer: AnySealer, name: str, reply: TailReply) -> Tail:
         outside=tuple(outside.values()),
         front=front,
         compaction=_message(sealer, *reply.compaction) if reply.compaction else None,
-        pause_ms=max(0, times[1] - times[0]) if times and all(times) else None,
         indexed=reply.indexed,
     )
 

@@ -10,10 +10,8 @@
 -- Gives {'ok', fields of the conversation, length, first seq of the tail, records joined, details joined or '' when no
 --        message needs them, {body, …}, documents of the newest user message or '', {seq, record and body, …} of the pinned
 --        messages before the tail, {record, details, body} of the newest user message when it is before the tail, {seq, record,
---        details, body} of the newest compaction in one of the forms, {details of the message before the newest reply, details
---        of the newest message}, which have the times between which the provider's cache must live, or {}, {all records
---        joined, the number of indexed messages and all their blocks (../../blocks.py)} of a conversation of up to MOST_WORDS
---        messages, or {}}
+--        details, body} of the newest compaction in one of the forms, {all records joined, the number of indexed messages and
+--        all their blocks (../../blocks.py)} of a conversation of up to MOST_WORDS messages, or {}}
 --
 -- Bodies are the newest ones of the tail. A body is left out where its text and all later texts are over the budget, unless
 -- it or an older message is in every window, or all are asked for, or where a compaction stands for it. Where they have more
@@ -23,7 +21,6 @@
 -- Pinned messages before the tail have their bodies up to MOST_BYTES together. Records are one string, read at memory speed.
 local MOST_WORDS = 2000 -- a millisecond's worth: plain commands read longer indexes
 local COVERED = 64 -- messages that are read although the compaction stands for them
-local ASSISTANT, SINCE_REPLY = 3, 64 -- messages after the newest reply, at most, for which the time before it is read
 local ENOUGH, SLACK, NEAR, FEW, FEW_TOKENS, MOST_BYTES, MOST_MESSAGES = 64, 1.2, 131072, 8, 16384, 4194304, 4000
 
 local function read_tail(fields, length, reach)
@@ -113,18 +110,11 @@ local function read_tail(fields, length, reach)
     end
     bodies = redis.call('LRANGE', log, length - math.max(1, newest), length - 1)
   end
-  local reply, times = length, {}
-  while reply > first and length - reply < SINCE_REPLY and string.byte(records, (reply - first) * RECORD + 2) ~= ASSISTANT do
-    reply = reply - 1
-  end
-  if reply > 1 and string.byte(records, (reply - first) * RECORD + 2) == ASSISTANT then
-    times = {redis.call('LINDEX', details, reply - 2), redis.call('LINDEX', details, length - 1)}
-  end
   local index = {}
   if (reach[9] == true or reach[9] == '1') and length > 0 and length <= MOST_WORDS then
     local wanted = {'n'}
     for number = 0, (length - 1) / BLOCK do wanted[#wanted + 1] = number end
     index = {redis.call('GETRANGE', counts, 0, -1), redis.call('HMGET', words, unpack(wanted))}
   end
-  return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction, times, index}
+  return {'ok', fields, length, first, records, beside, bodies, documents, before, question, compaction, index}
 end
