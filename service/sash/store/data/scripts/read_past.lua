@@ -20,5 +20,5 @@ for place = 21, 24 do fields[place] = nil end
 fields[6], fields[7], fields[8], fields[18], fields[19], fields[10] = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 fields[15] = compactions_at(fields[15], keep)
 if fields[15] == '' then fields[15] = false end
-if keep == 0 then return {'ok', length, own, {'ok', fields, 0, 1, '', '', {}, '', {}, {}, {}, {}, {}}} end -- a range has no empty end
+if keep == 0 then return {'ok', length, own, {'ok', fields, 0, 1, '', '', {}, '', {}, {}, {}, {}}} end -- a range has no empty end
 return {'ok', length, own, read_tail(fields, keep, {unpack(ARGV, 8)})}
