@@ -1,12 +1,17 @@
 """Replies that were interrupted before a word came: stored, and not sent to any provider."""
 
 import json
+from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from rigs.dialogue import append, assistant, history, user, window
 
+from sash.core.chat.messages import Entry
 from sash.core.providers import PROVIDERS
+from sash.windows.request import WindowRequest, decode_request
+from sash.windows.stateless import window_of_request
 
 WORDLESS = {"role": "assistant", "content": "", "id": "r-1", "status": "interrupted"}
 MODELS = {"openai": ("gpt-4o", "mistral-large-latest"), "responses": ("gpt-4o",), "anthropic": ("claude-sonnet-4-5",)}
@@ -61,9 +66,105 @@ async def test_it_can_be_pinned_and_changed(client: httpx.AsyncClient, conversat
     assert {message["role"] for message in made["request"]["messages"]} == {"user"}
 
 
-@pytest.mark.parametrize("more", [{"refusal": "I cannot."}, {"reasoning_content": "Let me see."}, {"content": "At"}])
+def _item(*parts: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "message", "id": "msg_1", "role": "assistant", "status": "incomplete", "content": [*parts], **more}
+
+
+def _output(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": []}
+
+
+SIGNED = {"type": "thinking", "thinking": "Hm", "signature": "c2ln"}
+SILENT: list[tuple[str, dict[str, Any]]] = [
+    *(("openai", {"role": "assistant", "content": content}) for content in ("", None, [], " \n")),
+    ("openai", {"role": "assistant", "content": [{"type": "text", "text": ""}, {"type": "text", "text": " "}]}),
+    ("openai", {"role": "assistant", "content": None, "refusal": ""}),
+    ("openai", {"role": "assistant", "content": "", "tool_calls": []}),
+    ("openai", {"role": "assistant", "content": "", "reasoning_content": "Let me see."}),
+    ("openai", {"role": "assistant", "content": "", "thinking_blocks": [SIGNED]}),
+    ("openai", {"role": "assistant", "content": "", "timestamp": 17}),
+    *(("responses", _item(*parts)) for parts in ((), (_output(""),), (_output(" "),), (_output(""), _output("")))),
+    ("responses", {"role": "assistant", "content": ""}),
+    ("responses", {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAAx"}),
+    *(
+        ("anthropic", {"role": "assistant", "content": content})
+        for content in ([], [{"type": "text", "text": " "}], "")
+    ),
+    ("anthropic", {"role": "assistant", "content": [SIGNED]}),
+    ("anthropic", {"role": "assistant", "content": [SIGNED, {"type": "text", "text": ""}]}),
+    *(("gemini", {"role": "model", "parts": parts}) for parts in ([], [{"text": ""}], [{"text": " "}])),
+    ("gemini", {"role": "model", "parts": [{"text": "Hm", "thought": True}]}),
+    ("gemini", {"role": "model", "parts": [{"text": "", "thoughtSignature": "c2ln"}]}),
+    ("interactions", {"type": "model_output", "content": []}),
+    ("interactions", {"type": "model_output", "content": [{"type": "text", "text": ""}]}),
+    ("interactions", {"type": "thought", "signature": "c2ln"}),
+    *(("converse", {"role": "assistant", "content": content}) for content in ([], [{"text": ""}], [{"text": " "}])),
+    (
+        "converse",
+        {
+            "role": "assistant",
+            "content": [{"reasoningContent": {"reasoningText": {"text": "Hm", "signature": "c2ln"}}}],
+        },
+    ),
+    ("ollama", {"role": "assistant", "content": "", "thinking": "Hm"}),
+]
+"""Replies without a word, in each form in which they come."""
+SPOKEN: list[tuple[str, dict[str, Any]]] = [
+    ("openai", {"role": "assistant", "content": None, "refusal": "I cannot."}),
+    ("openai", {"role": "assistant", "content": "At"}),
+    ("responses", _item({"type": "refusal", "refusal": "I cannot."})),
+    ("responses", _item(_output(""), _output("At"))),
+    ("responses", {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "talks"}}),
+    ("anthropic", {"role": "assistant", "content": [SIGNED, {"type": "text", "text": "At"}]}),
+    ("gemini", {"role": "model", "parts": [{"text": "At", "thoughtSignature": "c2ln"}]}),
+    ("converse", {"role": "assistant", "content": [{"text": "At"}]}),
+]
+
+
+def _asked(form: str, model: str, *entries: tuple[str, dict[str, Any]]) -> Any:
+    """Return the window of entries that came in their forms."""
+    given = [entry for came, entry in entries for entry in _entries(came, {"messages": [entry]})]
+    body = {"model": model, "format": form, "messages": [], "explain": True}
+    wanted = msgspec.structs.replace(msgspec.convert(body, WindowRequest), messages=given)
+    return json.loads(window_of_request(wanted, {})[0].body)
+
+
+def _entries(came: str, body: dict[str, Any]) -> list[Entry]:
+    wanted, sent = decode_request(msgspec.json.encode(body), came)
+    return [*(sent.entries if sent is not None else wanted.messages)]
+
+
+@pytest.mark.parametrize(("form", "model"), WAYS)
+@pytest.mark.parametrize("reply", SILENT, ids=lambda reply: f"{reply[0]}-{str(reply[1])[:40]}")
+def test_a_reply_without_a_word_is_in_no_window(reply: tuple[str, dict[str, Any]], form: str, model: str) -> None:
+    """In whatever form a reply without a word came that broke off, a window is that of a history without it, and no more
+    is counted as kept than is sent."""
+    came, message = reply
+    chat = [("openai", user("Is there a talk?")), ("openai", user("Is there one?"))]
+
+    made = _asked(form, model, chat[0], (came, {"message": message, "status": "interrupted"}), chat[1])
+
+    other = _asked(form, model, *chat)
+    assert (made["request"], made["tokens"], made.get("mended")) == (other["request"], other["tokens"], None)
+    assert (made["kept"]["messages"], made["explain"][1]["kept"]) == (2, False)
+
+
+@pytest.mark.parametrize(("form", "model"), WAYS)
+@pytest.mark.parametrize("reply", SPOKEN, ids=lambda reply: f"{reply[0]}-{str(reply[1])[:40]}")
+def test_a_reply_with_a_word_is_in_each_window(reply: tuple[str, dict[str, Any]], form: str, model: str) -> None:
+    """A reply that broke off behind a word, a refusal or a search is sent and counted as kept, whatever form it came in."""
+    came, message = reply
+    chat = [("openai", user("Is there a talk?")), ("openai", user("Is there one?"))]
+
+    made = _asked(form, model, chat[0], (came, {"message": message, "status": "interrupted"}), chat[1])
+
+    assert made["kept"]["messages"] == 3
+    assert made["request"] != _asked(form, model, *chat)["request"]
+
+
+@pytest.mark.parametrize("more", [{"refusal": "I cannot."}, {"content": "At"}])
 async def test_what_came_is_sent(client: httpx.AsyncClient, conversation: str, more: dict[str, str]) -> None:
-    """An interrupted reply with a refusal, thoughts or text is in windows; so is an empty one that was completed."""
+    """An interrupted reply with a refusal or text is in windows; so is an empty one that was completed."""
     await append(client, conversation, user("Is there a talk?"), {**WORDLESS, **more})
     await append(client, conversation, assistant("", id="r-2", status="completed"))
 

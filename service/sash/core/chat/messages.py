@@ -722,18 +722,6 @@ def calls_of(message: Mapping[str, Any]) -> Calls:
     return NO_CALLS
 
 
-def is_wordless(message: Mapping[str, Any]) -> bool:
-    """Whether a validated reply has neither text nor anything else to send.
-
-    >>> is_wordless({"role": "assistant", "content": ""}), is_wordless({"role": "assistant", "content": "At"})
-    (True, False)
-    """
-    content = message.get("content")
-    parts = content if isinstance(content, list) else [{"text": content}]
-    others = (value for name, value in message.items() if name not in ("role", "name", "content"))
-    return not any(others) and all(part.get("type", "text") == "text" and not part["text"] for part in parts)
-
-
 class Place(msgspec.Struct, frozen=True):
     """Where a message stands among the tool groups before it: a result of one of several calls, a late one, or neither.
 

@@ -17,7 +17,6 @@ from sash.core.chat.messages import (
     check_envelope,
     digest,
     encode_message,
-    is_wordless,
     validate_message,
 )
 from sash.core.chat.mistakes import problem_at
@@ -29,6 +28,7 @@ from sash.core.law.records import DIGEST_BYTES, Flags, Record, StoredGrounding, 
 from sash.core.providers.members import Names, has_foreign, keep_foreign
 from sash.core.providers.native import check_native, compaction_of
 from sash.core.providers.recognition import foreign
+from sash.core.providers.replies import has_word
 from sash.problems import BadRequest, Unprocessable
 
 _PLAIN_MEMBERS = 2
@@ -163,7 +163,7 @@ def measure_entry(
         | (Flags.LEGACY_CALL if calls.legacy else 0)
         | (Flags.IN_PROGRESS if entry.status == "in_progress" else 0)
         | (Flags.COMPACTION if is_compaction else 0)
-        | (Flags.WORDLESS if entry.status == "interrupted" and is_wordless(message) else 0)
+        | (Flags.WORDLESS if entry.status == "interrupted" and not has_word(message) else 0)
     )
     record = Record(
         flags,

@@ -13,6 +13,7 @@ import msgspec
 
 from sash.core.chat.calls import INVALID, arguments_object
 from sash.core.providers.mends import Mend, Mends
+from sash.core.providers.replies import has_word
 from sash.core.providers.turns import NOTHING_SAID
 
 Message = dict[str, Any]
@@ -108,7 +109,7 @@ def with_system_first(bodies: list[Any], maker: str, model: str, mends: Mends) -
 
 def mended_for_servers(message: Message, bits: int) -> tuple[Message | None, list[Mend]]:
     """Return the message without what ``bits`` say, and its mends. None where it is left out."""
-    if bits & EMPTY and _is_empty(message):
+    if bits & EMPTY and message["role"] == "assistant" and not has_word(message, blanks=True):
         return None, [EMPTY_REPLY]
     mends = []
     for bit, mend, changed in _CHANGES:
@@ -132,21 +133,9 @@ def _text_of(content: Any) -> str:
 # ---- the changes
 
 
-def _is_empty(message: Message) -> bool:
-    """Whether a reply has neither a text nor anything else that a server takes in its place."""
-    said = (message.get(name) for name in ("tool_calls", "function_call", "refusal", "audio"))
-    return message["role"] == "assistant" and not _has_words(message) and not any(said)
-
-
-def _has_words(message: Message) -> bool:
-    """Whether a message's content has a text, or a part that is no text."""
-    content = message.get("content")
-    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    return any(part.get("text") or part.get("type") != "text" for part in parts)
-
-
 def _with_words(message: Message) -> Message:
-    return message if message["role"] != "user" or _has_words(message) else {**message, "content": NOTHING_SAID}
+    is_silent = message["role"] == "user" and not has_word(message, blanks=True)
+    return {**message, "content": NOTHING_SAID} if is_silent else message
 
 
 def _as_system(message: Message) -> Message:
