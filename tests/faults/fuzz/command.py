@@ -114,9 +114,9 @@ async def _play(made: Script, run: Run, places: tuple[Place, Place]) -> None:
         try:
             return run.add(made, await play(made, places))
         except HangError:
-            dead = [await place.mend(before) for place, before in zip(places, restarts, strict=True)]
-            if any(dead):
-                break
+            for place, before in zip(places, restarts, strict=True):
+                await place.mend(before)
+            break
         except RestartedError:
             await asyncio.sleep(0.2)
     run.suspects.append(made)

@@ -135,7 +135,7 @@ async def _judge_window(window: Object, query: Object, talk: Told, found: Played
         found.wrong.append(Wrong("over", f"counted {told(counted)['tokens']}, told {total} of {budget}", query))
     elif 400 <= counted.status < 500:
         found.wrong.append(Wrong("refused", f"POST {at}: {told(counted)['detail']}", query))
-    if not messages_in(form, request) and await _has_question(talk, query):
+    if not (messages_in(form, request) or window["summary_used"]) and await _has_question(talk, query):
         found.wrong.append(Wrong("empty", f"kept {window['kept']}, stop_reason {window['stop_reason']}", query))
     for why in refused(form, model, request)[:1]:
         found.wrong.append(Wrong("refused", why, query))

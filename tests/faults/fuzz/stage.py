@@ -17,6 +17,8 @@ from rigs.servers import Server, binaries
 _LATE = "TimeoutError"
 _ALIVE_SECONDS = 3.0
 """Until an answer of ``/livez`` counts as missing."""
+_PROBES = 8
+"""Connections at once that ask for ``/livez``: each worker gets some of them."""
 _PAUSE_SECONDS = 0.25
 
 
@@ -56,11 +58,11 @@ class Place:
         return reply
 
     async def mend(self, restarts: int) -> bool:
-        """Restart the service if ``/livez`` does not answer and nobody did it since; return whether it did not answer."""
+        """Restart the service if one of its workers does not answer; return whether that was so, or was done since."""
         async with self._mending:
             if self.restarts != restarts:
                 return True
-            if await self._alive():
+            if all(await asyncio.gather(*(self._alive() for _ in range(_PROBES)))):
                 return False
             await self.service.kill()
             for wire in self._idle:
