@@ -45,11 +45,12 @@ def before_reply(history: History) -> History | NeedOlder | None:
     end = roles.rfind(ASSISTANT, front)
     question = roles.rfind(USER, front, max(end, front))
     if not history.is_whole and (end <= front or (question < 0 and history.question >= first)):
-        return older(history)
+        return older()
     if end <= front:
         return None
     gone, length = int(history.line_lengths()[end - front :].sum()), history.at(end) - 1
-    asked = history.at(question) if question >= 0 else min(history.question, first - 1) if not history.covered else 0
+    asked = history.at(question) if question >= 0 else history.question if history.question < first else 0
+    asked = 0 if question < 0 and history.covered else asked
     recalled = frozenset(seq for seq in history.recalled if asked == history.question and seq <= length)
     earlier = msgspec.structs.replace(
         history,
