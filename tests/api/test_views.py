@@ -1,5 +1,6 @@
 """``view``: what one of several agents sees of a conversation, by every route that takes a view."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -299,3 +300,55 @@ async def test_a_note_counts_what_is_for_others(client: httpx.AsyncClient, conve
     found = await window(client, conversation, view="billing", note="true")
     assert (found["note"], found["dropped"]["messages"]) == (1, 1)
     assert (await window(client, conversation, view="fraud", note="true"))["note"] == 0
+
+
+async def test_a_compaction_with_late_results_before_the_tail_of_a_view(
+    client: httpx.AsyncClient, conversation: str
+) -> None:
+    """A view whose first message is a call behind its compaction asks for nothing twice: there is a window at once."""
+    compacted = {"role": "assistant", "content": [{"type": "compaction", "content": "They met."}]}
+    await append(client, conversation, {"message": compacted, "author": "cid"}, format="anthropic")
+    await append(client, conversation, calling("b", "c", author="cid"), result("b", "day " * 1800), result("c", "ok"))
+    await append(client, conversation, user("And now?"))
+    asked = {"model": "gpt-4o", "max_tokens": 150, "view": "cid"}
+    found = await asyncio.wait_for(window(client, conversation, **asked), timeout=20)
+    assert found["request"]["messages"][-1] == user("And now?")["message"]
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic", "gemini"])
+async def test_documents_for_others_and_hints_for_the_cache(
+    client: httpx.AsyncClient, conversation: str, form: str
+) -> None:
+    """An earlier question with documents that is for another agent does not disturb the hints of a view's window."""
+    theirs = user("For ada.", audience=["ada"], grounding={"documents": [{"text": "Invoice 7"}]})
+    await append(client, conversation, theirs, assistant("Hello."), assistant("What is it?"), user("My bill."))
+    for view in ("ada", "bob"):
+        asked = {"model": "claude-sonnet-4-5", "view": view, "cache": "auto", "format": form, "reserve": 0}
+        found = await window(client, conversation, **asked)
+        assert found["kept"]["messages"] == (4 if view == "ada" else 3)
+
+
+async def test_the_newest_message_of_an_agent_is_in_its_windows(client: httpx.AsyncClient, conversation: str) -> None:
+    """However much was said to others since, and however small the budget: the newest question that an agent sees is in its
+    window, and so is the newest tool group. A refused window says how much is enough.
+    """
+    mine = (user("My bill: " + "day " * 60, audience=["bob"]), calling("b", author="bob"), result("b", author="bob"))
+    await append(client, conversation, *mine)
+    for _ in range(4):
+        await append(client, conversation, *[user("day " * 30, audience=["ada"])] * 50)
+    asked = {"model": "gpt-4o-mini", "view": "bob", "reserve": 0}
+    for refused in (10, 60):
+        answer = await client.get(f"/conversations/{conversation}/window", params={**asked, "max_tokens": refused})
+        assert answer.status_code == 422, answer.text
+        enough = refused + answer.json()["shortfall"]
+        found = await window(client, conversation, **asked, max_tokens=enough)
+        assert found["request"]["messages"] == messages_of(*mine)
+        assert found["stop_reason"] == "horizon"
+        assert found["tokens"]["total"] <= enough
+
+
+async def test_a_view_of_nothing_is_empty(client: httpx.AsyncClient, conversation: str) -> None:
+    """Where an agent sees no message, its window has none."""
+    await append(client, conversation, *[user("day " * 30, audience=["ada"])] * 90)
+    found = await window(client, conversation, view="bob", max_tokens=50)
+    assert found["request"]["messages"] == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sash.core.chat.messages import Document, Entry, Grounding, Place, calls_of, places_of
 from sash.core.counts.counting import reference_tokens
-from sash.core.counts.measures import Measure, measure
+from sash.core.counts.measures import measure
 from sash.core.counts.models import Model, find_model
 from sash.core.counts.price_tiers import PriceTier
 from sash.core.law.build import build_window
@@ -34,6 +34,7 @@ from sash.core.providers.native import compaction_of
 from sash.problems import WindowDoesNotFit
 from sash.store.data.entries import prepare
 from sash.windows.answer import edit
+from sash.windows.needs import Older, SeenHistory
 
 MODELS = (
     "gpt-4o-mini",
@@ -139,12 +140,12 @@ class Talk:
         text, through = self.summary
         return Summary(text=text, through_seq=through, measure=measure(summary_message(text)))
 
-    def _compaction(self, form: str) -> tuple[int, Measure, bytes] | None:
+    def _compaction(self, form: str) -> tuple[int, Record, bytes] | None:
         """The newest compaction that windows in ``form`` can have, as a read returns it."""
         records, bodies, _ = self.stored
         found = [(seq, compaction_of(message)) for seq, message in enumerate(self.messages, 1)]
         seqs = [seq for seq, each in found if each is not None and each.form in readable(form).split()]
-        return (seqs[-1], records[seqs[-1] - 1].measure, bodies[seqs[-1] - 1]) if seqs else None
+        return (seqs[-1], records[seqs[-1] - 1], bodies[seqs[-1] - 1]) if seqs else None
 
     def documents(self, **limits: Any) -> Documents:
         _, bodies, documents = self.stored
@@ -156,11 +157,13 @@ class Talk:
             **limits,
         )
 
-    def build(self, ask: "Ask", first_seq: int = 1) -> Window | NeedOlder:
+    def build(self, ask: "Ask", first_seq: int = 1) -> Window | Older:
         """Choose the messages as the law does, which leaves out what ``order.py`` mends (``test_order.py``)."""
         history = self.history(ask.model, first_seq)
-        if arranged(history, drops=False) is None:
-            return older(history, ask.budget)
+        built = older(ask.budget) if arranged(history, drops=False) is None else self._built(history, ask)
+        return built if isinstance(built, Window) else SeenHistory(history, Bodies(1, [], {}), {}).older(built)
+
+    def _built(self, history: History, ask: "Ask") -> Window | NeedOlder:
         terms = Terms(
             model=ask.model,
             budget=ask.budget,

@@ -5,8 +5,9 @@ from histories import TOOL, Ask, calling, grounded, needed, result, said, talk, 
 
 from sash.core.law.grounding import added_tokens
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.window import NeedOlder, Window
+from sash.core.law.window import Window
 from sash.problems import WindowDoesNotFit
+from sash.windows.needs import Older
 
 CHAT = [said(role, words(size)) for size in (40, 10, 60, 10) for role in ("user", "assistant")]
 
@@ -219,7 +220,7 @@ def test_skip_gives_up_in_the_end() -> None:
     assert isinstance(window, Window)
     assert (window.seqs[0], len(window.seqs), window.stop_reason) == (10_745, 1_255, "budget")
     assert found.build(ask, first_seq=10_745) == window
-    assert isinstance(found.build(ask, first_seq=10_746), NeedOlder)
+    assert isinstance(found.build(ask, first_seq=10_746), Older)
 
 
 def test_a_name_of_what_must_be_in() -> None:

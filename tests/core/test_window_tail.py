@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.window import NeedOlder, Window
+from sash.core.law.window import Window
 from sash.problems import WindowDoesNotFit
+from sash.windows.needs import Older
 
 pytestmark = pytest.mark.no_cover
 Case = tuple[Talk, Ask]
@@ -20,7 +21,7 @@ CUTS = {"stable": st.booleans(), "stable_step": st.sampled_from([0.05, 0.1, 0.25
 
 
 def outcome(found: Talk, ask: Ask, first_seq: int = 1) -> Any:
-    """Return the result of a tail: a window, NeedOlder, or the members of a problem."""
+    """Return the result of a tail: a window, Older, or the members of a problem."""
     try:
         return found.build(ask, first_seq)
     except WindowDoesNotFit as problem:
@@ -32,7 +33,7 @@ def check_every_tail(case: Case) -> None:
     whole = outcome(found, ask)
     for first_seq in range(2, len(found.messages) + 1):
         tail = outcome(found, ask, first_seq)
-        if isinstance(tail, NeedOlder):
+        if isinstance(tail, Older):
             assert 1 <= tail.first_seq < first_seq
         else:
             assert tail == whole
@@ -70,7 +71,7 @@ def test_asking_again_ends(case: Case) -> None:
     found, ask = case
     first_seq = max(1, len(found.messages))
     given_back = outcome(found, ask, first_seq)
-    while isinstance(given_back, NeedOlder):
+    while isinstance(given_back, Older):
         assert given_back.first_seq < first_seq
         first_seq = given_back.first_seq
         given_back = outcome(found, ask, first_seq)
@@ -93,9 +94,7 @@ def test_a_short_tail_is_enough(options: WindowQuery) -> None:
     """The last 64 messages are enough for a window of 40 messages with each of the options, unless messages are skipped."""
     ask = Ask(budget=14 * 40, options=options)
     tail = LONG.build(ask, first_seq=len(LONG.messages) - 63)
-    assert isinstance(tail, NeedOlder) == (
-        options.overflow == "skip" and LONG.window(ask).tokens["total"] < 14 * 40 - 1
-    )
+    assert isinstance(tail, Older) == (options.overflow == "skip" and LONG.window(ask).tokens["total"] < 14 * 40 - 1)
 
 
 def test_a_stable_cut_reads_its_block() -> None:
@@ -114,14 +113,14 @@ def test_a_limit_is_decided_by_its_tail() -> None:
 def test_asking_for_more_grows() -> None:
     """A tail of 101 messages asks for all 400 at once for a large budget, so that a long history needs few reads."""
     asked = LONG.build(Ask(budget=10**6), first_seq=300)
-    assert isinstance(asked, NeedOlder)
+    assert isinstance(asked, Older)
     assert asked.first_seq == 1
 
 
 def test_a_tail_that_cuts_the_newest_group() -> None:
     """A tail that begins with results asks for older messages, because it lacks their call."""
     found = talk(said("user", "?"), calling("a", "b"), result("a"), result("b"))
-    assert isinstance(found.build(Ask(), first_seq=3), NeedOlder)
+    assert isinstance(found.build(Ask(), first_seq=3), Older)
 
 
 def test_a_tail_that_cuts_a_legacy_pair() -> None:
@@ -129,7 +128,7 @@ def test_a_tail_that_cuts_a_legacy_pair() -> None:
     legacy = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": words(60)}}
     found = talk(said("user", "?"), legacy, said("function", "1", name="look"), said("user", "and?"))
     ask = Ask(budget=20)
-    assert isinstance(found.build(ask, first_seq=3), NeedOlder)
+    assert isinstance(found.build(ask, first_seq=3), Older)
     assert found.window(ask).seqs == [4]
 
 
@@ -139,14 +138,14 @@ def test_a_tail_that_may_cut_a_legacy_pair_at_the_limit() -> None:
         said("user", "?"), said("assistant", "x"), said("function", words(60), name="look"), said("user", "and?")
     )
     ask = Ask(budget=20, options=WindowQuery(limit=2))
-    assert isinstance(found.build(ask, first_seq=3), NeedOlder)
+    assert isinstance(found.build(ask, first_seq=3), Older)
     assert found.window(ask).stop_reason == "budget"
 
 
 def test_a_tail_that_cuts_a_pinned_group() -> None:
     """A tail that begins with a pinned result asks for older messages, because it lacks the call."""
     found = talk(said("user", "?"), calling("a"), pinned(result("a")), said("user", "and?"))
-    assert isinstance(found.build(Ask(), first_seq=3), NeedOlder)
+    assert isinstance(found.build(Ask(), first_seq=3), Older)
 
 
 def test_a_pinned_group_before_the_tail() -> None:
@@ -165,7 +164,7 @@ def test_a_pinned_group_that_nobody_finished() -> None:
     """A pinned group that lacks a result is read whole, because a line must stand in place of the result."""
     found = talk(pinned(calling("a", "b")), result("a"), *([said("user", "x")] * 9))
     ask = Ask(options=WindowQuery(limit=2))
-    assert found.build(ask, first_seq=9) == NeedOlder(1)
+    assert found.build(ask, first_seq=9) == Older(1)
 
 
 def test_a_question_before_the_tail() -> None:
@@ -186,8 +185,8 @@ def test_a_pinned_question_is_cut_alike_from_every_tail(budget: int) -> None:
     found = talk(*([said("user", words(30))] * 9), grounded("which?", words(90), is_pinned=True), *rounds)
     ask = Ask(budget=budget, options=WindowQuery(stable=True, stable_step=0.05))
     tail = outcome(found, ask, 25)
-    assert isinstance(tail, NeedOlder) or tail == found.window(ask)
-    assert outcome(found, ask, tail.first_seq if isinstance(tail, NeedOlder) else 25) == found.window(ask)
+    assert isinstance(tail, Older) or tail == found.window(ask)
+    assert outcome(found, ask, tail.first_seq if isinstance(tail, Older) else 25) == found.window(ask)
 
 
 def test_a_pinned_question_is_called_pinned() -> None:
@@ -202,7 +201,7 @@ def test_two_bounds_at_the_beginning_of_a_tail() -> None:
     found = talk(*([said("user", "x")] * 5), said("assistant", "y"), summary=("They met.", 5))
     ask = Ask(options=WindowQuery(limit=2, summary="always"))
     assert found.window(ask).stop_reason == "limit"
-    assert isinstance(found.build(ask, first_seq=6), NeedOlder)
+    assert isinstance(found.build(ask, first_seq=6), Older)
 
 
 def test_two_bounds_within_a_group_that_a_tail_cuts() -> None:
@@ -227,7 +226,7 @@ def test_documents_of_what_is_pinned_before_the_tail() -> None:
     found = talk(grounded("a", "first", is_pinned=True), said("assistant", "b"), said("user", "?"))
     ask = Ask(options=WindowQuery(grounding="all"))
     assert list(found.window(ask).grounding) == [1]
-    assert isinstance(found.build(ask, first_seq=2), NeedOlder)
+    assert isinstance(found.build(ask, first_seq=2), Older)
 
 
 def test_a_duplicate_of_what_is_pinned_before_the_tail() -> None:

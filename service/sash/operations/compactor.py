@@ -97,7 +97,7 @@ class Compactor:
         if isinstance(tail, Known):
             raise Internal("The store answered 'unchanged', which was not asked.")
         last = tail.compaction
-        appended = (last.seq, last.record.measure, last.body) if last is not None else None
+        appended = (last.seq, last.record, last.body) if last is not None else None
         found = newest_summary(tail.state.summary, appended, self.form)
         summary = found and found.sent_as(self.form)
         return tail.state, summary if summary is not None and summary.compaction is not None else None

@@ -11,11 +11,12 @@
 
 from bisect import bisect_left
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from sash.core.counts.families import FUNCTION, TOOL
+from sash.core.counts.models import Model
 from sash.core.law.compaction import compacted
 from sash.core.law.costs import message_costs
 from sash.core.law.documents import Documents
@@ -29,7 +30,7 @@ from sash.core.law.view import History
 from sash.core.law.window import NeedOlder, Window, older
 from sash.core.law.words import said_in
 from sash.problems import WindowDoesNotFit
-from sash.windows.answer import Made, made, with_result_lines
+from sash.windows.answer import Made, Trimmed, made, with_result_lines
 from sash.windows.asked import Asked, build, documents_of
 from sash.windows.cache_hints import hints_of
 from sash.windows.media_lines import edited
@@ -37,8 +38,8 @@ from sash.windows.needs import (
     Apart,
     DocumentsOf,
     FilledBodies,
+    LongWork,
     Need,
-    Older,
     Search,
     Searchable,
     SeenHistory,
@@ -65,6 +66,10 @@ from sash.windows.recalling import (
 )
 
 Flow = Generator[Need, Any, Made]
+_FEW_EDITS: Final = 8
+"""Messages that are changed within some ten milliseconds at most, such as results that are cut."""
+_SMALL_BYTES: Final = 65_536
+"""The bytes of messages that are changed within a few milliseconds."""
 _replace = msgspec.structs.replace
 
 
@@ -102,7 +107,7 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
         seen = (yield from _with(asked, seen, recalled)) if recalled else seen
         choice, history, documents = _chosen(asked, seen)
         if isinstance(choice, NeedOlder):
-            seen = yield Older(choice.first_seq)
+            seen = yield seen.older(choice)
             continue
         if asked.recollection is not None:
             choice = recollected(choice, in_places_of(asked.recollection, history))
@@ -114,7 +119,7 @@ def _made(asked: Asked, seen: SeenHistory, recalled: Mapping[int, Record]) -> Fl
             choice = with_result_lines(choice, history, history.order, bodies, asked.limits.model)
         trimmed = None
         if choice.edits:
-            choice, bodies, trimmed = edited(choice, history, bodies, asked.limits.model)
+            choice, bodies, trimmed = yield from _edited(choice, history, bodies, asked.limits.model)
         hints = hints_of(asked, history, choice) if asked.query.cache != "none" else None
         if asked.query.history_tools:
             asked = _with_tools(asked, first_seen(choice, history), seen.history.length)
@@ -131,17 +136,17 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
     if asked.query.view is not None:
         found = as_seen_by(history, asked.query.view, asked.limits.model, asked.block)
         if found is None:
-            return older(history, asked.limits.budget), history, documents
+            return older(asked.limits.budget), history, documents
         history = found
     if history.summary is not None:
         found = compacted(history, asked.query)
         if found is None:
-            return older(history, asked.limits.budget), history, documents
+            return older(asked.limits.budget), history, documents
         history = found
     if history.records.details or history.before:
         found = arranged(history, drops=asked.query.unanswered == "drop")
         if found is None:
-            return older(history, asked.limits.budget), history, documents
+            return older(asked.limits.budget), history, documents
         history = found
     if history.names is not None:
         sources = {history.place(seq): source for seq, source in documents.sources.items() if history.has(seq)}
@@ -153,6 +158,16 @@ def _chosen(asked: Asked, seen: SeenHistory) -> tuple[Window | NeedOlder, Histor
     elif history.names is not None:
         choice = _replace(choice, names={seq: history.name(seq) for seq in choice.seqs})
     return choice, history, documents
+
+
+def _edited(
+    choice: Window, history: History, bodies: Bodies, model: Model
+) -> Generator[Need, Any, tuple[Window, Bodies, Trimmed | None]]:
+    """Apply the window's edits, in a thread where there are many: each message is decoded, and a cut text is counted."""
+    changed = history.indexes(choice.edits)
+    if len(changed) > _FEW_EDITS or int(history.records.sizes()[changed].sum()) > _SMALL_BYTES:
+        yield LongWork()
+    return edited(choice, history, bodies, model)
 
 
 def _bodies(choice: Window, history: History, seen: SeenHistory) -> Generator[Need, Any, FilledBodies]:
@@ -253,7 +268,7 @@ def _draft(asked: Asked, seen: SeenHistory) -> Generator[Need, Any, tuple[Window
             if history.names is not None:
                 draft = _replace(draft, seqs=sorted(draft.names.values()))
             return draft, seen, history.name(history.question) if history.question else 0
-        seen = yield Older(draft.first_seq)
+        seen = yield seen.older(draft)
 
 
 def _text_of(seq: int, seen: SeenHistory) -> Generator[Need, Any, tuple[str, SeenHistory]]:

@@ -8,11 +8,18 @@ import msgspec
 from sash.core.law.records import Record, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
+from sash.core.law.window import NeedOlder
+from sash.problems import Internal
 from sash.windows.recalling import Old, Question
+
+_MORE = 64
+"""The smallest number of older messages to request."""
 
 
 class SeenHistory(NamedTuple):
     """What was read of a history so far: its newest messages, their bodies, and the documents that a window may send.
+
+    Nothing is left out of this history, so it alone tells which older messages to ask for.
 
     ``has_media``: some messages have pictures or files beside them.
     """
@@ -21,6 +28,21 @@ class SeenHistory(NamedTuple):
     bodies: Bodies
     grounding: Mapping[int, StoredGrounding]
     has_media: bool = False
+
+    def older(self, need: NeedOlder) -> "Older":
+        """The request for more than was read. Raises Internal if all was read: nothing is asked for twice.
+
+        It is for as many messages as were read at least, so that few reads are needed.
+        """
+        history = self.history
+        if history.first_seq <= 1:
+            raise Internal("A window asked for messages that were read.")
+        messages = max(need.messages, history.read, _MORE)
+        if need.place is not None:
+            counted = int(history.line_lengths().sum())
+            missing = max(0, history.tokens - counted - need.place)
+            messages = max(messages, missing * history.read // max(1, counted) + _MORE)
+        return Older(max(1, history.first_seq - messages))
 
 
 class Older(msgspec.Struct, frozen=True):
@@ -87,7 +109,11 @@ class Apart(msgspec.Struct, frozen=True):
     records: Mapping[int, Record]
 
 
-Need = Older | Texts | WithMedia | Search | WholeRecords | DocumentsOf | Apart
+class LongWork(msgspec.Struct, frozen=True):
+    """A thread: the work of the flow up to its next need takes longer than the event loop may wait. The answer is None."""
+
+
+Need = Older | Texts | WithMedia | Search | WholeRecords | DocumentsOf | Apart | LongWork
 
 
 def with_lost(history: History, lost: Mapping[int, Sequence[int]]) -> History:

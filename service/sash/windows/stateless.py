@@ -10,7 +10,6 @@ from sash.core.chat.messages import Entry, Place, calls_of, orphan, places_of
 from sash.core.chat.packed import Packed
 from sash.core.counts.estimates import spoken_tokens
 from sash.core.counts.families import USER
-from sash.core.counts.measures import Measure
 from sash.core.counts.models import Model
 from sash.core.law.caching import settled
 from sash.core.law.compaction import newest_summary, readable
@@ -39,7 +38,7 @@ from sash.problems import EntryConflict, Internal, Problem, Unprocessable
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of
 from sash.windows.flow import advance, window
-from sash.windows.needs import Apart, DocumentsOf, Need, Older, Search, Searchable, SeenHistory, WholeRecords
+from sash.windows.needs import Apart, DocumentsOf, LongWork, Need, Older, Search, Searchable, SeenHistory, WholeRecords
 from sash.windows.recalling import Old, Question
 from sash.windows.request import TextsRequest, WindowRequest
 from sash.windows.sent import SentChat, texts_of
@@ -140,6 +139,8 @@ def answer_from(need: Need, seen: SeenHistory, chat: SentChat | None) -> Any:
             return {seq: seen.grounding[seq] for seq in records}
         case Apart(records):
             return {seq: bodies.body(seq) for seq in records}
+        case LongWork():
+            return None
         case _:
             raise Internal("A whole history was too short.")
 
@@ -231,12 +232,12 @@ def whole_history(
     )
 
 
-def newest_compaction(kept: list[Measured], form: str) -> tuple[int, Measure, bytes] | None:
-    """The newest compaction that windows in ``form`` can have: its seq, its measure and its body."""
+def newest_compaction(kept: list[Measured], form: str) -> tuple[int, Record, bytes] | None:
+    """The newest compaction that windows in ``form`` can have: its seq, its record and its body."""
     forms = readable(form).split()
     for seq in range(len(kept), 0, -1):
         record, body, _ = kept[seq - 1]
         found = compaction_of(msgspec.json.decode(body)) if record.flags & Flags.COMPACTION else None
         if found is not None and found.form in forms:
-            return seq, record.measure, body
+            return seq, record, body
     return None

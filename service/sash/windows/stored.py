@@ -36,6 +36,7 @@ from sash.windows.needs import (
     Apart,
     DocumentsOf,
     FilledBodies,
+    LongWork,
     Need,
     Older,
     Search,
@@ -48,7 +49,7 @@ from sash.windows.needs import (
 )
 from sash.windows.recaller import Recaller, is_long, require_recall
 from sash.windows.receipts import Stub, packed_parameters, receipt_of
-from sash.windows.tail import LARGE_BYTES, GrowingTail, Room, no_limit
+from sash.windows.tail import GrowingTail, Room, no_limit
 from sash.windows.vocabulary_counts import Counts
 
 _ATTEMPTS = 8
@@ -203,9 +204,9 @@ class Windows:
                 await read.read_older(found.first_seq)
                 answer = seen = await self._seen(asked, read)
             else:
-                answer = await self._answer(found, asked, read)
+                answer = None if isinstance(found, LongWork) else await self._answer(found, asked, read)
             ranks = isinstance(answer, Searchable) and is_long(answer.old)
-            quick = _is_quick(asked, read, seen) and not ranks and not isinstance(found, Apart)
+            quick = _is_quick(asked, read, seen) and not ranks and not isinstance(found, Apart | LongWork)
             if quick:
                 await self._reader.turns.take(read.work)
 
@@ -253,7 +254,7 @@ def _is_quick(asked: Asked, read: GrowingTail, seen: SeenHistory) -> bool:
     """Whether choosing and writing takes a few milliseconds at most, and so needs no thread."""
     if seen.grounding or not read.is_short:
         return False
-    if read.filled_bytes > LARGE_BYTES and not PROVIDERS[asked.query.format].is_chat_form:
+    if not PROVIDERS[asked.query.format].is_chat_form and read.is_large:
         return False  # the whole messages are decoded, and encoded in another form
     # A summary and results that are cut are counted in the model's own vocabulary.
     may_count = TOOL in read.records.roles or seen.history.summary is not None

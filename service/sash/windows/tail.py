@@ -25,9 +25,13 @@ from sash.windows.media_lines import instead_of
 
 _SHORT = 2000
 """Plain messages from which a window is built in a few milliseconds; with more, it is built in a thread."""
+_RARE = 100
+"""What a message whose details are decoded adds to the work, in plain messages: its pictures may be sent as lines."""
 LARGE_BYTES = 65_536
 """The largest tool result, or pictures together, that take a few milliseconds; with a larger one, the window is built in a
 thread."""
+_MANY_BYTES = 2 * 1024 * 1024
+"""Bytes of plain messages that are decoded in a few milliseconds."""
 
 
 NO_LINES: Final[Mapping[int, Sequence[int]]] = MappingProxyType({})
@@ -74,7 +78,8 @@ class GrowingTail:
     def work(self) -> int:
         """The work of its window, in messages of a plain chat that a window is chosen from."""
         detailed = self.records.having(Flags.RICH | Flags.MIXED).count(1) if self.records.details else 0
-        return work_of(len(self.records.flags), detailed)
+        rare = len(self.records.rare) if detailed else 0
+        return work_of(len(self.records.flags), detailed) + _RARE * rare
 
     @property
     def is_short(self) -> bool:
@@ -82,6 +87,11 @@ class GrowingTail:
         if self.work > _SHORT:
             return False
         return TOOL not in self.records.roles or max(self.filled_bytes, self.records.sizes().max()) <= LARGE_BYTES
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes more than a few milliseconds to decode all its messages."""
+        return self.filled_bytes > LARGE_BYTES or int(self.records.sizes().sum()) > _MANY_BYTES
 
     async def read_older(self, first_seq: int) -> None:
         """Read records from ``first_seq`` on, and put them before the tail."""
@@ -211,7 +221,7 @@ class GrowingTail:
         """The tail in the form of the core, for a window in ``form``; ``column`` is the encoding's in the stored counts."""
         state, last, summary = self.state, self._compaction, self.state.summary
         if last is not None:
-            summary = newest_summary(summary, (last.seq, last.record.measure, last.body), form)
+            summary = newest_summary(summary, (last.seq, last.record, last.body), form)
         records = Records(self.records.packed, self.records.details, self.said) if self.said else self.records
         if self.outside:
             before = [each.record for each in self.outside.values()]

@@ -45,7 +45,7 @@ from sash.core.law.stable import Before, Cut, cut_seq
 from sash.core.law.terms import Terms
 from sash.core.law.view import History, View, view_history
 from sash.core.law.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
-from sash.core.law.window import Allowed, NeedOlder, Window, back_to, older
+from sash.core.law.window import Allowed, NeedOlder, Window, older
 from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.problems import WindowDoesNotFit
 
@@ -60,7 +60,7 @@ def choose(history: History, terms: Terms, allowed: Allowed) -> Window | NeedOld
     model, budget, options = terms.model, terms.budget, without_thoughts(terms.options, terms.model)
     view = None if is_turn_unknown(history, options) else view_history(history, model)
     if view is None:
-        return older(history, budget)
+        return older(budget)
     terms = msgspec.structs.replace(terms, options=options)
     trimming = Trimming(model, options, terms.place)
     view = _as_sent(view, trimming, terms.fixed)
@@ -99,7 +99,7 @@ def _line_of(history: History, trimming: Trimming, fixed: Fixed) -> View | NeedO
         return None
     view = view_history(order.original, model)
     if view is None:
-        return older(order.original)
+        return older()
     view = _as_sent(view, trimming, fixed)
     record = order.original.record
     lines = {seq: longest_lines(record(group[0]), calls, model) for seq, (group, calls) in order.brings.items()}
@@ -195,8 +195,8 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         view = self.trimming.cleared(self.view, self.view.history.length if cut is None else cut.since_seq)
         taken = walk(state, view, self._bounds(summary, cut))
         if taken.stop == "older":
-            wanted, skipped = older(view.history, taken.room), taken.skipped_seq
-            return NeedOlder(max(1, min(wanted.first_seq, skipped - SKIP_HORIZON))) if skipped else wanted
+            skips = taken.skipped_seq and view.history.first_seq - (taken.skipped_seq - SKIP_HORIZON)
+            return NeedOlder(max(older(taken.room).messages, skips))
         if self.is_priced and taken.stop == "budget":
             taken.stop = taken.rest = "price"
         # Leading few-shots are fixed costs.
@@ -278,7 +278,7 @@ class _Frame(msgspec.Struct, frozen=True, dict=True):
         length = cut_length(options, terms.model, terms.budget)
         found = cut_seq(self.line, room, length * options.stable_step, BLOCK * length, terms)
         if isinstance(found, Before):
-            return back_to(self.line.history, found.place)
+            return NeedOlder(place=found.place)
         since = history.since(found.since_seq) if found.since_seq else 0
         return Cut(history.since(found.seq), since)
 

@@ -13,11 +13,11 @@ import msgspec
 import numpy as np
 
 from sash.core.counts.families import DEVELOPER, TOOL
-from sash.core.counts.measures import Measure, measure
+from sash.core.counts.measures import measure
 from sash.core.law.late_results import heads_of
 from sash.core.law.notes import summary_message
 from sash.core.law.parameters import WindowQuery
-from sash.core.law.records import Flags, Summary
+from sash.core.law.records import Flags, Record, Summary
 from sash.core.law.view import History
 from sash.core.providers import PROVIDERS
 from sash.core.providers.native import compaction_of
@@ -28,14 +28,14 @@ def readable(form: str) -> str:
     return "".join(f" {each.name} " for each in PROVIDERS.values() if each.name == form or each.compacts_in_words)
 
 
-def newest_summary(summary: Summary | None, appended: tuple[int, Measure, bytes] | None, form: str) -> Summary | None:
+def newest_summary(summary: Summary | None, appended: tuple[int, Record, bytes] | None, form: str) -> Summary | None:
     """The summary that was put, or the compaction that was ``appended`` if it covers more.
 
-    ``appended`` are the seq, the measure and the body of the newest one that windows in ``form`` can have.
+    ``appended`` are the seq, the record and the body of the newest one that windows in ``form`` can have.
     """
     if appended is None:
         return summary
-    seq, measured, body = appended
+    seq, record, body = appended
     if summary is not None and summary.through_seq >= seq and summary.sent_as(form) is not None:
         return msgspec.structs.replace(summary, replaces=True)
     message = msgspec.json.decode(body)
@@ -46,10 +46,11 @@ def newest_summary(summary: Summary | None, appended: tuple[int, Measure, bytes]
     return Summary(
         text=found.words,
         through_seq=seq,
-        measure=measured if own else measure(summary_message(found.words)),
+        measure=record.measure if own else measure(summary_message(found.words)),
         compaction=message,
-        compaction_measure=measured,
+        compaction_measure=record.measure,
         seq=seq,
+        author=record.party.author,
     )
 
 
@@ -83,7 +84,7 @@ def _stays(history: History, last: int) -> set[int] | None:
     count = last - first + 1
     heads = heads_of(records)
     reached = [*heads[count:].tolist(), *(heads.item(index) for index in records.where(Flags.PINNED) if index < count)]
-    if first > 1 and any(records.roles[index] == TOOL for index in reached):
+    if not history.is_whole and any(records.roles[index] == TOOL for index in reached):
         return None
     stays = {index for index in range(count) if records.roles[index] <= DEVELOPER}
     stays |= {seq - first for seq in history.recalled if first <= seq <= last}

@@ -45,8 +45,9 @@ def arranged(history: History, *, drops: bool) -> History | None:
     if not records.details or _is_in_order(records, is_whole=is_whole):
         return history
     groups, apart = _read(records, is_whole=is_whole)
-    newest = records.unsent.rfind(0)
-    if not is_whole and (newest in apart or any(records.flags[index] & Flags.PINNED for index in apart)):
+    if not is_whole and (
+        _newest(records, apart) in apart or any(records.flags[index] & Flags.PINNED for index in apart)
+    ):
         return None  # a result that must be in the window: its call is before the tail
     return _in_places(history, groups, apart, drops=drops)
 
@@ -62,6 +63,15 @@ def _is_in_order(records: Records, *, is_whole: bool) -> bool:
             return False
     units = group_units(records)
     return not is_short(records, asks, units.begins, units.ends).any()
+
+
+def _newest(records: Records, apart: set[int]) -> int:
+    """The index of the newest message that may be sent, whose call may be before the tail; -1 if there is none."""
+    is_alone = (index for index in apart if records.roles[index] == FUNCTION)  # its call would be right before it
+    unsent = bytearray(records.unsent)
+    for index in is_alone:
+        unsent[index] = 1
+    return unsent.rfind(0)
 
 
 class _Group(msgspec.Struct):

@@ -13,6 +13,9 @@ seq in the log)::
   text stays. A group of which one result is for others becomes its text too.
 * A view looks back to the beginning of the second block before the newest one (``choice.BLOCK``), however few messages it
   may see, so that it costs what a window costs. Blocks do not move as messages are appended, nor does a stable cut then.
+  A tool group whose call is before this horizon is left out whole.
+* What must be in the window is found before, among the newest 20,000 messages: the newest question that the agent sees, and
+  the newest message that can be sent to it. So a larger budget, whose blocks are longer, has no more that must be in.
 * A summary is in the views of those who may see every message that it covers; a compaction that was appended, in its
   author's.
 
@@ -25,15 +28,16 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from sash.core.counts.families import USER
+from sash.core.counts.families import DEVELOPER, USER
 from sash.core.counts.models import Model
+from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs, reference_costs
-from sash.core.law.late_results import late_orphans
-from sash.core.law.records import Flags, Records, Summary
+from sash.core.law.late_results import heads_of, late_orphans
+from sash.core.law.recall import bound
+from sash.core.law.records import RESULTS, Flags, Records
 from sash.core.law.sight import Sight, sight_of, taken
-from sash.core.law.units import group_units
-from sash.core.law.view import History, Perspective, always_units
-from sash.core.law.window import NeedOlder, back_to
+from sash.core.law.view import History, Perspective
+from sash.core.law.window import NeedOlder
 
 HORIZON_BLOCKS: Final = 2
 """Blocks before the newest one to which a view looks back."""
@@ -51,29 +55,28 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
     starts = history.tokens - np.cumsum(lengths[::-1])[::-1]
     horizon = _horizon(history, block)
     is_whole = history.first_seq == 1 or (horizon > 0 and len(starts) > 0 and int(starts[0]) <= horizon)
-    sight = sight_of(records, view)
-    if horizon and is_whole:
-        is_near, units = np.append(np.zeros(front, bool), starts >= horizon), group_units(records)
-        is_near[units.members(always_units(history, units, broken_too=True))] = True
-        sight = Sight(*(indexes[is_near[indexes]] for indexes in sight))
-    if not is_whole:
-        # The call of results at the beginning may be another agent's: they count as before the tail.
-        leading = range(front, front + records.leading_results)
-        if any(index >= leading.stop for index in late_orphans(records)):
+    sight, heads = sight_of(records, view), heads_of(records)
+    if history.first_seq > 1:
+        # The call of these results may be another agent's: they count as before the tail.
+        leading, late = range(front, front + records.leading_results), late_orphans(records)
+        apart = {*leading, *late}
+        if not is_whole and any(index >= leading.stop for index in late):
             return None
-        if leading and (
-            history.first_seq - 1 in history.before or not set(leading).isdisjoint(records.where(Flags.PINNED))
-        ):
+        if (leading and history.first_seq - 1 in history.before) or not apart.isdisjoint(records.where(Flags.PINNED)):
             return None  # their group must be in the window, whole
-        sight = sight._replace(kept=sight.kept[~np.isin(sight.kept, leading)])
-    question, summary = _question(history, sight, is_whole=is_whole), history.summary
-    is_told = summary is None or not summary.seq or summary.seq >= history.first_seq or is_whole
+        sight = sight._replace(kept=sight.kept[~np.isin(sight.kept, [*apart])])
+    question, newest = _question(history, sight), _newest(history, sight, heads)
+    if question is None or newest is None:
+        return None
+    if horizon and is_whole:
+        is_near = _must_be_in(history, heads, [*question, *newest])
+        is_near[front:] |= starts[np.maximum(0, heads[front:] - front)] >= horizon
+        sight = Sight(*(indexes[is_near[indexes]] for indexes in sight))
     kept = sight.kept
     tail = kept[kept >= front]
-    if question is None or not is_told or not (is_whole or len(tail)):
-        return None  # the question, the summary or the newest message is before the tail
-    if summary is not None and not _is_for(summary, history, view):
-        summary = None
+    if not (is_whole or len(tail)):
+        return None
+    summary = history.summary if history.summary is not None and history.summary.is_seen(view) else None
     begins = starts[tail - front]
     # What is left out before the first one that it sees counts as before the tail.
     first = history.at(int(tail[0])) if len(tail) else history.length + 1
@@ -101,7 +104,7 @@ def as_seen_by(history: History, view: str, model: Model, block: int) -> History
         summary = msgspec.structs.replace(summary, through_seq=changed.number(summary.through_seq + 1) - 1)
     return msgspec.structs.replace(
         changed,
-        question=changed.number(question) if question else 0,
+        question=changed.number(int(history.seqs[question[0]])) if question else 0,
         recalled=frozenset(map(changed.number, history.recalled)),
         summary=summary,
     )
@@ -114,8 +117,8 @@ def back_for_view(history: History, seen: History, least: NeedOlder, budget: int
     history that was read.
     """
     read, sees = int(history.line_lengths().sum()), int(reference_costs(seen.tail, seen.column).sum())
-    place = history.tokens - read * budget // max(1, sees)
-    return NeedOlder(min(least.first_seq, back_to(history, max(place, _horizon(history, block))).first_seq))
+    place = max(history.tokens - read * budget // max(1, sees), _horizon(history, block))
+    return NeedOlder(least.messages, place if least.place is None else min(place, least.place))
 
 
 def _horizon(history: History, block: int) -> int:
@@ -123,18 +126,37 @@ def _horizon(history: History, block: int) -> int:
     return max(0, history.tokens // block - HORIZON_BLOCKS) * block
 
 
-def _question(history: History, sight: Sight, *, is_whole: bool) -> int | None:
-    """The seq of the newest user message that the agent sees, 0 without one; None if it is before the tail, or unknown."""
+def _question(history: History, sight: Sight) -> list[int] | None:
+    """The index of the newest user message that the agent sees, if there is one; None if it may be before the tail."""
     roles, kept, seqs = np.frombuffer(history.records.roles, np.uint8), sight.kept, history.seqs
-    asked = kept[(roles[kept] == USER) & ((kept >= history.records.front) | (seqs[kept] == history.question))]
-    if len(asked):
-        return int(seqs[asked[-1]])
-    return 0 if is_whole or not history.question else None
+    last = bound(history.length)
+    asked = kept[(roles[kept] == USER) & ((seqs[kept] >= last) | (seqs[kept] == history.question))]
+    asked = asked[(asked >= history.records.front) | (seqs[asked] == history.question)]
+    if len(asked) or not history.question or history.first_seq <= last:
+        return [*map(int, asked[-1:])]
+    return None
 
 
-def _is_for(summary: Summary, history: History, view: str) -> bool:
-    """Whether the summary covers nothing that the agent may not see. A compaction is made of its author's windows."""
-    if not summary.seq:
-        return summary.is_seen(view)
-    is_read = summary.seq >= history.first_seq
-    return is_read and history.record(summary.seq).party.author == view
+def _newest(history: History, sight: Sight, heads: Number) -> list[int] | None:
+    """The index of the newest message that can be sent to the agent, if there is one; None if it may be before the tail."""
+    records, front, last = history.records, history.records.front, bound(history.length)
+    for index in sight.kept[::-1].tolist():
+        if index < front:
+            break
+        if records.unsent[index] or records.roles[heads[index]] in RESULTS:
+            continue
+        if heads[index] < front or history.at(heads.item(index)) >= last:
+            return [index]
+    return [] if history.first_seq <= last else None
+
+
+def _must_be_in(history: History, heads: Number, indexes: list[int]) -> Number:
+    """Which messages are in every window, as an array: these, those before the tail, and pinned, system and recalled ones.
+
+    All are in it with their tool groups.
+    """
+    records = history.records
+    is_in = np.frombuffer(records.roles, np.uint8) <= DEVELOPER
+    is_in[: records.front] = True
+    is_in[[*indexes, *records.where(Flags.PINNED), *history.indexes(history.recalled)]] = True
+    return np.isin(heads, heads[is_in])

@@ -571,6 +571,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     seq: int = 0
     """The seq of the message that it is, if it was appended, else 0. Its words, where it has some, then stand for what it
     covers in all formats. It is not stored."""
+    author: str | None = None
+    """The author of that message. It is not stored."""
     replaces: bool = False
     """Whether it was put in place of such a message, and so stands as that did. It is not stored."""
     said: int | None = None
@@ -581,7 +583,9 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, audience=None if names is None else sorted(names))
 
     def is_seen(self, view: str) -> bool:
-        """Whether this agent may see every message that it covers."""
+        """Whether this agent may see every message that it covers. A compaction has its author's windows."""
+        if self.seq:
+            return self.author == view
         return self.audience is None or view in self.audience
 
     def sent_as(self, form: str) -> "Summary | None":

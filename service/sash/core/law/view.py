@@ -346,15 +346,12 @@ def _why(role: int, *, pinned: bool) -> Reason:
     return Reason.PINNED if pinned else Reason.QUESTION
 
 
-def always_units(history: History, units: Units, *, broken_too: bool = False) -> dict[int, Reason]:
-    """The indexes of required units, with the reason; ``broken_too``: also of those that may become whole (``order.py``).
-
-    All units before the tail are required.
-    """
+def always_units(history: History, units: Units) -> dict[int, Reason]:
+    """The indexes of required units, with the reason. All units before the tail are required."""
     if not units:
         return {}
     records, front = history.records, frozenset(range(tail_unit(history.records, units)))
-    broken = frozenset() if broken_too else units.broken - front
+    broken = units.broken - front
     recalled = {unit_at(units, history.index(seq)) for seq in history.recalled} - broken
     pinned = {unit_at(units, index) for index in records.where(Flags.PINNED)} - broken
     leading = {unit_at(units, index) for index in indexes_of(records.roles.translate(_LEADING))}
@@ -364,19 +361,19 @@ def always_units(history: History, units: Units, *, broken_too: bool = False) ->
         index: _why(records.roles[units.starts[index]], pinned=index in pinned or index not in question)
         for index in sorted(front - recalled | pinned | leading | question)
     }
-    if (newest := _newest(history, units)) is not None and newest not in broken:
+    if (newest := _newest(history, units)) is not None:
         always.setdefault(newest, Reason.NEWEST)
     return always | {index: Reason.RECALLED for index in sorted(recalled) if index not in always}
 
 
 def _newest(history: History, units: Units) -> int | None:
-    """The newest unit that is not a reply in progress; None if there is none."""
-    front, last = history.records.front, history.records.unsent.rfind(0, history.records.front)
-    if last >= 0 and history.order is not None:
-        original = history.order.original
-        newest = original.at(max(front, original.records.unsent.rfind(0, front)))
-        last = min(history.index(history.place(original.name(newest))), last)
-    return unit_at(units, last) if last >= 0 else None
+    """The newest unit of the tail that can be sent; None if there is none."""
+    records, front = history.records, history.records.front
+    newest_first: Iterable[int] = range(len(records) - 1, front - 1, -1)
+    if history.order is not None:  # the newest message need not be at the last place
+        newest_first = (front + np.argsort(history.names[front : len(records)])[::-1]).tolist()
+    found = (unit_at(units, index) for index in newest_first if not records.unsent[index])
+    return next((unit for unit in found if unit not in units.broken), None)
 
 
 def tail_unit(records: Records, units: Units) -> int:

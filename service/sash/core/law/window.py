@@ -11,18 +11,19 @@ from sash.core.law.recall import Recollection
 from sash.core.law.records import Record, Summary
 from sash.core.law.results import Edit
 from sash.core.law.stable import Cut
-from sash.core.law.view import History
 
-_MORE = 64
-"""The smallest number of older messages to request if a tail was too short."""
 _TYPICAL_COST = 16
 """Tokens of a short chat message, to estimate how many messages fit into a budget."""
 
 
 class NeedOlder(msgspec.Struct, frozen=True):
-    """The tail is too short: call again with messages from ``first_seq`` on."""
+    """The tail is too short: call again with so many ``messages`` more, or back to ``place`` on the line of counted tokens.
 
-    first_seq: int
+    From which message on, only what was read of the log can tell (``windows.needs.SeenHistory.older``).
+    """
+
+    messages: int = 0
+    place: int | None = None
 
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,14 +84,6 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         return self.names.get(place, place)
 
 
-def older(history: History, room: int = 0) -> NeedOlder:
-    """Request enough messages to fill the room, and at least as many as were read before, so that few reads are needed."""
-    return NeedOlder(max(1, history.first_seq - max(history.read, _MORE, room // _TYPICAL_COST)))
-
-
-def back_to(history: History, place: int) -> NeedOlder:
-    """Request messages back to a place on the line of counted tokens, estimated from the average of those read."""
-    counted = max(1, int(history.line_lengths().sum()))
-    missing = max(0, history.tokens - counted - place)
-    messages = max(missing * history.read // counted, history.read) + _MORE
-    return NeedOlder(max(1, history.first_seq - messages))
+def older(room: int = 0) -> NeedOlder:
+    """Request enough messages to fill the room."""
+    return NeedOlder(room // _TYPICAL_COST)
