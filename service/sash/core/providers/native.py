@@ -19,7 +19,8 @@
 * One message can become several: an Anthropic user turn with two results and a question is ``tool``, ``tool``, ``user``.
   ``piece: [i, n]`` numbers them; neighbours in a window are sent as one message again. A compaction is a message of its own,
   and it and its neighbours in a reply are ``[i, i + 1]``.
-* Several can become one: neighbouring items of a Responses reply, or an assistant's messages with calls answered together.
+* Several can become one: neighbouring items of a Responses reply, up to its calls. Words behind them are another message,
+  because results stand before these.
 * ``beside`` are members that are the client's own, each with its place. They are given back by reads, and never sent.
 * ``told`` are the places of lines in the content that tell a hosted tool's part (``hosted``). Its own format sends the part.
 * ``only`` names parts that have no words and cannot be sent to other providers. A window in another format refuses them, or
@@ -62,8 +63,7 @@ def read_messages(
     apart, except those that are named in ``send``.
     """
     turns: list[Turn] = []
-    said: list[Piece] = []  # neighbouring pieces of the assistant
-    first = 0
+    reply = _Reply(form)
     answered = Counter[str]()
     for index, (message, pointer) in enumerate(zip(messages, pointers, strict=True)):
         pieces = _read(form, message, pointer, send)
@@ -72,22 +72,55 @@ def read_messages(
             answered[name] += 1
         else:
             answered.clear()
-        # The assistant's next message joins those before it if they are items of a reply, or calls answered together.
-        goes_on = PROVIDERS[form].replies_are_items or any(piece.calls for piece in said)
         is_apart = any(piece.stands for piece in pieces)  # a compaction is a message of its own, as its neighbours are
-        if said and (is_apart or not (pieces[0].role == "assistant" and goes_on)):
-            turns.append(Turn(chat_message(form, said), first, index - 1))
-            said = []
         if pieces[0].role == "assistant" and not is_apart:
-            first = first if said else index
-            said += pieces
-        else:
-            # A reply may still grow, so its pieces do not tell how many they are.
-            turns += [
-                Turn(chat_message(form, [piece], (place, place + 1 if is_apart else len(pieces))), index, index)
-                for place, piece in enumerate(pieces)
-            ]
-    return [*turns, Turn(chat_message(form, said), first, len(messages) - 1)] if said else turns
+            turns += reply.add(pieces, index)
+            continue
+        # A reply may still grow, so its pieces do not tell how many they are.
+        turns += reply.ended()
+        turns += [
+            Turn(chat_message(form, [piece], (place, place + 1 if is_apart else len(pieces))), index, index)
+            for place, piece in enumerate(pieces)
+        ]
+    return [*turns, *reply.ended()]
+
+
+class _Reply:
+    """The chat message of the assistant's neighbouring messages, while it grows.
+
+    Items of a reply are one chat message up to its calls: results stand behind the calls, before the words that follow, as
+    they do where the items are appended one by one. Thoughts belong to what is behind them. In other forms each message is
+    one.
+    """
+
+    def __init__(self, form: str) -> None:
+        self._form = form
+        self._said: list[tuple[int, list[Piece]]] = []
+        self._thoughts: list[tuple[int, list[Piece]]] = []
+        self._calls = False
+
+    def add(self, pieces: list[Piece], index: int) -> list[Turn]:
+        """Add the pieces of the message at ``index``. Returns the chat messages that are complete before it."""
+        is_item = PROVIDERS[self._form].replies_are_items
+        calls, has_words = any(piece.calls for piece in pieces), any(piece.parts for piece in pieces)
+        if is_item and not calls and not has_words:
+            self._thoughts.append((index, pieces))
+            return []
+        made = [] if is_item and (calls or not self._calls) else self._made()
+        self._said += [*self._thoughts, (index, pieces)]
+        self._thoughts, self._calls = [], self._calls or calls
+        return made
+
+    def ended(self) -> list[Turn]:
+        """Return the chat message that is complete now, if there is one."""
+        self._said += self._thoughts
+        self._thoughts = []
+        return self._made()
+
+    def _made(self) -> list[Turn]:
+        said, self._said, self._calls = self._said, [], False
+        pieces = [piece for _, each in said for piece in each]
+        return [Turn(chat_message(self._form, pieces), said[0][0], said[-1][0])] if said else []
 
 
 def read_again(message: Mapping[str, Any], own: Sequence[Object]) -> Object:
