@@ -25,6 +25,7 @@ from model.hard_places import HardPlaces
 from model.machine import TENANTS, Service, Steps
 from rigs.servers import Cluster, binaries, server
 
+from sash.api.events import event_bodies
 from sash.app import create_app
 from sash.settings import ApiKey, Settings
 from sash.store.data.marked_storage import MarkedStorage
@@ -68,6 +69,13 @@ def quiet() -> Iterator[None]:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield
     structlog.configure(**standing)
+
+
+@pytest.fixture(autouse=True)
+def far_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let followers pull three versions, or 500 bytes of messages, at once: each is as far behind as one of thousands."""
+    monkeypatch.setattr(event_bodies, "_AT_ONCE", 3)
+    monkeypatch.setattr(event_bodies, "_PAGE_BYTES", 500)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ class Exchange(msgspec.Struct, eq=False):
     def extend(self) -> None:
         """Move the deadline to a full timeout from now: a transfer that makes progress may go on."""
         if not self.was_cut:
-            self.deadline = time.monotonic() + self.shared.timeout_seconds
+            self.deadline = max(self.deadline, time.monotonic() + self.shared.timeout_seconds)
 
     def goes_on(self, running: set[Any]) -> None:
         """Note that the answer goes on for as long as its reader stays: it has no deadline, and is not in progress."""

@@ -39,6 +39,9 @@ class LargeAnswer(Protocol):
     def cut(self, why: str = "") -> None:
         """End the answer before its end, for a reason, which is a sentence."""
 
+    def extend(self) -> None:
+        """Move the deadline: the reader has taken a piece of a stream."""
+
     def made(self, size_bytes: int | None) -> None:
         """Note that the whole answer is in memory."""
 
@@ -120,6 +123,8 @@ class Sending:
             while end < size:
                 start, end = end, end + max(_PIECE_BYTES, (self._limit_bytes - self._total) // _PIECES)
                 await answer.send_piece(body[start:end], more=more or end < size)
+                if more:  # an export goes on for as long as it is read
+                    answer.extend()
         finally:
             del self._held[answer]
             self._total -= size
