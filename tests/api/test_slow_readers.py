@@ -6,9 +6,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from api.dialogue import user
-from api.reading_events import following
 from conftest import serving_alone
+from rigs.dialogue import user
+from rigs.reading_events import following
 
 TEXT = "long " * 20_000
 """100 KB."""

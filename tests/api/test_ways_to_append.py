@@ -10,9 +10,10 @@ import httpx
 import pytest
 import pytest_asyncio
 from conftest import http, lifespan
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from store.servers import binaries, server
+from profiles import examples
+from rigs.servers import binaries, server
 from validators.conversations import conversations
 from validators.divisions import as_bulk, divided
 from validators.logs import Group
@@ -37,13 +38,7 @@ SERVERS = [name for name, path in binaries().items() if path is not None and nam
 STORES = [(name, key) for name in ("embedded", *SERVERS) for key in ((), (b"ways".ljust(32),))]
 _names = (f"w{number}" for number in itertools.count(100_001))
 """Names of the same tokens, because lines tell where a whole result is."""
-few = settings(
-    max_examples=6,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    database=None,
-    phases=[Phase.generate],  # each example takes a second: too long to look for the smallest
-)
+few = settings(examples(0.06), database=None, phases=[Phase.generate])  # a second each: too long to shrink
 
 
 @pytest_asyncio.fixture(scope="module", params=STORES, ids=[f"{name}{' encrypted' * len(key)}" for name, key in STORES])

@@ -2,18 +2,19 @@
 
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from validators.conversations import conversations
 from validators.divisions import as_bulk, divided
 from validators.logs import Group, Object
-from validators.test_histories import JUDGES, MODELS, entries_of, many, parameters, window_of
+from validators.test_histories import JUDGES, MODELS, entries_of, parameters, window_of
 
 TOLD = ("request", "tokens", "kept", "mended", "dropped", "exact", "stop_reason")
 
 
-@settings(many, max_examples=many.max_examples // 2)
+@examples(3)
 @given(conversations(), parameters(), st.sampled_from(MODELS), st.sampled_from([*JUDGES]), st.randoms())
 def test_messages_in_one_request_or_in_several_are_one_history(
     conversation: list[Group], ways: Object, model: str, form: str, random: Random
