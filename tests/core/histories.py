@@ -21,6 +21,7 @@ from sash.core.law.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.document_costs import Source
 from sash.core.law.documents import Documents
 from sash.core.law.entries import check_entries, in_place
+from sash.core.law.need_older import NeedOlder, older
 from sash.core.law.notes import summary_message
 from sash.core.law.order import arranged
 from sash.core.law.parameters import WindowQuery
@@ -28,7 +29,7 @@ from sash.core.law.records import Record, Records, StoredGrounding, Summary, dec
 from sash.core.law.render import Bodies, Marked, chat_messages, chat_request
 from sash.core.law.terms import Terms
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder, Window, older
+from sash.core.law.window import Window
 from sash.core.providers.mends import Mends
 from sash.core.providers.native import compaction_of
 from sash.problems import WindowDoesNotFit

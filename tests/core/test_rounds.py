@@ -15,10 +15,10 @@ from sash.core.chat.messages import Entry
 from sash.core.counts.models import find_model
 from sash.core.law.caching import settled
 from sash.core.law.conversation_settings import ConversationSettings
+from sash.core.law.need_older import NeedOlder
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.recall import BOUND
 from sash.core.law.render import Bodies
-from sash.core.law.window import NeedOlder
 from sash.problems import FormatCannotCarry, Internal, WindowDoesNotFit
 from sash.windows.answer import Made
 from sash.windows.asked import Asked, limits_of

@@ -19,7 +19,7 @@ from sash.core.chat.messages import (
 )
 from sash.core.counts.models import Counting, WindowSource
 from sash.core.law.conversation_settings import ConversationSettings
-from sash.core.law.explain import Explained
+from sash.core.law.explained import Explained
 from sash.core.law.parameters import WindowQuery
 from sash.core.providers import PROVIDERS
 from sash.core.providers.cache_marks import CacheKind

@@ -17,7 +17,8 @@ from sash.core.counts.rows import form_named, form_number
 from sash.core.law.cost import Cost, cost_of
 from sash.core.law.costs import message_costs, written_cost
 from sash.core.law.documents import Documents
-from sash.core.law.explain import Explained, documents_told
+from sash.core.law.explain import documents_told
+from sash.core.law.explained import Explained
 from sash.core.law.grounding import Grounded
 from sash.core.law.lines import line_of
 from sash.core.law.lost_media import lost_seqs

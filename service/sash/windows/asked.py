@@ -12,6 +12,7 @@ from sash.core.law.choice import BLOCK
 from sash.core.law.conversation_settings import ConversationSettings, FixedParts
 from sash.core.law.document_costs import Source
 from sash.core.law.documents import Documents
+from sash.core.law.need_older import NeedOlder
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.recall import Recollection
 from sash.core.law.records import StoredGrounding
@@ -19,7 +20,7 @@ from sash.core.law.render import Bodies
 from sash.core.law.request_size import check_tools
 from sash.core.law.terms import Terms
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder, Window
+from sash.core.law.window import Window
 from sash.problems import Pointer, UnknownModel, Unprocessable, WindowDoesNotFit
 from sash.windows.request import HistoryRequest
 

@@ -21,13 +21,14 @@ from sash.core.law.compaction import compacted
 from sash.core.law.costs import message_costs
 from sash.core.law.documents import Documents
 from sash.core.law.history_tools import with_history_tools
+from sash.core.law.need_older import NeedOlder, older
 from sash.core.law.order import arranged
 from sash.core.law.perspective import as_seen_by, back_for_view
 from sash.core.law.recall import choose
 from sash.core.law.records import Record
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder, Window, older
+from sash.core.law.window import Window
 from sash.core.law.words import said_in
 from sash.problems import WindowDoesNotFit
 from sash.windows.answer import Made, Trimmed, made, with_result_lines

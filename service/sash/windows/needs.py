@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from sash.core.law.need_older import NeedOlder
 from sash.core.law.records import Record, StoredGrounding
 from sash.core.law.render import Bodies
 from sash.core.law.view import History
-from sash.core.law.window import NeedOlder
 from sash.problems import Internal
 from sash.windows.recalling import Old, Question
 

@@ -17,7 +17,8 @@ from sash.core.law.records import Flags
 from sash.core.law.results import share_of
 from sash.core.law.stable import Cut
 from sash.core.law.terms import Terms
-from sash.core.law.view import History, View, unit_at, unit_costs
+from sash.core.law.units import unit_at
+from sash.core.law.view import History, View, unit_costs
 from sash.core.providers import PROVIDERS
 
 

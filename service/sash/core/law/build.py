@@ -16,6 +16,7 @@ from sash.core.law.explain import NO_MEDIA_LEFT, counted_tokens
 from sash.core.law.fillers import longest_opening
 from sash.core.law.fitting import fitted
 from sash.core.law.fixed import Fixed, reserved_tools
+from sash.core.law.need_older import NeedOlder
 from sash.core.law.notes import summary_message
 from sash.core.law.parameters import WindowQuery
 from sash.core.law.records import Records
@@ -24,7 +25,7 @@ from sash.core.law.results import share_of
 from sash.core.law.terms import Terms
 from sash.core.law.units import group_units
 from sash.core.law.view import History, unit_costs
-from sash.core.law.window import ALL, Allowed, NeedOlder, Window
+from sash.core.law.window import ALL, Allowed, Window
 from sash.core.providers import PROVIDERS
 
 _NOTHING_DROPPED = {

@@ -27,6 +27,7 @@ from sash.core.law.fillers import came_in, longest_opening, opening_tokens
 from sash.core.law.fixed import Fixed, Line, fixed_costs, has_calls
 from sash.core.law.grounding import Grounded
 from sash.core.law.lines import longest_lines
+from sash.core.law.need_older import NeedOlder, older
 from sash.core.law.notes import longest_note, note_measure
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Summary
@@ -45,7 +46,7 @@ from sash.core.law.stable import Before, Cut, cut_seq
 from sash.core.law.terms import Terms
 from sash.core.law.view import History, View, view_history
 from sash.core.law.walk import SKIP_HORIZON, Bounds, Walk, first_required, open_request, walk
-from sash.core.law.window import Allowed, NeedOlder, Window, older
+from sash.core.law.window import Allowed, Window
 from sash.core.providers import PROVIDERS, binds_reasoning
 from sash.problems import WindowDoesNotFit
 

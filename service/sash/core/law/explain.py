@@ -1,19 +1,17 @@
 """A window's figures: the parts that are left out, the reason for each message, and the parts that do not fit."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final, Literal
-
-import msgspec
-from msgspec import Meta
+from typing import Final
 
 from sash.core.counts.counting import reference_tokens
 from sash.core.counts.families import FUNCTION, ROLES, TOOL
 from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.law.costs import costs_as_counted, reference_costs
+from sash.core.law.explained import Explained, ExplainedDocument
 from sash.core.law.grounding import Grounded
 from sash.core.law.late_results import late_orphans
-from sash.core.law.reasons import APART_FROM, OUTCOMES, Fate, Reason
+from sash.core.law.reasons import APART_FROM, Fate, Reason
 from sash.core.law.records import StoredGrounding, Summary
 from sash.core.law.view import History, View
 from sash.core.law.walk import Walk
@@ -21,44 +19,6 @@ from sash.problems import GroundingDoesNotFit, WindowDoesNotFit
 
 NO_MEDIA_LEFT: Final = {"images": 0, "files": 0, "media_bytes": 0}
 """The figures of a window that sends all pictures, files and sounds of its messages."""
-
-
-class ExplainedDocument(msgspec.Struct, frozen=True):
-    """Whether a document of a message is in the window, and why."""
-
-    id: str | None
-    outcome: Annotated[
-        Literal[OUTCOMES],  # type: ignore[valid-type] # the outcomes of core/law/reasons.py
-        Meta(
-            title="DocumentOutcome",
-            description="`sent` at one of its levels, `cut` at its end, a `duplicate`, or `left out`.",
-        ),
-    ]
-    reason: str
-
-
-class Explained(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a message is in the window, or is not. ``tokens`` is its cost there, without documents.
-
-    ``reasoning`` is the part of ``tokens`` for reasoning, ``reasoning_left_out`` is reasoning that is not sent, ``trimmed``
-    is the part of a tool result that was cut, all in tokens. ``score`` is a recalled message's relevance to the question.
-    ``mended`` names the rules by which it is sent otherwise than it was stored (``providers.mends``). ``documents`` has a
-    line for each of its documents, in their order. ``left_out`` is the number of its pictures, files and sounds that are
-    sent as lines, by the limit or the parameter that was the reason.
-    """
-
-    seq: int
-    role: str
-    tokens: int
-    kept: bool
-    reason: str
-    reasoning: int = 0
-    reasoning_left_out: int = 0
-    trimmed: int = 0
-    score: float | None = None
-    mended: list[str] = []
-    documents: list[ExplainedDocument] = []
-    left_out: Annotated[dict[str, int], Meta(title="LeftOut", description="The number of media by reason.")] = {}
 
 
 def documents_told(given: StoredGrounding, fates: Sequence[Fate] | None = None) -> list[ExplainedDocument]:

@@ -23,17 +23,18 @@ from sash.core.counts.models import Model
 from sash.core.counts.without_media import without_media
 from sash.core.law.costs import record_cost
 from sash.core.law.enclosing import bytes_of, with_records
-from sash.core.law.explain import Explained
+from sash.core.law.explained import Explained
 from sash.core.law.history_media import HistoryMedia
 from sash.core.law.lines import medium_lines
 from sash.core.law.media_room import LOST, Left, Room, newest_first
 from sash.core.law.media_steps import lines_in_steps
+from sash.core.law.need_older import NeedOlder
 from sash.core.law.records import Record
 from sash.core.law.results import Edit
 from sash.core.law.stable import Cut
 from sash.core.law.terms import Terms
 from sash.core.law.view import History, grouped_units
-from sash.core.law.window import ALL, Allowed, NeedOlder, Window
+from sash.core.law.window import ALL, Allowed, Window
 
 Build = Callable[[History, Allowed], Window | NeedOlder]
 """Makes the window of a history, inside what is allowed."""

@@ -15,8 +15,8 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.request_size import ASIDE_MESSAGES, fixed_bytes, fixed_messages, told_bytes
 from sash.core.law.sending import begins_turn
-from sash.core.law.units import Units
-from sash.core.law.view import History, always_units, unit_at
+from sash.core.law.units import Units, unit_at
+from sash.core.law.view import History, always_units
 from sash.problems import WindowDoesNotFit
 
 

@@ -33,11 +33,11 @@ from sash.core.counts.models import Model
 from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs, reference_costs
 from sash.core.law.late_results import heads_of, late_orphans
+from sash.core.law.need_older import NeedOlder
 from sash.core.law.recall import bound
 from sash.core.law.records import RESULTS, Flags, Records
 from sash.core.law.sight import Sight, sight_of, taken
 from sash.core.law.view import History, Perspective
-from sash.core.law.window import NeedOlder
 
 HORIZON_BLOCKS: Final = 2
 """Blocks before the newest one to which a view looks back."""

@@ -11,10 +11,9 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from sash.core.counts.families import ASSISTANT, DEVELOPER, FUNCTION, ROLES, USER
-from sash.core.law.explain import Explained
+from sash.core.law.explained import Explained
 from sash.core.law.records import Flags, Record, Records
-from sash.core.law.units import Units, group_units
-from sash.core.law.view import unit_at
+from sash.core.law.units import Units, group_units, unit_at
 
 BOUND = 20_000
 """The number of newest messages that recall searches."""

@@ -20,7 +20,8 @@ from sash.core.law.parameters import WindowQuery
 from sash.core.law.reasons import Reason
 from sash.core.law.records import RESULTS, Flags
 from sash.core.law.results import Edit, line_costs, share_of, shared_limits
-from sash.core.law.view import History, View, unit_at
+from sash.core.law.units import unit_at
+from sash.core.law.view import History, View
 from sash.core.providers import CHAT, PROVIDERS
 from sash.core.providers.chat_mends import STRICT_MAKER
 from sash.core.providers.openai import OPENAI

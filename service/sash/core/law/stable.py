@@ -30,7 +30,8 @@ from sash.core.counts.numbers import Number
 from sash.core.law.costs import message_costs
 from sash.core.law.records import Flags, Record
 from sash.core.law.terms import Terms
-from sash.core.law.view import View, unit_at, unit_costs
+from sash.core.law.units import unit_at
+from sash.core.law.view import View, unit_costs
 
 
 class Spans(NamedTuple):

@@ -4,6 +4,7 @@ A unit is one message, or a tool group: an assistant message with calls, and the
 answer 400 for a call without its results, and for a result without its call.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -95,3 +96,8 @@ def _grouped(records: Records) -> Units:
     is_mended = np.frombuffer(records.more, np.uint8)[first] & Flags.MENDED >> 8 != 0
     broken = np.flatnonzero((is_unsent | is_apart | lacks) & ~is_mended)
     return Units(starts, frozenset(broken.tolist()))
+
+
+def unit_at(units: Units, index: int) -> int:
+    """The index of the unit that contains a message."""
+    return index if units.single else bisect_right(units.starts, index) - 1

@@ -1,6 +1,6 @@
 """A history for one model: its units, their costs, and the units of every window."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -17,7 +17,7 @@ from sash.core.law.lines import Gap, lines_tokens
 from sash.core.law.reasons import Reason
 from sash.core.law.records import Flags, Record, Records, Summary, indexes_of
 from sash.core.law.results import Edit
-from sash.core.law.units import Units, group_units
+from sash.core.law.units import Units, group_units, unit_at
 
 _LEADING = bytes(1 if role in (SYSTEM, DEVELOPER) else 0 for role in range(256))
 
@@ -379,11 +379,6 @@ def _newest(history: History, units: Units) -> int | None:
 def tail_unit(records: Records, units: Units) -> int:
     """The index of the tail's first unit; the number of units of an empty tail."""
     return bisect_left(units.starts, records.front) if records.front else 0
-
-
-def unit_at(units: Units, index: int) -> int:
-    """The index of the unit that contains a message."""
-    return index if units.single else bisect_right(units.starts, index) - 1
 
 
 def _with_lines(history: History, costs: Number, model: Model) -> Number:

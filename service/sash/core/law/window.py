@@ -1,29 +1,16 @@
-"""A chosen window, and the request for older messages where the tail is too short to choose one."""
+"""A chosen window, and what a provider's limits allow it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from sash.core.law.explain import Explained
+from sash.core.law.explained import Explained
 from sash.core.law.grounding import Grounded
 from sash.core.law.recall import Recollection
 from sash.core.law.records import Record, Summary
 from sash.core.law.results import Edit
 from sash.core.law.stable import Cut
-
-_TYPICAL_COST = 16
-"""Tokens of a short chat message, to estimate how many messages fit into a budget."""
-
-
-class NeedOlder(msgspec.Struct, frozen=True):
-    """The tail is too short: call again with so many ``messages`` more, or back to ``place`` on the line of counted tokens.
-
-    From which message on, only what was read of the log can tell (``windows.needs.SeenHistory.older``).
-    """
-
-    messages: int = 0
-    place: int | None = None
 
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +69,3 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     def name(self, place: int) -> int:
         """The seq of the message at a place."""
         return self.names.get(place, place)
-
-
-def older(room: int = 0) -> NeedOlder:
-    """Request enough messages to fill the room."""
-    return NeedOlder(room // _TYPICAL_COST)
